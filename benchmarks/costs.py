@@ -1,6 +1,7 @@
 """What do the operations cost that schedules are chosen by (`compiler.cost.machine.Machine`)?
 
-Each record is called like a field of `Machine`: its number is what that field is on this computer.
+Each row is called like a field of a record of `Machine`: its number is what that field is on this
+computer.
 The unit is an iteration of an SpMV, a gather and a multiplication, in the same round; one thread,
 matrices of 10 entries a row that fit the caches. The lines are those of a dense matrix that does
 not fit the near ones: with the step, or the eight iterations, that each goes with.

@@ -17,16 +17,17 @@ from benchmarks.measure import OURS, REFERENCE, Contest, Record, records
 from codegen.build import add, apply, block, const, div, load, minimum, mul
 from codegen.emit.c import emit_c
 from codegen.ir import Array, Declare, Expr, For, Function, LoopKind, Module, Storage, Store, Var
+from codegen.machine.cpu import Processor
+from codegen.machine.target import Target
 from codegen.passes.order import run_passes
 from codegen.runtime.kernel_cache import KernelCache, KernelSource
 from codegen.runtime.signature import signature_of
-from codegen.target import Target
 from codegen.types import FLOAT32, FLOAT64, ScalarType
 
 SIZE = 10_000_000
 SMALL = 20_000  # elements that stay in the cache
 BLOCK = 16_384
-TARGET = Target(vector_bytes=64, openmp=True)
+TARGET = Target(machine=Processor(vector_bytes=64), openmp=True)
 KERNELS = KernelCache()
 N = Var("n")
 SINGLE = (

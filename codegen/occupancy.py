@@ -8,8 +8,8 @@ More warps hide what each waits for. The arithmetic is that of NVIDIA's occupanc
 
 from __future__ import annotations
 
+from codegen.machine.gpu import NOMINAL_GPU, Multiprocessor
 from codegen.records import dataclass
-from codegen.target import CUDA, Multiprocessor
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ def occupancy(has: Multiprocessor, block: int, registers: int, shared_bytes: int
     registers     of a thread
     shared_bytes  of a block
 
-    >>> from codegen.target import MULTIPROCESSORS
+    >>> from codegen.machine.gpu import MULTIPROCESSORS
     >>> occupancy(MULTIPROCESSORS["sm_90"], 256, 40, 0)
     Occupancy(blocks=6, warps=48, most_warps=64, limiter='registers')
     """
-    warps = -(-block // CUDA.warp)
-    a_warp = _whole(max(1, registers) * CUDA.warp, has.register_unit)
+    warps = -(-block // NOMINAL_GPU.warp_threads)
+    a_warp = _whole(max(1, registers) * NOMINAL_GPU.warp_threads, has.register_unit)
     with_registers = has.registers // a_warp // has.warp_unit * has.warp_unit
     memory = _whole(shared_bytes + has.reserved_bytes, has.shared_unit)
     limits = {

@@ -49,7 +49,6 @@ from codegen.ir import (
     Launch,
     Lead,
     Load,
-    LoopKind,
     Module,
     NewTable,
     Prefetch,
@@ -222,7 +221,7 @@ def _statement(stmt: Stmt) -> list[str]:
 
 
 def _loop_head(loop: For) -> str:
-    kind = "" if loop.kind is LoopKind.SERIAL else f"{loop.kind.value} "
+    kind = "" if loop.is_serial else f"{loop.kind.value} "
     extent = f"{_expression(loop.start, 5)}..{_expression(loop.stop, 5)}"
     step = f" step {loop.step}" if loop.step != 1 else ""
     reductions = "".join(f" reducing {r.op} {r.var.name}" for r in loop.reductions)

@@ -52,7 +52,6 @@ from codegen.ir import (
     Launch,
     Lead,
     Load,
-    LoopKind,
     Module,
     NewTable,
     Prefetch,
@@ -330,14 +329,14 @@ class _Verifier:
         for bound in (loop.start, loop.stop):
             self.index(bound)
         self.require(loop.step > 0, f"a loop of step {loop.step}")
-        plain = loop.kind is LoopKind.SERIAL or not loop.unroll
+        plain = loop.is_serial or not loop.unroll
         self.require(plain and loop.unroll >= 0, f"a {loop.kind.value} loop unrolled")
         self.require(loop.var.type == INT64, f"a loop counter of type {loop.var.type}")
-        left = loop.kind is LoopKind.VECTOR and any(True for _ in find(loop.body, Expect))
+        left = loop.is_vector and any(True for _ in find(loop.body, Expect))
         self.require(not left, "a function left in the midst of a vector")
         for reduction in loop.reductions:
             self.depth_of(reduction.var)
-        if loop.kind is not LoopKind.PARALLEL:
+        if not loop.is_parallel:
             self.block(loop.body, loop.var)
             return
         self.require(self.function.threaded, "a parallel loop in a function without threads")

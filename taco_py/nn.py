@@ -1,4 +1,4 @@
-"""Functions of networks, of arrays and in functions that are traced: `tp.nn.softmax(x)`."""
+"""Neural-network functions, of arrays and in traced functions: `tp.nn.softmax(x)`."""
 
 from taco_py.graph.nn.activations import gelu, relu, silu, threshold
 from taco_py.graph.nn.losses import cross_entropy, nll_loss

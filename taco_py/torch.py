@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from taco_py.api.evaluate import evaluate
-from taco_py.arguments.settings import merged
+from taco_py.arguments.option_checks import merged
 from taco_py.calls.call.derivatives.pullback import Pullback
 from taco_py.calls.call.derivatives.text_derivatives import vjp
 from taco_py.language.diagnostics.errors import DerivativeError, OperandTypeError

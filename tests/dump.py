@@ -28,8 +28,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import taco_py as tp
-from codegen.target import Target
-from taco_py.arguments.settings import Settings
+from codegen.machine.cpu import Processor
+from codegen.machine.target import Target
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call import prepare as preparing
 from taco_py.calls.call.read_text import parsed
 from taco_py.compiler.cost.effort import Effort
@@ -49,11 +50,14 @@ from taco_py.planner.make import Options, make_plan
 from tests.corpus import expressions
 from tests.corpus.expressions import Case
 
-TARGET = Target(vector_bytes=64, registers=32, cores=2, caches=(32768, 1 << 20), openmp=True)
+TARGET = Target(
+    machine=Processor(vector_bytes=64, registers=32, cores=2, cache_bytes=(32768, 1 << 20)),
+    openmp=True,
+)
 """The nominal machine."""
 LIBRARIES = Libraries(available=lambda _: True, narrower=lambda: 1.0)
 """A BLAS for every type, with vectors as wide as those of generated code."""
-PLAIN = Settings()
+PLAIN = CallOptions()
 GOLDEN = Path(__file__).parent / "golden" / "plans"
 SIZES = {"i": 60, "j": 56, "k": 52, "l": 20, "m": 10, "n": 10, "r": 16, "b": 8}
 STORAGES = (("dense", "dense"), ("csr", "dense"), ("csr", "csr"), ("csr", "csc"), ("coo", "csr"))
@@ -145,9 +149,9 @@ def operands(
     }
 
 
-def prepared(text: str, objects: Mapping[str, Any], settings: Settings) -> Planned:
+def prepared(text: str, objects: Mapping[str, Any], settings: CallOptions) -> Planned:
     """The plan of a call of `evaluate`, made anew."""
-    effort = Effort(settings.budget, rows=settings.look_up)
+    effort = Effort(settings.schedule_budget, rows=settings.look_up)
     KERNELS.memo.clear()
     with patch.object(preparing, "Effort", lambda *_, **__: effort):
         plan = preparing.prepare(parsed(text), objects, settings).plan
@@ -157,7 +161,7 @@ def prepared(text: str, objects: Mapping[str, Any], settings: Settings) -> Plann
 def of_case(
     case: Case,
     storages: tuple[str, str],
-    settings: Settings = PLAIN,
+    settings: CallOptions = PLAIN,
     dtypes: tuple[str, str] = ("float64", "float64"),
     label: str = "",
 ) -> Question:

@@ -228,7 +228,7 @@ def _forget() -> None:
 @contextmanager
 def planned_for(**fields: Any) -> Iterator[None]:
     """Plan calls for the nominal machine with other values of some fields."""
-    request = partial(Request, machine=replace(NOMINAL, **fields))
+    request = partial(Request, machine=NOMINAL.with_costs(**fields))
     KERNELS.memo.clear()
     with mock.patch.object(prepare, "Request", request):
         yield

@@ -4,8 +4,8 @@ has them all. None of this needs MkDocs."""
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -16,7 +16,7 @@ from tests.pages import DOCS, PAGES, README, ROOT, blocks, headings, links, run
 
 WITH_CODE = {
     "README.md", "index.md", "getting-started.md", "notation.md", "functions.md", "formats.md",
-    "semantics.md", "schedules.md", "how-it-chooses.md", "programs.md", "performance.md",
+    "semantics.md", "schedules.md", "planner.md", "programs.md", "performance.md",
     "export-and-command-line.md", "examples.md", "cuda.md",
 }  # fmt: skip
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from codegen.machine.gpu import NOMINAL_GPU
 from codegen.records import dataclass
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class LaunchError(DeviceError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one launch may ask for.
+    """What one launch may ask for; by default, of the nominal GPU.
 
     threads        of a block, in all; along each axis: `block`
     grid           blocks along each axis
@@ -57,12 +58,12 @@ class Limits:
     warp           lanes of a warp
     """
 
-    threads: int = 1024
+    threads: int = NOMINAL_GPU.most_block_threads
     block: tuple[int, int, int] = (1024, 1024, 64)
     grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
-    static_shared_memory: int = 48 * 1024
-    shared_memory: int = 227 * 1024
-    warp: int = 32
+    static_shared_memory: int = NOMINAL_GPU.block_shared_bytes
+    shared_memory: int = NOMINAL_GPU.requested_shared_bytes
+    warp: int = NOMINAL_GPU.warp_threads
 
 
 class Buffer:

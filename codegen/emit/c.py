@@ -28,7 +28,6 @@ from codegen.ir import (
     For,
     Function,
     Load,
-    LoopKind,
     Module,
     Part,
     Reserve,
@@ -40,8 +39,8 @@ from codegen.ir import (
     Var,
     VectorLoad,
 )
+from codegen.machine.target import Target, UnsupportedError
 from codegen.names import Names, checked_names
-from codegen.target import Target, UnsupportedError
 from codegen.tree import find, rewrite, walk
 from codegen.types import BOOL, ScalarType, VectorType, vector
 
@@ -180,7 +179,7 @@ def _uses_elements(function: Function, array: Array) -> bool:
 
 def _uses_threads(function: Function, target: Target) -> bool:
     has_parallel = any(
-        isinstance(node, Team) or (isinstance(node, For) and node.kind is LoopKind.PARALLEL)
+        isinstance(node, Team) or (isinstance(node, For) and node.is_parallel)
         for node in walk(function)
     )
     return (target.openmp and has_parallel) or THREADS in set(find(function.body, Var))
@@ -190,7 +189,7 @@ def _uses_threads(function: Function, target: Target) -> bool:
 
 
 def _pragma(loop: For) -> Lines:
-    if loop.kind is LoopKind.VECTOR:
+    if loop.is_vector:
         return [f"#pragma omp simd{reductions(loop)}"]
     return [f"#pragma GCC unroll {loop.unroll}"] if loop.unroll else []
 
@@ -198,11 +197,11 @@ def _pragma(loop: For) -> Lines:
 def _loop(loop: For | Team, scope: Scope) -> Lines:
     if isinstance(loop, Team):
         return _team(loop, scope)
-    if loop.kind is LoopKind.PARALLEL and scope.target.openmp:
+    if loop.is_parallel and scope.target.openmp:
         inner = among_threads(scope, loop.body)
         body = leaving(body_lines(loop.body, inner), inner)
         return parallel_for(loop, for_lines(loop, body), scope, inner)
-    inside = rewrite(loop.body, _truth) if loop.kind is LoopKind.VECTOR else loop.body
+    inside = rewrite(loop.body, _truth) if loop.is_vector else loop.body
     return [*_pragma(loop), *for_lines(loop, body_lines(inside, scope))]
 
 

@@ -47,9 +47,9 @@ from codegen.ir import (
     Table,
     Var,
 )
+from codegen.machine.target import Target, UnsupportedError
 from codegen.names import Names, checked_names
 from codegen.records import dataclass
-from codegen.target import Target, UnsupportedError
 from codegen.tree import find, walk
 from codegen.variables import variables_read
 
@@ -62,22 +62,26 @@ class Unit:
     step: str
 
 
-UNITS: dict[LoopKind, Unit] = {
-    LoopKind.GRID: Unit(
-        "(int64_t)blockIdx.x * blockDim.x + threadIdx.x", "(int64_t)gridDim.x * blockDim.x"
-    ),
-    LoopKind.BLOCKS: Unit("blockIdx.x", "gridDim.x"),
-    LoopKind.WARPS: Unit("threadIdx.x / 32", "blockDim.x / 32"),
-    LoopKind.THREADS: Unit("threadIdx.x", "blockDim.x"),
-    LoopKind.LANES: Unit("threadIdx.x % 32", "32"),
-}
-"""How the units of a GPU share the iterations of a loop."""
+def units_of(warp: int) -> dict[LoopKind, Unit]:
+    """Return how the units of a GPU share the iterations of a loop.
+
+    warp  threads of a warp
+    """
+    return {
+        LoopKind.GRID: Unit(
+            "(int64_t)blockIdx.x * blockDim.x + threadIdx.x", "(int64_t)gridDim.x * blockDim.x"
+        ),
+        LoopKind.BLOCKS: Unit("blockIdx.x", "gridDim.x"),
+        LoopKind.WARPS: Unit(f"threadIdx.x / {warp}", f"blockDim.x / {warp}"),
+        LoopKind.THREADS: Unit("threadIdx.x", "blockDim.x"),
+        LoopKind.LANES: Unit(f"threadIdx.x % {warp}", str(warp)),
+    }
 
 
 def unit_of(loop: For, warp: int) -> Unit | None:
     """Return how units share a loop, None of one that each thread has for itself."""
     if not loop.width:
-        return UNITS.get(loop.kind)
+        return units_of(warp).get(loop.kind)
     if loop.kind is LoopKind.GROUPS:
         return Unit(f"threadIdx.x % {warp} / {loop.width}", str(warp // loop.width))
     return Unit(f"threadIdx.x % {loop.width}", str(loop.width))
@@ -88,7 +92,7 @@ def emit_cuda(module: Module, target: Target) -> str:
     kernels = [_kernel(complex_as_pairs(kernel), target) for kernel in module.kernels]
     if not kernels:
         return ""
-    called = definitions(kernels, called_functions(module))
+    called = definitions(kernels, called_functions(module), target.gpu)
     parts = (header_comment(module), "#include <stdint.h>", *called, *kernels)
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -125,7 +129,7 @@ def _loop(loop: Any, scope: Scope, block: int) -> Lines:
     if once:
         return ["{", *indent(once), "}"]
     body = _body(loop.body, scope, block)
-    unit = unit_of(loop, scope.target.warp)
+    unit = unit_of(loop, scope.target.gpu.warp_threads)
     if unit is None:
         return [*([f"#pragma unroll {loop.unroll}"] if loop.unroll else []), *for_lines(loop, body)]
     single = loop.start == Const(0) and loop.stop == Const(1) and loop.kind is not LoopKind.GRID
@@ -157,9 +161,9 @@ def _once_each(loop: For, scope: Scope, block: int) -> Lines:
 
     Of groups of lanes there are as many as the loop has iterations at most.
     """
-    unit = unit_of(loop, scope.target.warp)
+    unit = unit_of(loop, scope.target.gpu.warp_threads)
     known = f"const {loop.var.type.c} {loop.var.name} ="
-    if unit is not None and _is_one_each(loop, block, scope.target.warp):
+    if unit is not None and _is_one_each(loop, block, scope.target.gpu.warp_threads):
         return [f"{known} {unit.first};", *_body(loop.body, scope, block)]
     if unit is None or loop.kind is not LoopKind.GROUPS or loop.step != 1:
         return []

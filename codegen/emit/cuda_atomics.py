@@ -24,7 +24,7 @@ import re
 
 from codegen.emit.cuda_updates import BY_NAME, NAMES, TYPES, c_type, suffix, updated
 from codegen.infer import updates
-from codegen.target import UnsupportedError
+from codegen.machine.target import UnsupportedError
 from codegen.types import FLOAT32, FLOAT64, SCALARS, ScalarType
 
 _ATOMIC = re.compile(r"taco_atomic_(\w+)_([biufc]\d+)")

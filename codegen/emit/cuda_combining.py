@@ -18,7 +18,9 @@ from __future__ import annotations
 import re
 
 from codegen.emit.cuda_updates import BY_NAME, NAMES, TYPES, c_type, suffix, updated
-from codegen.target import UnsupportedError
+from codegen.emit.cuda_warps import full_mask, mask_of, mask_type
+from codegen.machine.gpu import Gpu
+from codegen.machine.target import UnsupportedError
 from codegen.types import SCALARS, ScalarType
 
 _COMBINING = re.compile(r"taco_(lanes|warps|threads)(\d*)_(\w+)_([biufc]\d+)")
@@ -31,7 +33,7 @@ def combining_name(units: str, op: str, element: ScalarType) -> str:
     return f"taco_{units}_{NAMES.get(op, op)}_{suffix(element)}"
 
 
-def combining_function(name: str) -> str | None:
+def combining_function(name: str, gpu: Gpu) -> str | None:
     """Return the definition of a function that `combining_name` names; None of other names."""
     match = _COMBINING.fullmatch(name)
     if match is None:
@@ -42,17 +44,19 @@ def combining_function(name: str) -> str | None:
     if units == "threads":
         lines = [f"return taco_warps_{operation}_{ending}(taco_lanes_{operation}_{ending}(value));"]
     else:
-        lines = _lanes(op, element, int(width or 32)) if units == "lanes" else _warps(op, element)
+        lanes = int(width or gpu.warp_threads)
+        lines = _lanes(op, element, lanes, gpu) if units == "lanes" else _warps(op, element, gpu)
     head = f"static __device__ inline {type} {name}({type} value)"
     return "\n".join([head, "{", *(f"    {line}" for line in lines), "}"])
 
 
-def _lanes(op: str, element: ScalarType, width: int) -> list[str]:
+def _lanes(op: str, element: ScalarType, width: int, gpu: Gpu) -> list[str]:
     """Of the lanes of a warp, or of groups of them, pair by pair."""
-    type, mask, groups = c_type(element), "0xffffffff", []
-    if width < 32:
-        mask, all = "group", f"0x{(1 << width) - 1:x}u"
-        groups = [f"const unsigned group = {all} << threadIdx.x % 32 / {width} * {width};"]
+    type, mask, warp, groups = c_type(element), full_mask(gpu), gpu.warp_threads, []
+    if width < warp:
+        word, all = mask_type(gpu), mask_of(gpu, width)
+        mask, first = "group", f"threadIdx.x % {warp} / {width} * {width}"
+        groups = [f"const {word} group = {all} << {first};"]
     if element.kind == "complex":
         parts = [
             f"    other.{part} = __shfl_xor_sync({mask}, value.{part}, step);" for part in "xy"
@@ -70,17 +74,17 @@ def _lanes(op: str, element: ScalarType, width: int) -> list[str]:
     ]
 
 
-def _warps(op: str, element: ScalarType) -> list[str]:
+def _warps(op: str, element: ScalarType, gpu: Gpu) -> list[str]:
     """Of the warps of a block, through shared memory."""
-    type = c_type(element)
+    type, warp = c_type(element), gpu.warp_threads
     return [
-        f"__shared__ {type} parts[32];",
+        f"__shared__ {type} parts[{gpu.block_warps}];",
         "__syncthreads();",
-        "if (threadIdx.x % 32 == 0)",
-        "    parts[threadIdx.x / 32] = value;",
+        f"if (threadIdx.x % {warp} == 0)",
+        f"    parts[threadIdx.x / {warp}] = value;",
         "__syncthreads();",
         "value = parts[0];",
-        "for (int warp = 1; warp < blockDim.x / 32; warp++) {",
+        f"for (int warp = 1; warp < blockDim.x / {warp}; warp++) {{",
         f"    const {type} other = parts[warp];",
         f"    value = {updated(op, element, 'value', 'other')};",
         "}",

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from codegen.emit.cuda_updates import TYPES, suffix
-from codegen.target import UnsupportedError
+from codegen.machine.target import UnsupportedError
 from codegen.types import ScalarType
 
 _FETCHING = re.compile(r"taco_(swap|fetch)_([iu](?:32|64))")

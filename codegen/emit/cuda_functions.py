@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from codegen.emit.cuda_atomics import atomic_function
 from codegen.emit.cuda_combining import combining_function
@@ -22,16 +23,16 @@ from codegen.emit.cuda_sorting import sorting_function
 from codegen.emit.cuda_vectors import vector_type
 from codegen.libraries.header_functions import Header, HeaderFunction
 from codegen.libraries.scalar_functions import CFunction
-from codegen.target import UnsupportedError
+from codegen.machine.gpu import Gpu
+from codegen.machine.target import UnsupportedError
 
 HEADERS = tuple(map(Header, ("taco_complex.h", "taco_math.h", "taco_runtime.h")))
 """Where functions are looked for, first in the first."""
 
-_MADE = (
-    atomic_function, combining_function, fetching_function, runs_function, sorting_function,
-    vector_type,
-)  # fmt: skip
+_OF_TYPES = (atomic_function, fetching_function, vector_type)
 """What gives the text of a function that is made for a type."""
+_OF_WARPS = (combining_function, runs_function, sorting_function)
+"""What gives that of a function which also depends on how many threads a warp has."""
 
 _NAME = re.compile(r"\btaco_\w+")
 _IN_PAIRS: Mapping[str, str] = {
@@ -55,10 +56,11 @@ _MACROS: Mapping[str, str] = {
 """What a compiler without the headers of C lacks."""
 
 
-def definitions(kernels: Sequence[str], called: Iterable[CFunction]) -> list[str]:
+def definitions(kernels: Sequence[str], called: Iterable[CFunction], gpu: Gpu) -> list[str]:
     """Return the definitions of what kernels call, each behind those that it calls.
 
-    called  the scalar functions among it, of which some bring their text. Raises UnsupportedError.
+    called  the scalar functions among it, of which some bring their text
+    gpu     what runs them. Raises UnsupportedError.
     """
     texts = {each.name: each.in_pairs or each.definition for each in called if each.definition}
     found: dict[str, str] = {}
@@ -68,7 +70,7 @@ def definitions(kernels: Sequence[str], called: Iterable[CFunction]) -> list[str
         for name in _NAME.findall(text):
             if name not in waiting:
                 waiting.add(name)
-                body = _users(texts[name]) if name in texts else _definition(name)
+                body = _users(texts[name]) if name in texts else _definition(name, gpu)
                 define(body)
                 found[name] = body
 
@@ -86,12 +88,12 @@ def _macros(texts: Sequence[str]) -> list[str]:
     return ["\n".join(lines)] if lines else []
 
 
-def _definition(name: str) -> str:
+def _definition(name: str, gpu: Gpu) -> str:
     """Return the definition of a function or a type that kernels have a name for."""
-    for own in _MADE:
-        found = own(name)
-        if found is not None:
-            return found
+    texts = chain((of(name) for of in _OF_TYPES), (of(name, gpu) for of in _OF_WARPS))
+    text = next((text for text in texts if text is not None), None)
+    if text is not None:
+        return text
     for header in HEADERS:
         function = header.function(name)
         if function is not None:

@@ -10,24 +10,26 @@ from __future__ import annotations
 
 import re
 
+from codegen.machine.gpu import Gpu
+
 _SORT = re.compile(r"taco_(threads_|lanes_|)sort_int(32|64)")
 
 
-def sorting_function(name: str) -> str | None:
+def sorting_function(name: str, gpu: Gpu) -> str | None:
     """Return the definition of the function that sorts integers, None of other names."""
     match = _SORT.fullmatch(name)
     if match is None:
         return None
     text = _TOGETHER if match[1] else _TEXT
     for word, value in _WORDS[match[1]].items():
-        text = text.replace(word, value)
+        text = text.replace(word, value.format(warp=gpu.warp_threads))
     return text.replace("TYPE", f"int{match[2]}_t").replace("NAME", name)
 
 
 _WORDS = {
     "": {},
     "threads_": {"WAIT": "__syncthreads()", "FIRST": "threadIdx.x", "STEP": "blockDim.x"},
-    "lanes_": {"WAIT": "__syncwarp()", "FIRST": "threadIdx.x % 32", "STEP": "32"},
+    "lanes_": {"WAIT": "__syncwarp()", "FIRST": "threadIdx.x % {warp}", "STEP": "{warp}"},
 }
 
 _TOGETHER = """\

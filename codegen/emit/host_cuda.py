@@ -39,7 +39,7 @@ from codegen.ir import (
     Storage,
     Var,
 )
-from codegen.target import UnsupportedError
+from codegen.machine.target import UnsupportedError
 from codegen.tree import find, map_children
 from codegen.types import INT64, ScalarType
 

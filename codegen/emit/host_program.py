@@ -31,7 +31,7 @@ from codegen.ir import (
     SetLength,
     Stmt,
 )
-from codegen.target import UnsupportedError
+from codegen.machine.target import UnsupportedError
 
 
 class HostWords(ABC):

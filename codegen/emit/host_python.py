@@ -34,7 +34,7 @@ from codegen.ir import (
     Unary,
     Var,
 )
-from codegen.target import UnsupportedError
+from codegen.machine.target import UnsupportedError
 from codegen.types import ScalarType
 
 _OPERATORS = {"&&": "and", "||": "or", "/": "//"}

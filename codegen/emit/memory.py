@@ -29,9 +29,9 @@ from codegen.ir import (
     SortTable,
     Storage,
 )
+from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.records import dataclass
-from codegen.target import Target
 
 INDENT = "    "
 STACK = 4096

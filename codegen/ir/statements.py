@@ -168,6 +168,21 @@ class For:
     units: int = 0
     width: int = 0
 
+    @property
+    def is_serial(self) -> bool:
+        """Tell whether iterations run one after another."""
+        return self.kind is LoopKind.SERIAL
+
+    @property
+    def is_vector(self) -> bool:
+        """Tell whether iterations run in the lanes of vectors."""
+        return self.kind is LoopKind.VECTOR
+
+    @property
+    def is_parallel(self) -> bool:
+        """Tell whether threads of the host share the iterations."""
+        return self.kind is LoopKind.PARALLEL
+
 
 @dataclass(frozen=True, slots=True)
 class Allocate:

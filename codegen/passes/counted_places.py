@@ -27,7 +27,6 @@ from codegen.ir import (
     Declare,
     For,
     Function,
-    LoopKind,
     Module,
     Store,
     Table,
@@ -50,7 +49,7 @@ def _function(function: Function) -> Function:
 
 
 def _counted(node: Any, names: Names) -> Any:
-    if not isinstance(node, For) or node.kind is not LoopKind.SERIAL or node.step != 1:
+    if not isinstance(node, For) or not node.is_serial or node.step != 1:
         return node
     if node.unroll or not any(c_function(call).is_long for call in find(node.body, Apply)):
         return node

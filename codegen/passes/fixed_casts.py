@@ -28,7 +28,6 @@ from codegen.ir import (
     For,
     Function,
     Load,
-    LoopKind,
     Module,
     Role,
     Storage,
@@ -54,7 +53,7 @@ def _function(function: Function) -> Function:
 
 def _before(loop: For, names: Names) -> For | Block:
     """Return a loop, with its fixed conversions in front of it."""
-    if loop.kind is not LoopKind.VECTOR:
+    if not loop.is_vector:
         return loop
     changed = assigned_vars(loop) | declared_vars(loop.body) | {loop.var}
     values: dict[Expr, Var] = {}

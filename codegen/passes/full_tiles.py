@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from codegen.build import and_, block, le, sub
-from codegen.ir import Binary, Block, Const, Declare, Expr, For, If, LoopKind, Module, Stmt, Var
+from codegen.ir import Binary, Block, Const, Declare, Expr, For, If, Module, Stmt, Var
 from codegen.tree import map_children
 from codegen.variables import substitute
 
@@ -52,7 +52,7 @@ def _block(body: Block, known: Known) -> Block:
 
 
 def _separated(loop: For, known: Known) -> For | If:
-    asked = loop.unroll > 1 or loop.kind is LoopKind.VECTOR
+    asked = loop.unroll > 1 or loop.is_vector
     if not asked or loop.step != 1:
         return loop
     ends = tuple(_operands(substitute(loop.stop, known)))

@@ -68,7 +68,7 @@ def _split(node: Any, names: Names) -> Any:
     if store is None:
         return node
     values = list(_parts(store, store.value))
-    if len(values) == 1 and node.kind is LoopKind.VECTOR:
+    if len(values) == 1 and node.is_vector:
         return node
     first, last = Var(names.fresh("block")), Var(names.fresh("end"))
     others = [stmt for stmt in node.body.body if stmt is not store]
@@ -76,7 +76,7 @@ def _split(node: Any, names: Names) -> Any:
     lanes = LoopKind.VECTOR
     loops = [For(node.var, first, last, block(*others, s), kind=lanes) for s in stores]
     end = Declare(last, minimum(add(first, BLOCK), node.stop), constant=True)
-    kind = LoopKind.SERIAL if node.kind is LoopKind.VECTOR else node.kind
+    kind = LoopKind.SERIAL if node.is_vector else node.kind
     return For(first, node.start, node.stop, block(end, *loops), BLOCK, kind, note=node.note)
 
 
@@ -103,8 +103,8 @@ def _only_store(loop: For) -> Store | None:
 def _may_be_cut(loop: For) -> bool:
     if loop.step != 1 or loop.reductions:
         return False
-    shared = loop.kind is LoopKind.PARALLEL and bool(_long_functions(loop.body))
-    return loop.kind is LoopKind.VECTOR or (shared and lanes_of(loop) == ())
+    shared = loop.is_parallel and bool(_long_functions(loop.body))
+    return loop.is_vector or (shared and lanes_of(loop) == ())
 
 
 def _long_functions(node: object) -> list[Apply]:

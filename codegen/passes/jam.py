@@ -73,7 +73,7 @@ def _function(function: Function) -> Function:
 
 
 def _jam(rows: For, names: Names) -> Stmt:
-    if rows.kind is LoopKind.VECTOR or rows.step != 1 or rows.unroll or rows.reductions:
+    if rows.is_vector or rows.step != 1 or rows.unroll or rows.reductions:
         return rows
     parts = _parts(rows)
     if parts is None or not _is_legal(rows, parts[1]):
@@ -133,7 +133,7 @@ def _parts(rows: For) -> Parts | None:
 def _nest(loop: For) -> tuple[For, ...] | None:
     """Return `loop` and those inside it, of which each has only declarations before the next; None
     where one of them is marked, or has steps."""
-    if loop.kind is not LoopKind.SERIAL or loop.unroll or loop.step != 1:
+    if not loop.is_serial or loop.unroll or loop.step != 1:
         return None
     inside = [stmt for stmt in loop.body.body if isinstance(stmt, For)]
     if not inside:
@@ -189,7 +189,7 @@ def _is_row_sum(rows: For, first: For, total: Var) -> bool:
 
 def _is_common(rows: For, inner: For) -> bool:
     """Tell whether all rows add to the same places, one after the other as the inner loop runs."""
-    if rows.body.body[-1] is not inner or rows.kind is not LoopKind.SERIAL:
+    if rows.body.body[-1] is not inner or not rows.is_serial:
         return False
     place = _store_of(inner).index
     own = {rows.var} | (declared_vars(rows) - {inner.var})

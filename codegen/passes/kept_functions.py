@@ -35,7 +35,6 @@ from codegen.ir import (
     For,
     Function,
     Load,
-    LoopKind,
     Module,
     Reserve,
     Stmt,
@@ -78,7 +77,7 @@ def _block(node: Block) -> Block:
 def _is_plain(loop: For) -> bool:
     """Tell whether a loop does one thing after the other, once for each number, with long
     functions."""
-    if loop.kind is not LoopKind.SERIAL or loop.step != 1 or loop.unroll:
+    if not loop.is_serial or loop.step != 1 or loop.unroll:
         return False
     if not all(isinstance(s, Declare | Assign | Store | Comment) for s in loop.body.body):
         return False

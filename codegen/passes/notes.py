@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from codegen.ir import For, LoopKind, Module
+from codegen.ir import For, Module
 from codegen.tree import find
 
 NONE = "no "
@@ -36,7 +36,7 @@ def notes(module: Module, loops_of_text: Collection[str] | None = None) -> tuple
     if not lines:
         lines = ["none: no row stays the same while a sum runs over it"]
     if not any("vector loop" in line for line in lines):
-        named = [_named(loop, loops_of_text) for loop in loops if loop.kind is LoopKind.VECTOR]
+        named = [_named(loop, loops_of_text) for loop in loops if loop.is_vector]
         told_once = dict.fromkeys(name for name in named if name is not None)
         if told_once or not named:
             lines += [f"  vector loop: {', '.join(told_once) or 'none'}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from codegen.ir import Module
+from codegen.machine.target import Target
 from codegen.passes.blocks.block_panels import tile_block_panels
 from codegen.passes.blocks.empty_rows import skip_empty_rows
 from codegen.passes.blocks.held_blocks import hold_blocks
@@ -36,7 +37,6 @@ from codegen.passes.sums.long_sums import widen_sums
 from codegen.passes.sums.vector_sums import split_sums_of_streams, split_vector_sums
 from codegen.passes.vectorize import vectorize
 from codegen.records import dataclass
-from codegen.target import Target
 from codegen.tree import fixpoint
 
 Pass = Callable[[Module, Target], Module]

@@ -53,8 +53,8 @@ from codegen.ir import (
     Var,
     VectorStore,
 )
+from codegen.machine.target import Target, UnsupportedError
 from codegen.names import Names
-from codegen.target import Target, UnsupportedError
 from codegen.tree import find, map_children, walk
 from codegen.variables import substitute, variables_read
 
@@ -124,7 +124,7 @@ class _Outliner:
             case Fill():
                 yield from self._of_host(_fill(statement, self._names), known)
             case For(kind=LoopKind.PARALLEL):
-                threads, block = _length(statement), self._target.block
+                threads, block = _length(statement), self._target.gpu.block_threads
                 yield self._launch((statement,), known, threads, block, shared=True)
             case For(kind=LoopKind.BLOCKS):
                 block = _block_size(statement, self._target)
@@ -155,14 +155,14 @@ class _Outliner:
         shared: bool,
     ) -> Launch:
         body = tuple(
-            _of_threads(statement, shared, self._names, self._target.warp)
+            _of_threads(statement, shared, self._names, self._target.gpu.warp_threads)
             for statement in statements
         )
         body = _needed((*known.values(), *body))
         used = {node for part in body for node in walk(part)}
         own = {stmt.array for part in body for stmt in find(part, Allocate)}
         in_blocks = any(isinstance(s, For) and s.kind is LoopKind.BLOCKS for s in body)
-        _check(body, self._target.shared_bytes if in_blocks else LOCAL_BYTES)
+        _check(body, self._target.gpu.block_shared_bytes if in_blocks else LOCAL_BYTES)
         arrays = [a for a in (*self._function.arrays, *self._local) if a in used and a not in own]
         declared = {
             node.var for part in body for node in walk(part) if isinstance(node, Declare | For)
@@ -304,11 +304,11 @@ def _block_size(loop: For, target: Target) -> int:
     found = [1]
     for part in find(loop.body, For):
         if part.kind is LoopKind.WARPS:
-            found.append(target.warp * part.units or target.block)
+            found.append(target.gpu.warp_threads * part.units or target.gpu.block_threads)
         elif part.kind is LoopKind.THREADS and not _in_warps(part, loop):
-            threads = part.units or target.block
-            found.append(-(-threads // target.warp) * target.warp)
-    return min(max(found), target.most_threads)
+            threads = part.units or target.gpu.block_threads
+            found.append(-(-threads // target.gpu.warp_threads) * target.gpu.warp_threads)
+    return min(max(found), target.gpu.most_block_threads)
 
 
 def _in_warps(part: For, loop: For) -> bool:
@@ -337,7 +337,7 @@ def _of_threads(statement: Stmt, shared: bool, names: Names, warp: int) -> Stmt:
     def alone(node: object) -> object:
         if isinstance(node, For) and in_blocks and node.kind in _PARTS:
             node = _lanes(node, warp) if node.kind is LoopKind.WARPS else node
-        elif isinstance(node, For) and node.kind is not LoopKind.SERIAL:
+        elif isinstance(node, For) and not node.is_serial:
             node = replace(node, kind=LoopKind.SERIAL, reductions=())
         if isinstance(node, AtomicStore) and not shared:
             node = Store(node.array, node.index, node.value, node.op, node.role)

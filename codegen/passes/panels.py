@@ -52,7 +52,6 @@ from codegen.ir import (
     Function,
     If,
     Load,
-    LoopKind,
     Module,
     Stmt,
     Store,
@@ -62,11 +61,11 @@ from codegen.ir import (
     VectorLoad,
     VectorStore,
 )
+from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.passes.simplify import simplify_tree
 from codegen.passes.vectorize import stride
 from codegen.records import dataclass
-from codegen.target import Target
 from codegen.tree import find, map_children, map_fields, walk
 from codegen.types import INT64, vector
 from codegen.variables import arrays_of, free_vars, substitute
@@ -189,7 +188,7 @@ def match_nest(root: For) -> Nest | str:
 def columns_of(loop: For) -> For | None:
     """Return the innermost loop of a nest in which each body is declarations and then one loop,
     under a condition or none."""
-    if loop.kind is not LoopKind.SERIAL or loop.unroll:
+    if not loop.is_serial or loop.unroll:
         return None
     body = loop.body
     while True:
@@ -299,7 +298,7 @@ def in_lanes(expr: Expr, var: Var, place: Expr, lanes: int) -> Expr | None:
 def _tile(nest: Nest, fill: Fill | None, target: Target, names: Names) -> Block:
     lanes = target.lanes(nest.store.array.element)
     columns = nest.columns
-    held = 32 if target.registers >= 32 else 16
+    held = 32 if target.processor.registers >= 32 else 16
     most = WIDEST[held]
     width = most * lanes
     places = [add(columns.var, lanes * register) for register in range(most)]

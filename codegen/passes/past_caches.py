@@ -39,11 +39,11 @@ from codegen.ir import (
     Var,
     VectorStore,
 )
+from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.passes.panels import in_lanes, only_store
 from codegen.passes.vectorize import stride
 from codegen.records import dataclass
-from codegen.target import Target
 from codegen.tree import map_children, map_fields, walk
 from codegen.types import BOOL, vector
 from codegen.variables import arrays_of, declared_vars, free_vars, substitute
@@ -130,7 +130,7 @@ def _pays(rows: _Rows, target: Target) -> Expr:
     """Tell whether the array is of about the last cache's size, and begins and ends rows at
     lines."""
     array = rows.store.array
-    many = target.caches[-1] // 2 // array.element.itemsize
+    many = target.processor.cache_bytes[-1] // 2 // array.element.itemsize
     counts = [sub(loop.stop, loop.start) for loop in rows.loops]
     whole = eq(mod(counts[-1], rows.line), 0)
     return and_(ge(mul(*counts), many), whole, eq(Lead(array, LINE), 0))

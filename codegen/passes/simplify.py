@@ -93,7 +93,6 @@ from codegen.ir import (
     Key,
     Lead,
     Load,
-    LoopKind,
     Module,
     NewTable,
     Ranked,
@@ -148,7 +147,7 @@ def _simplify_node(node: Any) -> Any:
 def _short_loop(loop: For, start: int, stop: int) -> Stmt:
     if stop <= start:
         return Block()
-    if stop <= start + loop.step and loop.kind is LoopKind.SERIAL:
+    if stop <= start + loop.step and loop.is_serial:
         body = _noted(loop.body, loop.note) if loop.note else loop.body
         return Block((Declare(loop.var, loop.start, constant=True), *body.body))
     return loop

@@ -64,7 +64,7 @@ def vectorize(module: Module) -> Module:
 
 
 def _mark(node: Any) -> Any:
-    if not isinstance(node, For) or node.kind is not LoopKind.SERIAL or node.step != 1:
+    if not isinstance(node, For) or not node.is_serial or node.step != 1:
         return node
     if node.unroll:
         return node

@@ -34,7 +34,27 @@ class Parameter:
     @property
     def is_array(self) -> bool:
         """Tell whether the argument is an existing array."""
-        return self.kind in (Kind.INPUT, Kind.OUTPUT)
+        return self.is_input or self.is_output
+
+    @property
+    def is_input(self) -> bool:
+        """Tell whether the argument is an array that the function reads."""
+        return self.kind is Kind.INPUT
+
+    @property
+    def is_output(self) -> bool:
+        """Tell whether the argument is an array of fixed extent that the function writes."""
+        return self.kind is Kind.OUTPUT
+
+    @property
+    def grows(self) -> bool:
+        """Tell whether the function makes the array."""
+        return self.kind is Kind.GROWING
+
+    @property
+    def counts_threads(self) -> bool:
+        """Tell whether the argument is how many threads the function may use."""
+        return self.kind is Kind.THREADS
 
 
 @dataclass(frozen=True, slots=True)

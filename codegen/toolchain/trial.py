@@ -74,7 +74,9 @@ def _called(library: Path, trial: Trial) -> Tried:
     sizes = (str(trial.arguments), str(trial.result))
     command = [sys.executable, "-I", "-S", "-c", _CALLS, str(library), trial.name, *sizes]
     try:
-        done = subprocess.run(command, input=trial.samples, capture_output=True, timeout=SECONDS)
+        done = subprocess.run(
+            command, input=trial.samples, capture_output=True, timeout=SECONDS, check=False
+        )
     except subprocess.TimeoutExpired as error:
         return Tried(error.stdout or b"", f"no end within {SECONDS:.0f} s")
     if done.returncode == 0:

@@ -19,7 +19,6 @@ from codegen.ir import (
     Declare,
     Expr,
     For,
-    LoopKind,
     Reduction,
     Stmt,
     Store,
@@ -36,7 +35,7 @@ def hoist_sums(node: Block, names: Names) -> Block:
 
 
 def _loop(loop: For, names: Names) -> Stmt:
-    if loop.kind is not LoopKind.VECTOR:
+    if not loop.is_vector:
         return loop
     sums = {
         stmt: Var(names.fresh("sum"), stmt.array.element)

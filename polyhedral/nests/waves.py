@@ -40,7 +40,7 @@ def along_diagonals(outer: For, fresh: Callable[[str], Var]) -> Stmt:
     """Return the loops `outer` and right inside it along their diagonals, or else one after the
     other."""
     inner, guard = _nested(outer.body)
-    if inner is None or inner.kind is not LoopKind.PARALLEL or (outer.step, inner.step) != (1, 1):
+    if inner is None or not inner.is_parallel or (outer.step, inner.step) != (1, 1):
         return rewrite(outer, _serial)  # the other loop over tiles has one iteration, or is cut up
     low, high, wave = fresh("low"), fresh("high"), fresh("wave")
     each = fresh(outer.var.name)
@@ -86,5 +86,5 @@ def _nested(body: Block) -> tuple[For | None, Expr | None]:
 
 
 def _serial(node: Any) -> Any:
-    parallel = isinstance(node, For) and node.kind is LoopKind.PARALLEL
+    parallel = isinstance(node, For) and node.is_parallel
     return replace(node, kind=LoopKind.SERIAL) if parallel else node

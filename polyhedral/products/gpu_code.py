@@ -175,7 +175,7 @@ class _Code:
             yield Declare(end, minimum(add(begin, length), self.depth.size), constant=True)
             depth = (begin, end)
         t = self.var("t")
-        warp, element = plan.machine.warp, operands.element
+        warp, element = plan.machine.gpu.warp_threads, operands.element
         thread = Thread(tile, warp, element, self.names, t, left, right, into, whole, depth)
         body = block(*thread.body())
         yield For(t, const(0), const(tile.threads), body, kind=LoopKind.THREADS, units=tile.threads)

@@ -8,7 +8,7 @@ The plan of a product of matrices of 4096 by 4096 floats prints as
       shared memory: (132 + 128) * 8 * 4 = 8320 of 49152 bytes
       copies: left along k, 8 threads side by side, 4 of padding; right along j; no bank twice
       reads: 0.25 of shared memory a product, 0.0156 of global memory
-      1024 blocks on 132 multiprocessors: 3.08 ms expected
+      1024 blocks on 132 multiprocessors: 3.09 ms expected
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from polyhedral.products.gpu_staging import Staging, staging, write_cycles
 from polyhedral.products.gpu_tile import (
     MOST_REGISTERS,
     OTHER_REGISTERS,
-    GpuMachine,
+    GpuArithmetic,
     GpuProduct,
     GpuTile,
     blocks_asked_for,
@@ -40,7 +40,7 @@ class GpuPlan:
     """
 
     contraction: Contraction
-    machine: GpuMachine
+    machine: GpuArithmetic
     tile: GpuTile
     left: Staging
     right: Staging
@@ -56,12 +56,15 @@ class GpuPlan:
 
 
 def plan_on_gpu(
-    found: Contraction, machine: GpuMachine, tile: GpuTile, extents: Mapping[str, int] | None = None
+    found: Contraction,
+    machine: GpuArithmetic,
+    tile: GpuTile,
+    extents: Mapping[str, int] | None = None,
 ) -> GpuPlan:
     """Return the plan of `found` in tiles; `extents` are those of the loops that are known."""
     size = machine.element_bytes
     left, right = (
-        staging(tile, edge, own, _along_depth(found, loops), size)
+        staging(tile, edge, own, _along_depth(found, loops), machine)
         for edge, own, loops in (
             (tile.rows, tile.own_rows, _last(found, "left")),
             (tile.columns, tile.own_columns, _last(found, "right")),
@@ -73,10 +76,10 @@ def plan_on_gpu(
         f"classes: {found.classes}",
         _registers(plan),
         f"shared memory: ({left.edge + left.padding} + {right.edge + right.padding}) * "
-        f"{tile.depth} * {size} = {plan.shared_bytes} of {machine.shared_bytes} bytes",
+        f"{tile.depth} * {size} = {plan.shared_bytes} of {machine.gpu.block_shared_bytes} bytes",
         f"copies: left {_copied(left, _last(found, 'left'))}; "
         f"right {_copied(right, _last(found, 'right'))}; "
-        f"{_banks(max(write_cycles(each, size) for each in (left, right)))}",
+        f"{_banks(max(write_cycles(each, machine) for each in (left, right)))}",
         f"reads: {_share(tile.own_rows, tile.own_columns)} of shared memory a product, "
         f"{_share(tile.rows, tile.columns)} of global memory",
         *_split(tile),
@@ -136,6 +139,6 @@ def _expected(plan: GpuPlan, extents: Mapping[str, int]) -> Iterator[str]:
     product = GpuProduct(*(prod(extents[loop] for loop in loops) for loops in found.of_classes))
     seconds = seconds_of(tile, plan.machine, product)
     yield (
-        f"{blocks_of(tile, product)} blocks on {plan.machine.processors} multiprocessors: "
+        f"{blocks_of(tile, product)} blocks on {plan.machine.gpu.multiprocessors} multiprocessors: "
         f"{seconds * 1e3:.3g} ms expected"
     )

@@ -17,12 +17,7 @@ from math import ceil
 from codegen.build import ExprLike, add, const, div, mod, mul
 from codegen.ir import Expr
 from codegen.records import dataclass
-from polyhedral.products.gpu_tile import GpuTile, run_of
-
-SECTOR_BYTES = 32
-"""The least that moves between memory and threads."""
-BANKS = 32
-"""Of shared memory, each 4 bytes wide."""
+from polyhedral.products.gpu_tile import GpuArithmetic, GpuTile, run_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,35 +81,42 @@ def _group(copy: Expr, passes: int, copies: int) -> Expr:
     return const(0) if passes == copies else div(copy, passes)
 
 
-def staging(tile: GpuTile, edge: int, own: int, along_depth: bool, element_bytes: int) -> Staging:
+def staging(
+    tile: GpuTile, edge: int, own: int, along_depth: bool, machine: GpuArithmetic
+) -> Staging:
     """Return the copy of one operand of a tile.
 
     edge         rows or columns of the block
     own          those of a thread
     along_depth  whether neighbours in memory lie along the depth
     """
-    chunk = 0
+    chunk, element_bytes = 0, machine.element_bytes
     if along_depth:
-        chunk = min(tile.depth, max(SECTOR_BYTES // element_bytes, ceil(tile.threads / edge)))
+        neighbours = max(machine.gpu.sector_bytes // element_bytes, ceil(tile.threads / edge))
+        chunk = min(tile.depth, neighbours)
     run = run_of(own, element_bytes)
     plans = (
         Staging(edge, tile.depth, tile.threads, chunk, padding * run) for padding in range(0, 9)
     )
-    return min(plans, key=lambda plan: (write_cycles(plan, element_bytes), plan.padding))
+    return min(plans, key=lambda plan: (write_cycles(plan, machine), plan.padding))
 
 
-def write_cycles(plan: Staging, element_bytes: int) -> int:
+def write_cycles(plan: Staging, machine: GpuArithmetic) -> int:
     """Return the cycles in which a warp writes an element each: as many as the words that one bank
     has to take, of the lanes that write 128 bytes together."""
-    words = ceil(element_bytes / 4)
-    together = max(1, BANKS // words)
+    words, count, warp = (
+        ceil(machine.element_bytes / 4),
+        machine.gpu.banks,
+        machine.gpu.warp_threads,
+    )
+    together = max(1, count // words)
     most = 0
-    for first in range(0, min(BANKS, plan.threads), together):
-        banks = [0] * BANKS
+    for first in range(0, min(warp, plan.threads), together):
+        banks = [0] * count
         for thread in range(first, first + together):
             at = _place_of(plan, thread) * words
             for word in range(words):
-                banks[(at + word) % BANKS] += 1
+                banks[(at + word) % count] += 1
         most = max(most, *banks)
     return most
 

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
+from codegen.machine.gpu import Gpu
 from codegen.occupancy import occupancy
 from codegen.records import dataclass
-from codegen.target import Multiprocessor
 
 RUN_BYTES = 16
 """The most that one instruction of a thread reads or writes."""
@@ -31,52 +31,25 @@ MOST_REGISTERS = 128
 other one waits."""
 OTHER_REGISTERS = 40
 """Of 4 bytes, for addresses, sizes and counters of a thread."""
-STEP_CYCLES = 700.0
-"""From a load of global memory to its use, with two barriers: what one block waits in each step,
-where no other one has something to do. Publications say 500 to 800; not measured."""
 STEP_INSTRUCTIONS = 40.0
 """Of a warp in each step, beside products and loads of shared memory."""
 COPY_INSTRUCTIONS = 5.0
 """For each element that is copied into shared memory: addresses, a load, a store."""
-NOT_HIDDEN = 0.1
-"""The share of reading that is not hidden behind products, or the other way round. Not measured."""
 SPLIT_GAIN = 1.2
 """How many times as fast parts of the depth have to be expected to be, which take memory."""
-LANES_A_CYCLE = 32
-"""Words of 4 bytes that shared memory gives the threads of a multiprocessor in a cycle."""
 
 
 @dataclass(frozen=True, slots=True)
-class GpuMachine:
-    """What tiles of a GPU depend on.
+class GpuArithmetic:
+    """What tiles depend on: a GPU, and what it takes to multiply elements of a type there.
 
-    warp           threads that run in step
-    threads        a block may have
-    shared_bytes   a block may have
-    together       what a multiprocessor has for all blocks there: registers of 4 bytes, bytes of
-                   shared memory, threads
-    processors     multiprocessors
-    schedulers     of a multiprocessor: instructions of warps that it begins in a cycle
-    cycles         a second
-    cache_bytes    a second from the cache that multiprocessors share
-    memory_bytes   a second from memory
-    launch         seconds of a launch of a kernel
-    element_bytes  of one element
-    issue          instructions that a product and its sum take
+    element_bytes         of one element
+    product_instructions  that a product and its sum take
     """
 
-    warp: int
-    threads: int
-    shared_bytes: int
-    together: tuple[int, int, int]
-    processors: int
-    schedulers: int
-    cycles: float
-    cache_bytes: float
-    memory_bytes: float
-    launch: float
+    gpu: Gpu
     element_bytes: int
-    issue: float
+    product_instructions: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,19 +124,17 @@ def shared_bytes_of(tile: GpuTile, element_bytes: int, padding: int) -> int:
     return (tile.rows + tile.columns + padding) * tile.depth * element_bytes
 
 
-def blocks_at_a_time(tile: GpuTile, machine: GpuMachine) -> int:
+def blocks_at_a_time(tile: GpuTile, machine: GpuArithmetic) -> int:
     """Return the blocks that a multiprocessor has room for: they hide each other's waiting."""
-    registers, shared, threads = machine.together
-    size, warps = machine.element_bytes, threads // machine.warp
-    has = Multiprocessor("", warps, warps, shared, registers)
+    size, has = machine.element_bytes, machine.gpu.multiprocessor
     memory = shared_bytes_of(tile, size, 2 * LONGEST_RUN)
     return occupancy(has, tile.threads, registers_of(tile, size), memory).blocks
 
 
-def blocks_asked_for(tile: GpuTile, machine: GpuMachine) -> int:
+def blocks_asked_for(tile: GpuTile, machine: GpuArithmetic) -> int:
     """Return the blocks that the compiler is to leave registers for: then a thread has
     `MOST_REGISTERS` at most."""
-    return max(1, machine.together[0] // (MOST_REGISTERS * tile.threads))
+    return max(1, machine.gpu.multiprocessor.registers // (MOST_REGISTERS * tile.threads))
 
 
 def blocks_of(tile: GpuTile, of: GpuProduct) -> int:
@@ -172,56 +143,58 @@ def blocks_of(tile: GpuTile, of: GpuProduct) -> int:
     return tile.parts * ceil(of.batch) * tiles
 
 
-def seconds_of(tile: GpuTile, machine: GpuMachine, of: GpuProduct) -> float:
+def seconds_of(tile: GpuTile, machine: GpuArithmetic, of: GpuProduct) -> float:
     """What the products take: the multiprocessor with most blocks, or the bytes that they read.
 
     In each step a block issues the products of its warps, or shared memory is busy with what these
     read, whichever takes longer. Blocks at a time hide each other's waiting.
     """
     blocks, steps = blocks_of(tile, of), ceil(of.depth / tile.depth / tile.parts)
-    work, size = _cycles_of_step(tile, machine), machine.element_bytes
-    each = ceil(blocks / machine.processors)
+    work, size, gpu = _cycles_of_step(tile, machine), machine.element_bytes, machine.gpu
+    each = ceil(blocks / gpu.multiprocessors)
     together = min(each, blocks_at_a_time(tile, machine))
-    cycles = each / together * steps * max(together * work, work + STEP_CYCLES) + STEP_CYCLES
+    wait = gpu.step_cycles
+    cycles = each / together * steps * max(together * work, work + wait) + wait
     moved = blocks * steps * (tile.rows + tile.columns) * tile.depth * size * of.spread
     least = of.rows * of.depth + of.depth * of.columns + of.rows * of.columns
     parts = (
-        cycles / machine.cycles,
-        moved / machine.cache_bytes,
-        of.batch * least * size / machine.memory_bytes,
+        cycles / gpu.cycles_per_second,
+        moved / gpu.cache_bytes_per_second,
+        of.batch * least * size / gpu.memory_bytes_per_second,
     )
-    seconds = max(parts) + NOT_HIDDEN * (sum(parts) - max(parts))
+    seconds = max(parts) + gpu.unhidden_share * (sum(parts) - max(parts))
     return seconds + _seconds_of_parts(tile, machine, of.batch * of.rows * of.columns)
 
 
-def _cycles_of_step(tile: GpuTile, machine: GpuMachine) -> float:
+def _cycles_of_step(tile: GpuTile, machine: GpuArithmetic) -> float:
     """What one step keeps a multiprocessor busy."""
-    size = machine.element_bytes
+    size, gpu = machine.element_bytes, machine.gpu
     own = (tile.own_rows, tile.own_columns)
     issued = tile.depth * (
-        tile.accumulators * machine.issue + sum(count / run_of(count, size) for count in own)
+        tile.accumulators * machine.product_instructions
+        + sum(count / run_of(count, size) for count in own)
     )
     issued += ahead_of(tile) * COPY_INSTRUCTIONS + STEP_INSTRUCTIONS
     words = tile.depth * sum(own) * size / 4
-    busy = max(issued / machine.schedulers, words * machine.warp / LANES_A_CYCLE)
-    return tile.threads / machine.warp * busy
+    busy = max(issued / gpu.schedulers, words * gpu.warp_threads / gpu.banks)
+    return tile.threads / gpu.warp_threads * busy
 
 
-def _seconds_of_parts(tile: GpuTile, machine: GpuMachine, elements: float) -> float:
+def _seconds_of_parts(tile: GpuTile, machine: GpuArithmetic, elements: float) -> float:
     """What it takes to write the sums of parts of the depth, and to add them up."""
     if tile.parts == 1:
         return 0.0
-    moved = 2 * tile.parts * elements * machine.element_bytes
-    waits = tile.parts * STEP_CYCLES / machine.cycles
-    return machine.launch + max(waits, moved / machine.cache_bytes)
+    gpu, moved = machine.gpu, 2 * tile.parts * elements * machine.element_bytes
+    waits = tile.parts * gpu.step_cycles / gpu.cycles_per_second
+    return gpu.launch_seconds + max(waits, moved / gpu.cache_bytes_per_second)
 
 
-def tiles_for(machine: GpuMachine) -> tuple[GpuTile, ...]:
+def tiles_for(machine: GpuArithmetic) -> tuple[GpuTile, ...]:
     """Return the tiles that a machine has registers, threads and shared memory for.
 
     Blocks are of two warps or more, as many as run at a time are limited.
     """
-    down, across = lanes(machine.warp)
+    down, across = lanes(machine.gpu.warp_threads)
     found = (
         GpuTile(down * own_rows * high, across * own_columns * wide, depth, own_rows, own_columns)
         for own_rows, own_columns in ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2))
@@ -232,27 +205,29 @@ def tiles_for(machine: GpuMachine) -> tuple[GpuTile, ...]:
     return tuple(tile for tile in found if _fits(tile, machine))
 
 
-def _fits(tile: GpuTile, machine: GpuMachine) -> bool:
-    size = machine.element_bytes
+def _fits(tile: GpuTile, machine: GpuArithmetic) -> bool:
+    size, gpu = machine.element_bytes, machine.gpu
     whole = min(tile.rows, tile.columns) * tile.depth
     return (
-        tile.threads <= machine.threads
-        and tile.threads > machine.warp
+        tile.threads <= gpu.most_block_threads
+        and tile.threads > gpu.warp_threads
         and whole % tile.threads == 0
         and registers_of(tile, size) <= MOST_REGISTERS
-        and shared_bytes_of(tile, size, 2 * LONGEST_RUN) <= machine.shared_bytes
+        and shared_bytes_of(tile, size, 2 * LONGEST_RUN) <= gpu.block_shared_bytes
     )
 
 
-def best_tile(machine: GpuMachine, of: GpuProduct) -> GpuTile:
+def best_tile(machine: GpuArithmetic, of: GpuProduct) -> GpuTile:
     """Return the tile of the least expected time; of equal ones the first. The depth is split where
     there are too few tiles for the multiprocessors, and that pays clearly."""
+
+    enough = 2 * machine.gpu.multiprocessors
 
     def tiles() -> Iterator[GpuTile]:
         for tile in tiles_for(machine):
             yield tile
             parts, blocks = 2, blocks_of(tile, of)
-            while parts * blocks < 2 * machine.processors and parts * tile.depth < of.depth:
+            while parts * blocks < enough and parts * tile.depth < of.depth:
                 yield replace(tile, parts=parts)
                 parts *= 2
 

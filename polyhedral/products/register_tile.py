@@ -17,7 +17,9 @@ Around it stand the blocks of Goto and van de Geijn (2008), each as large as wha
 
 from __future__ import annotations
 
+from codegen.machine.cpu import Processor
 from codegen.records import dataclass
+from codegen.types import ScalarType
 
 SPARE = 2
 """Registers for elements of left on their way to all lanes."""
@@ -40,6 +42,12 @@ class Machine:
     element_bytes: int
     registers: int
     caches: tuple[int, ...]
+
+
+def machine_of(processor: Processor, element: ScalarType) -> Machine:
+    """Return what register tiles of a type of elements depend on."""
+    lanes = max(1, processor.vector_bytes // element.itemsize)
+    return Machine(lanes, element.itemsize, processor.registers, processor.cache_bytes)
 
 
 @dataclass(frozen=True, slots=True)

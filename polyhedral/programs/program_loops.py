@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from codegen.ir import Block, Expr, For, LoopKind
+from codegen.ir import Block, Expr, For
 from codegen.names import Names
 from codegen.tree import find
 from polyhedral.errors import LargeCodeError
@@ -42,7 +42,7 @@ def program_loops(
     loops = to_loops(nest, plan.schedule, bodies, parameters, budget, taken)
     names = Names({*taken, *used_names(loops)})
     made = hoist_sums(unroll_and_jam(loops, names), names)
-    count = sum(loop.kind is LoopKind.VECTOR for loop in find(made, For))
+    count = sum(loop.is_vector for loop in find(made, For))
     apart = plan.simpler is not None
     most, what = (MOST_LOOPS, "loops of their own") if apart else (MOST_JAMMED, "they")
     if count > most and plan.smaller("") is not None:

@@ -28,6 +28,7 @@ from polyhedral.nests.register_jam import choose_factors, jammed_at_most
 from polyhedral.nests.tile_ends import OWN_LOOPS, apart, together, told_apart
 from polyhedral.nests.tile_plan import Band, TilePlan, choose_sizes
 from polyhedral.nests.vector_rows import vector_rows
+from polyhedral.products.register_tile import machine_of
 from polyhedral.programs.product_call import SHARING
 from polyhedral.programs.program_product import ProductPlan, plan_product
 from polyhedral.programs.question import ProgramQuestion
@@ -167,7 +168,7 @@ def _product(held: Held, question: ProgramQuestion, component: Component) -> Pro
     if others or name not in question.products or question.tiles is not None:
         return None
     statement, product = question.nest.statement(name), question.products[name]
-    machine = question.processor.machine(product.element)
+    machine = machine_of(question.processor, product.element)
     return plan_product(held, statement, product, question.values, machine, question.parallel)
 
 
@@ -192,8 +193,8 @@ def _sizes(question: ProgramQuestion, component: Component, order: PointOrder) -
         plane_extents(statements, question.values),
         {name: order.innermost(name) for name in component.statements},
         question.values,
-        question.processor.caches,
-        question.processor.line,
+        question.processor.cache_bytes,
+        question.processor.line_bytes,
         question.element_bytes,
     )
     return choose_sizes(band)

@@ -7,32 +7,12 @@ from dataclasses import field
 from operator import index
 from typing import Any
 
+from codegen.machine.cpu import Processor
 from codegen.records import dataclass
-from codegen.types import ScalarType
 from polyhedral.band_schedule import checked_size
 from polyhedral.errors import NestError, ScheduleError
 from polyhedral.model import Nest
-from polyhedral.products.register_tile import Machine
 from polyhedral.programs.program_product import Product
-
-
-@dataclass(frozen=True, slots=True)
-class Processor:
-    """What plans depend on: cache sizes in bytes, the nearest first, and vector registers."""
-
-    caches: tuple[int, ...] = (32768, 1 << 20)
-    registers: int = 16
-    line: int = 64
-    vector_bytes: int = 32
-
-    def __post_init__(self) -> None:
-        if not self.caches or min(self.caches) < 1:
-            raise ScheduleError(f"Expected caches of 1 byte or more, found {self.caches}.")
-
-    def machine(self, element: ScalarType) -> Machine:
-        """What register tiles of `element` depend on."""
-        lanes = max(1, self.vector_bytes // element.itemsize)
-        return Machine(lanes, element.itemsize, self.registers, self.caches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +27,12 @@ class ProgramQuestion:
     products       statements that add or subtract products of two elements, by name
 
     Raises NestError where a parameter has no value or one that is no integer, ScheduleError for
-    sizes that no tile can have.
+    sizes that no tile can have, or a cache without bytes.
     """
 
     nest: Nest
     values: Mapping[str, int]
-    processor: Processor = field(default_factory=Processor)
+    processor: Processor = Processor(vector_bytes=32)
     element_bytes: Mapping[str, int] = field(default_factory=dict)
     tiles: tuple[int, ...] | None = None
     reorder: bool = True
@@ -63,6 +43,9 @@ class ProgramQuestion:
         missing = [name for name in self.nest.parameters if name not in self.values]
         if missing:
             raise NestError(f"Expected a value for each parameter, found none for {missing[0]}.")
+        caches = self.processor.cache_bytes
+        if not caches or min(caches) < 1:
+            raise ScheduleError(f"Expected caches of 1 byte or more, found {caches}.")
         values = {name: _integer(name, value) for name, value in self.values.items()}
         object.__setattr__(self, "values", values)
         if self.tiles is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taco_py.data.convert.choose_format import Choice, chosen
+from taco_py.data.convert.choose_format import Choice, choose
 from taco_py.data.tensors.remapped_tensor import blocks_of
 from taco_py.data.tensors.tensor import as_data
 
@@ -22,4 +22,4 @@ def choose_format(A: Any) -> Choice:  # noqa: N803 - the field's name
     counted in a sample of the rows, which takes tens of milliseconds as a rule; of blocks, in all.
     """
     blocks = blocks_of(A)
-    return chosen(as_data(A) if blocks is None else blocks.data)[0]
+    return choose(as_data(A) if blocks is None else blocks.data)[0]

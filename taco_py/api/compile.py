@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, overload
 from numpy.typing import DTypeLike
 
 from taco_py.api.over import as_mask, read_over
-from taco_py.arguments.settings import settings_of_kernel
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.devices.placed import placed
-from taco_py.calls.call.draft import draft
+from taco_py.calls.call.draft import CompileArguments, draft
 from taco_py.calls.call.kernel import Kernel, compile_draft
 from taco_py.calls.call.read_text import by_name, statements_of
 from taco_py.calls.call.texts.kernel_in_blocks import (
     KernelInBlocks,
-    ToldOfBlocks,
     compile_blocks,
     names_blocks,
 )
@@ -111,27 +110,26 @@ def compile(
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
     """
     given, where = placed(by_name(text, formats, others, named, "formats"), target)
-    asked = (threads, static, libraries, schedule_budget, forbid, allow, where)
-    own, limit = settings_of_kernel(schedule, *asked), check_memory_limit(memory_limit)
-    settings, ends = with_fields(own, memory_limit=limit), {"border": border, "shape": shape}
+    options = CallOptions.of_kernel({**locals(), "target": where})
+    options = with_fields(options, memory_limit=check_memory_limit(memory_limit))
+    bounds = {"border": border, "shape": shape}
     statements = statements_of(text, given)
     over = read_over(semiring, as_mask(mask, statements[-1].assignment), replace)
+    arguments = CompileArguments(given, dtypes, index_dtype, static, over, options)
     if outputs is not None or len(statements) > 1:
         if over is not None and not over.is_usual:
             over.refuse_several(statements[-1].assignment)
-        refuse_others("kernels of several statements", ends)
+        refuse_others("kernels of several statements", bounds)
         from taco_py.calls.call.several.draft_several import draft_several
         from taco_py.calls.call.several.kernel_of_several import compile_several
 
-        several = draft_several(text, given, outputs, dtypes, index_dtype, static)
-        return compile_several(several, settings)
+        return compile_several(draft_several(text, outputs, arguments), options)
     (statement,) = statements
     if names_blocks(given) and over is None and not has_subscripts(statement.assignment):
-        refuse_others("kernels of operands in blocks", ends)
-        return compile_blocks(statement, ToldOfBlocks(given, dtypes, index_dtype, settings))
-    if (border, shape) != ("error", None) or has_subscripts(statement.assignment):
-        from taco_py.calls.call.texts.kernel_of_subscripts import Told, compile_at
+        refuse_others("kernels of operands in blocks", bounds)
+        return compile_blocks(statement, arguments)
+    if options.is_bounded or has_subscripts(statement.assignment):
+        from taco_py.calls.call.texts.kernel_of_subscripts import compile_at
 
-        told = Told(given, dtypes, index_dtype, static, over, settings)
-        return compile_at(statement, border, shape, told)
-    return compile_draft(draft(text, given, dtypes, index_dtype, static, over), settings)
+        return compile_at(statement, arguments)
+    return compile_draft(draft(text, arguments), options)

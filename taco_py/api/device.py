@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from taco_py.arguments.device_tensor import DeviceTensor
-from taco_py.arguments.settings import check_target
+from taco_py.arguments.option_checks import check_target
 from taco_py.calls.call.devices.on_device import to_device
 from taco_py.calls.call.devices.placed import adopted
 from taco_py.language.diagnostics.errors import OperandTypeError

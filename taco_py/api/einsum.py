@@ -86,17 +86,15 @@ def einsum(
         identity: tuple[object, ...] = (first, format, casting, schedule, threads, target)
         usual = out is None and dtype is None and optimize is None and order == "K"
         if not usual or (static, libraries, schedule_budget, forbid) != USUAL:
-            told = options_key(out, dtype, static, libraries, optimize, schedule_budget, forbid)
-            identity = (*identity, order, told)
+            seldom = options_key(out, dtype, static, libraries, optimize, schedule_budget, forbid)
+            identity = (*identity, order, seldom)
         if over is not None:
             identity, rest = (*identity, over.identity), (*rest, *over.arrays)
         key = call_key(identity, rest)
         if (call := find(key)) is not None and (result := call(*rest, *outs)) is not None:
             return result
-    from taco_py.calls.call.subscripts import NumpyOptions, computed, refuse_unknown
+    from taco_py.calls.call.subscripts import compute_einsum, refuse_unknown
 
     if unknown:
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
-    own = (threads, dtype, casting, static, libraries, schedule_budget, forbid, (), target)
-    numpys = NumpyOptions(out, dtype, order, casting, optimize)
-    return computed(operands, numpys, (format, schedule, *own), key, over)
+    return compute_einsum(operands, locals(), over, key)

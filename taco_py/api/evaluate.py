@@ -97,7 +97,7 @@ def evaluate(
     forbid    rules of the planner that may not be used, by the names that `explain` shows, as in
               forbid=("multiply_out",); docs/rules.md lists them
     allow     what a plan may lose: "cancellation" lets it multiply differences out, as (A - B) * x,
-              whose digits may cancel then; docs/how-it-chooses.md says when that pays
+              whose digits may cancel then; docs/planner.md says when that pays
     path      the order in which a product's tensors are contracted, as einsum's `optimize` has it:
               [(1, 2), (0, 1)] takes two tensors out of those that are left and appends their
               product, and so on; so does numpy.einsum_path(…)[0]; by default the order of least
@@ -134,18 +134,16 @@ def evaluate(
         identity: tuple[object, ...] = (text, form, casting, schedule, threads, target, *given)
         usual = out is None and dtype is None and path is None and outputs is None
         if not usual or (border, shape, static, libraries, schedule_budget, forbid, allow) != USUAL:
-            seldom = (static, libraries, path, schedule_budget, forbid, allow)
-            identity = (*identity, options_key(kinds, dtype, *seldom), repr((border, shape)))
+            others = (static, libraries, path, schedule_budget, forbid, allow, border, shape)
+            identity = (*identity, options_key(kinds, dtype, *others))
         if over is not None:
             identity, values = (*identity, over.identity), (*values, *over.arrays)
         key = call_key(identity, values)
         if (call := find(key)) is not None and (result := call(*values, *outs)) is not None:
             return result
-    from taco_py.calls.call.texts.by_text import Asks, compute_text
+    from taco_py.calls.call.texts.by_text import compute_text
 
-    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, target)
-    asks = Asks(border, shape, path, outputs, format, out, over)
-    return compute_text(text, given, (schedule, *options), asks, key)
+    return compute_text(text, given, locals(), over, key)
 
 
 def again(text: str, names: tuple[str, ...], *operands: Any) -> Any:
@@ -230,25 +228,24 @@ def explain(
     """
     if memory_limit is not None:
         return limited(explain, locals())
+    from taco_py.arguments.call_arguments import CallArguments
     from taco_py.arguments.numpy_einsum import left_to_numpy
-    from taco_py.arguments.settings import check_budget, settings_of
+    from taco_py.arguments.option_checks import check_budget
+    from taco_py.arguments.options import CallOptions
     from taco_py.calls.call.devices.placed import placed
-    from taco_py.calls.call.over_semirings import over_of
     from taco_py.calls.call.subscripts import explain_subscripts
-    from taco_py.calls.call.texts.by_text import Asks, explain_text
+    from taco_py.calls.call.texts.by_text import explain_text
 
     given, einsums = _operands_of(text, operands, named)
-    refuse_of_other_kind(einsums, named, optimize, (allow, path, outputs, border, shape))
-    if einsums:
-        own = {"format": format, "schedule": schedule, "static": static}
-        if (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
-            return Report(numpys.told)
+    refuse_of_other_kind(einsums, named, locals())
+    if einsums and (numpys := left_to_numpy((text, *operands), locals())) is not None:
+        return Report(numpys.told)
     given, where = placed(given, target)
-    asked = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, where)
-    settings = settings_of(None if isinstance(format, Mapping) else format, schedule, *asked)
-    seconds, over = check_budget(frontier_budget, "frontier_budget"), over_of(semiring, mask, False)
+    options = CallOptions.of({**locals(), "target": where})
+    seconds = check_budget(frontier_budget, "frontier_budget")
+    over = read_over(semiring, mask, False)
+    over = None if over is None or over.is_usual else over
     if einsums:
         every = (text, *given.values())
-        return Report(explain_subscripts(every, optimize, settings, seconds, over))
-    asks = Asks(border, shape, path, outputs, format, None, None if over.is_usual else over)
-    return Report(explain_text(text, given, settings, asks, seconds))
+        return Report(explain_subscripts(every, options, over, optimize, seconds))
+    return Report(explain_text(text, CallArguments(given, options, over=over), seconds))

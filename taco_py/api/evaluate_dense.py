@@ -11,25 +11,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.operands import as_number as weak_number
 from taco_py.arguments.operands import check_names, give, is_number, taken
+from taco_py.arguments.option_checks import merged
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import container
-from taco_py.arguments.settings import Settings, merged
-from taco_py.calls.call.over_semirings import over_numbers, over_of
+from taco_py.arguments.semiring_mask import semiring_mask_of
+from taco_py.calls.call.over_semirings import to_arithmetic
 from taco_py.calls.call.read_text import accumulated, by_name, names_read, statements_of, target_of
 from taco_py.calls.call.several.elaborate import ResultOptions, elaborate
+from taco_py.calls.call.several.requested_outputs import requested_outputs
 from taco_py.calls.call.several.sequence import check_passed, in_single_assignment, needed
-from taco_py.calls.call.several.wishes import asked_of
 from taco_py.calls.call.widened import read_types
 from taco_py.calls.indexed.by_fancy_indexing import gather, write
-from taco_py.calls.indexed.domains import ERROR, FILL, Stated
-from taco_py.calls.indexed.indexed_call import is_indexed, stated_of
+from taco_py.calls.indexed.domains import ERROR, FILL, BoundaryOptions
+from taco_py.calls.indexed.indexed_call import boundary_options, is_indexed
 from taco_py.calls.indexed.indexed_statements import (
     AMONG_SEVERAL,
     OVER_SEMIRINGS,
+    boundary_options_of_several,
     refuse_computed_positions,
     refuse_scatter,
-    stated_for_several,
 )
 from taco_py.calls.indexed.sparse_stored import stored_like
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
@@ -40,19 +43,19 @@ from taco_py.data.tensors.byte_counts import limited
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.data.tensors.traced_operands import is_traced
 from taco_py.language import oracle
-from taco_py.language.diagnostics.cautions import give as give_cautions
+from taco_py.language.diagnostics.cautions import issue_warnings as give_cautions
 from taco_py.language.diagnostics.errors import DimensionError, OperandError
 from taco_py.language.fill import as_number
 from taco_py.language.formats import Format
 from taco_py.language.legal.types import computes_exactly
 from taco_py.language.notation.checks import accesses, free_indices, operand_names
 from taco_py.language.notation.dtypes import dtype_of_number, sum_dtype
-from taco_py.language.notation.nodes import Assignment, Call
+from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.operators import ADD, MUL, Number
 from taco_py.language.notation.rewrites.fills import with_fills
 from taco_py.language.notation.rewrites.semirings import Semiring
 from taco_py.language.notation.rewrites.wide_sums import wide_sums
-from taco_py.language.notation.tree import walk
+from taco_py.language.notation.tree import all_calls
 from taco_py.planner.statements import fills_of
 
 OPTIONS = frozenset(
@@ -111,7 +114,7 @@ def evaluate_dense(
     given = by_name(text, operands, (), named) if isinstance(text, str) else merged(operands, named)
     statements = _read(text, given) if isinstance(text, str) else (text,)
     given = _all_known(statements, given)
-    over = over_of(semiring, mask, False)
+    over = semiring_mask_of(semiring, mask, False)
     if len(statements) > 1 or outputs is not None:
         _refuse_initial(initial)
         if not over.is_usual:
@@ -125,13 +128,12 @@ def evaluate_dense(
     if not over.is_usual:
         if is_indexed(assignment, border, shape) or _has_ones(given):
             refuse_scatter(assignment.target, OVER_SEMIRINGS)
-            ends = stated_of(border, shape)
+            ends = boundary_options(border, shape)
             (assignment,), given, stored = _gathered(statements, given, stored or {}, ends)
             border, shape = ERROR, None
-        array = Settings(format="d" * len(assignment.target.indices))
-        ready = over_numbers(assignment, given, array, over)
-        assignment, given = ready.assignment, ready.objects
-        wide = wide and ready.settings.wide_sums
+        array = CallOptions(format="d" * len(assignment.target.indices))
+        assignment, call = to_arithmetic(assignment, CallArguments(given, array, over=over))
+        given, wide = dict(call.objects), wide and call.options.wide_sums
     arrays = _with_weak_numbers({name: _array(obj, name) for name, obj in given.items()})
     with room("what evaluate_dense makes on its way", _largest(assignment, arrays), SMALLER):
         if not isinstance(assignment, Assignment) or not is_indexed(assignment, border, shape):
@@ -140,8 +142,8 @@ def evaluate_dense(
             except DimensionError:
                 if all(1 not in np.shape(array) for array in arrays.values()):
                     raise
-        stated = stated_of(border, shape)
-        return _at_subscripts(wide, assignment, given, arrays, initial, stored, stated)
+        boundary = boundary_options(border, shape)
+        return _at_subscripts(wide, assignment, given, arrays, initial, stored, boundary)
 
 
 def _refuse_initial(initial: ArrayLike | None) -> None:
@@ -161,16 +163,16 @@ def _several(
     ends: tuple[Any, Any],
 ) -> Any:
     """Compute statements; ends are the arguments border and shape."""
-    asked = asked_of(statements, outputs)
+    asked = requested_outputs(statements, outputs)
     if any(is_indexed(each, *ends) for each in statements) or _has_ones(given):
-        stated = stated_for_several(*ends)
+        boundary = boundary_options_of_several(*ends)
         single = in_single_assignment(statements, asked.outputs, given)
         check_passed(statements, single, given, OPTIONS)
         for each in statements:
             refuse_scatter(each.target, AMONG_SEVERAL)
         refuse_computed_positions(statements)
         statements, _ = needed(statements, asked.outputs)
-        statements, given, stored = _gathered(statements, given, stored, stated)
+        statements, given, stored = _gathered(statements, given, stored, boundary)
     found = _in_order(statements, given, asked.outputs, stored)
     return found[0] if asked.alone else found
 
@@ -192,7 +194,7 @@ def _gathered(
     written: Sequence[Assignment],
     given: Mapping[str, Any],
     stored: Mapping[str, ArrayLike],
-    stated: Stated,
+    boundary: BoundaryOptions,
 ) -> tuple[tuple[Assignment, ...], dict[str, Any], dict[str, ArrayLike]]:
     """Return statements over indices alone, their operands, and where these store something."""
     arrays = {name: _array(obj, name) for name, obj in given.items()}
@@ -204,8 +206,8 @@ def _gathered(
     for each in written:
         name = each.target.tensor
         added = made.get(name, arrays.get(name)) if each.operator is not None else None
-        fills = stated.border == FILL
-        read = gather(each, {**arrays, **made}, masks, fills, stated.shape, added, absent, made)
+        fills = boundary.border == FILL
+        read = gather(each, {**arrays, **made}, masks, fills, boundary.shape, added, absent, made)
         for own, source in read.sources.items():
             found[own] = read.arrays[own]
             if own in read.stored:
@@ -228,14 +230,14 @@ def _at_subscripts(
     arrays: dict[str, Any],
     initial: ArrayLike | None,
     stored: Mapping[str, ArrayLike] | None,
-    stated: Stated,
+    boundary: BoundaryOptions,
 ) -> Array:
     """Compute an assignment with subscripts that are more than indices."""
     masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
     added = arrays.get(target_of(assignment, given)) if initial is None else initial
     absent = {name: _fill(obj) for name, obj in given.items()}
-    places, fills = {**masks, **(stored or {})}, stated.border == FILL
-    read = gather(assignment, arrays, places, fills, stated.shape, added, absent)
+    places, fills = {**masks, **(stored or {})}, boundary.border == FILL
+    read = gather(assignment, arrays, places, fills, boundary.shape, added, absent)
     others = {own: absent[name] for own, name in read.sources.items() if name in masks}
     start = None if read.written is not None else initial
 
@@ -268,7 +270,7 @@ def _largest(assignment: Assignment, arrays: Mapping[str, Any]) -> int:
     for access in accesses(assignment.value):
         if access.tensor in known:
             sizes.update(zip(access.indices, known[access.tensor].shape, strict=False))
-    calls = (node for node, _ in walk(assignment.value) if isinstance(node, Call))
+    calls = all_calls(assignment.value)
     counts = (prod(sizes.get(index, 1) for index in free_indices(call)) for call in calls)
     return max(counts, default=0) * min((each.itemsize for each in known.values()), default=1)
 

@@ -8,11 +8,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import as_mask, read_over
-from taco_py.arguments.settings import Settings, check_budget, check_target, merged
+from taco_py.arguments.option_checks import check_budget, check_target, merged
 from taco_py.calls.call.devices.placed import placed
-from taco_py.calls.call.draft import draft
+from taco_py.calls.call.draft import CompileArguments, draft
 from taco_py.calls.call.read_text import accumulated, understood
-from taco_py.calls.indexed.indexed_call import stated_of
+from taco_py.calls.indexed.indexed_call import boundary_options
 from taco_py.compiler.asymptotic.frontier_search import Frontier
 from taco_py.compiler.asymptotic.frontier_search import frontier as search_frontier
 from taco_py.compiler.asymptotic.tasks import Scope
@@ -86,13 +86,13 @@ def frontier(
     uses = accumulated(read.assignment, {result: None})
     orders = {access.tensor: len(access.modes) for access in accesses(uses) if not access.is_number}
     formats = {**{name: dense(order) for name, order in orders.items()}, **given}
+    arguments = CompileArguments(formats, over=over)
     if (border, shape) != ("error", None) or has_subscripts(read.assignment):
-        from taco_py.calls.call.texts.kernel_of_subscripts import Told, draft_subscripts
+        from taco_py.calls.call.texts.kernel_of_subscripts import draft_subscripts
 
-        told = Told(formats, None, "int32", None, over, Settings())
-        drafted = draft_subscripts(read, stated_of(border, shape), told)
+        drafted = draft_subscripts(read, boundary_options(border, shape), arguments)
     else:
-        drafted = draft(text, formats, over=over)
+        drafted = draft(text, arguments)
     _check_comparable(drafted.assignment)
     stored = {name: operand.type.format for name, operand in drafted.operands.items()}
     if not isinstance(scope, str) or scope not in SCOPES:

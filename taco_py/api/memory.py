@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taco_py.arguments.settings import integer
+from taco_py.arguments.option_checks import integer
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.by_level.index_checks import look_at_indices
 from taco_py.data.tensors.byte_counts import check_memory_limit

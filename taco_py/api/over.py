@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from taco_py.calls.call.over_semirings import Over
+    from taco_py.arguments.semiring_mask import SemiringMask
     from taco_py.language.notation.nodes import Assignment
 
 
@@ -17,13 +17,13 @@ def built(schedule: Any) -> Any:
     return getattr(schedule, "schedule", schedule)
 
 
-def read_over(semiring: Any, mask: Any, replace: bool) -> Over | None:
+def read_over(semiring: Any, mask: Any, replace: bool) -> SemiringMask | None:
     """Read semiring=, mask= and replace=; None where a call leaves all of them out."""
     if semiring is None and mask is None and replace is False:
         return None
-    from taco_py.calls.call.over_semirings import over_of
+    from taco_py.arguments.semiring_mask import semiring_mask_of
 
-    return over_of(semiring, mask, replace)
+    return semiring_mask_of(semiring, mask, replace)
 
 
 def as_mask(mask: Any, assignment: Assignment) -> Any:

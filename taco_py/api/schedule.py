@@ -45,10 +45,10 @@ def schedule(
 
     Raises as `compile` does.
     """
-    from taco_py.arguments.settings import check_target
+    from taco_py.arguments.option_checks import check_target
     from taco_py.calls.call.builder import ScheduleBuilder
     from taco_py.calls.call.devices.placed import placed
-    from taco_py.calls.call.draft import draft, draft_einsum, named_formats
+    from taco_py.calls.call.draft import CompileArguments, draft, draft_einsum, named_formats
     from taco_py.data.tensors.byte_counts import check_memory_limit
 
     in_order = {f"operand {place}": form for place, form in enumerate(formats)}
@@ -56,8 +56,9 @@ def schedule(
     check_target(where)
     formats = tuple(found.pop(place) for place in in_order)
     if isinstance(text, str) and "=" not in text:
-        drafted = draft_einsum(text, formats, found, dtypes, index_dtype, static)
+        arguments = CompileArguments(found, dtypes, index_dtype, static)
+        drafted = draft_einsum(text, formats, arguments)
     else:
         given = named_formats(text, formats, found)
-        drafted = draft(text, given, dtypes, index_dtype, static)
+        drafted = draft(text, CompileArguments(given, dtypes, index_dtype, static))
     return ScheduleBuilder(drafted.on(where), check_memory_limit(memory_limit))

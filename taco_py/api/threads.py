@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taco_py.arguments.settings import check_threads
+from taco_py.arguments.option_checks import check_threads
 from taco_py.data.kernels import KERNELS
 
 

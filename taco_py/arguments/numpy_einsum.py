@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.arguments.settings import check_casting
+from taco_py.arguments.option_checks import check_casting
 from taco_py.data.storage.borrow import is_compiled
-from taco_py.data.storage.tensor_data import Array
 from taco_py.language.diagnostics.errors import OperandError, OperandTypeError
 from taco_py.language.notation.einsum import parse_einsum, split_operands
 
+OF_KERNELS = ("format", "schedule", "static")
+"""The options that ask for a kernel."""
 DENSE = (np.ndarray, np.generic, list, tuple, int, float, complex)
 
 
@@ -32,19 +33,22 @@ class NumpyCall:
     arguments: tuple[Any, ...]
     reason: str
 
-    def run(self, out: Array | None, dtype: Any, order: str, casting: str, optimize: Any) -> Any:
+    def run(self, keywords: Mapping[str, Any]) -> Any:
         """Return what `numpy.einsum` does; what elements raise in their arithmetic is let through.
+
+        keywords  the arguments of the call by parameter
 
         Raises OperandError for another `order`, OperandTypeError where NumPy refuses the types.
         """
+        order, optimize = keywords["order"], keywords["optimize"]
         if not isinstance(order, str) or order.upper() not in ("C", "F", "A", "K"):
             raise OperandError(
                 f"Expected order to be one of C, F, A, K, found {order!r}", hint='leave it at "K"'
             )
-        options: dict[str, Any] = {"dtype": dtype, "order": order}
-        options["casting"] = check_casting(casting)
+        options: dict[str, Any] = {"dtype": keywords["dtype"], "order": order}
+        options["casting"] = check_casting(keywords["casting"])
         options["optimize"] = False if optimize is None else optimize
-        return np.einsum(*self.arguments, out=out, **options)
+        return np.einsum(*self.arguments, out=keywords["out"], **options)
 
     @property
     def told(self) -> str:
@@ -52,12 +56,10 @@ class NumpyCall:
         return f"runs      numpy.einsum, 0 kernels: {self.reason}"
 
 
-def left_to_numpy(
-    operands: Sequence[Any], dtype: Any, others: Mapping[str, Any]
-) -> NumpyCall | None:
+def left_to_numpy(operands: Sequence[Any], keywords: Mapping[str, Any]) -> NumpyCall | None:
     """Find out whether NumPy computes an einsum: dense, of objects or of long doubles.
 
-    others  options that only kernels have, by name, with the values that ask for one
+    keywords  the arguments of the call by parameter
 
     Raises NotationError for subscripts that are none, OperandTypeError where such options are used.
     """
@@ -67,14 +69,14 @@ def left_to_numpy(
     types = [(f"operand {place} is", _dtype(each)) for place, each in enumerate(tensors)]
     if not all(isinstance(each, DENSE) for each in tensors):
         return None
-    asked = [("dtype= asks for", _asked(dtype)), *types]
+    asked = [("dtype= asks for", _asked(keywords["dtype"])), *types]
     known = [(what, own) for what, own in asked if own is not None]
     reason = next(((what, own) for what, own in known if _is_numpys(own)), None)
     if reason is None:
         return None
     parse_einsum(subscripts, [np.asarray(each).ndim for each in tensors])
     what, own = reason
-    used = [name for name, value in others.items() if value]
+    used = [name for name in OF_KERNELS if keywords[name]]
     if used:
         raise OperandTypeError(
             f"Expected types that kernels compute in beside {used[0]}=, found that {what} {own}",

@@ -16,7 +16,7 @@ from taco_py.data.interop.scipy_arrays import coordinate_order, is_scipy_sparse
 from taco_py.data.interop.scipy_remapped import is_remapped
 from taco_py.data.storage.size_classes import size_classes
 from taco_py.data.storage.tensor_data import Array, TensorData, stores_all
-from taco_py.data.tensors.keys import joined, stride_order
+from taco_py.data.tensors.keys import contiguous_pairs, stride_order
 from taco_py.data.tensors.tensor import Tensor, as_data, operand_data
 from taco_py.language.diagnostics.errors import (
     DimensionError,
@@ -141,7 +141,7 @@ def joined_of(data: TensorData) -> tuple[bool, ...]:
     if not data.format.is_dense:
         return ()
     array = data.values
-    return joined(array, stride_order(array)[0])
+    return contiguous_pairs(array, stride_order(array)[0])
 
 
 def layout(array: Array) -> tuple[Format, bool]:

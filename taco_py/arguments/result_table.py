@@ -12,8 +12,8 @@ from codegen.records import dataclass
 from taco_py.language.formats import COO, CSC, CSR, Format, dense
 from taco_py.language.legal.stored import is_full, is_sparse
 from taco_py.language.notation.checks import accesses
-from taco_py.language.notation.nodes import Access, Assignment, Reduce
-from taco_py.language.notation.tree import walk
+from taco_py.language.notation.nodes import Access, Assignment
+from taco_py.language.notation.tree import has_reductions
 from taco_py.planner.ir.formats import compressed_indices, levels_of, unordered_last
 from taco_py.planner.ir.result_format import result_format
 
@@ -186,7 +186,7 @@ def _of_tensors(question: Question) -> ResultKind:
 def _is_sparse(question: Question) -> bool:
     """Tell whether each index is restricted; a vector that is a sum is dense, as scipy's are."""
     value, indices = question.assignment.value, question.assignment.target.indices
-    sums = any(isinstance(node, Reduce) for node, _ in walk(value))
+    sums = has_reductions(value)
     if not question.scipy or not indices or (len(indices) == 1 and sums):
         return False
     return question.restricted == frozenset(indices)

@@ -1,4 +1,4 @@
-"""Functions of elements that are more than one operation: bounds, decimals, parts, coordinates."""
+"""Functions of elements that take more than one operation: bounds, decimals, parts, coordinates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from taco_py.language.fill import as_text, differs
 
 
 def clip(T: Any, least: Any = None, most: Any = None) -> Any:  # noqa: N803
-    """Bound elements; a bound that is None is left out, a NaN stays."""
+    """Bound elements; None leaves a bound out, NaN stays."""
     if least is not None and most is not None:
         return elementwise("clip", T, least, most)
     if least is not None:
@@ -30,35 +30,35 @@ def rounded(T: Tensor, decimals: int = 0) -> Any:  # noqa: N803
     if not decimals:
         return elementwise("round", T)
     scale = 10.0 ** abs(decimals)
-    there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
-    found = elementwise(back, elementwise("round", elementwise(there, T, scale)), scale)
-    return found.astype(T.dtype) if T.dtype.kind in "iu" else found
+    scale_by, undo_scale = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+    result = elementwise(undo_scale, elementwise("round", elementwise(scale_by, T, scale)), scale)
+    return result.astype(T.dtype) if T.dtype.kind in "iu" else result
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
-    """Take elements of x where a condition is not 0, of y elsewhere, in the type of these two."""
+    """Take elements of x where a condition is not 0, of y elsewhere, in their common dtype."""
     if isinstance(condition, Tensor) and condition.dtype.kind != "b":
         condition = elementwise("not_equal", condition, 0)
     return elementwise("where", condition, x, y)
 
 
 def conj(T: Tensor) -> Tensor:  # noqa: N803
-    """Conjugate; real tensors are themselves."""
-    found: Tensor = elementwise("conj", T) if T.dtype.kind == "c" else T
-    return found
+    """Conjugate; a real tensor is returned unchanged."""
+    conjugate: Tensor = elementwise("conj", T) if T.dtype.kind == "c" else T
+    return conjugate
 
 
 def real(T: Tensor) -> Tensor:  # noqa: N803
-    """Take real parts; of real tensors themselves."""
-    found: Tensor = elementwise("real", T) if T.dtype.kind == "c" else T
-    return found
+    """Take real parts; a real tensor is returned unchanged."""
+    parts: Tensor = elementwise("real", T) if T.dtype.kind == "c" else T
+    return parts
 
 
 def imag(T: Tensor) -> Tensor:  # noqa: N803
-    """Take imaginary parts; 0 of real tensors."""
+    """Take imaginary parts; zeros for a real tensor."""
     if T.dtype.kind == "c":
-        found: Tensor = elementwise("imag", T)
-        return found
+        parts: Tensor = elementwise("imag", T)
+        return parts
     return Tensor(zeros_in(T.shape, T.dtype, T.format))
 
 
@@ -73,24 +73,24 @@ def matrix_transpose(T: Tensor) -> Tensor:  # noqa: N803
 
 
 def nonzero(T: Tensor) -> tuple[Array, ...]:  # noqa: N803
-    """Find the coordinates of elements that are not 0, in row-major order, as np.nonzero.
+    """Find the coordinates of elements that are not 0, in row-major order, as np.nonzero does.
 
-    Raises DimensionError of a scalar. Elements that are not stored count where the fill value is
-    not 0, and are then as many as the tensor has elements.
+    Raises DimensionError of a scalar. Where the fill value is not 0, elements that are not stored
+    count too; the result then grows with the size of the tensor.
     """
     if not T.shape:
         raise DimensionError("Expected a tensor of order 1 or more", hint="T.reshape(1) has one")
     if T.data.fill or T.format.is_dense:
         return np.nonzero(T.to_numpy())
     columns, values = unpack(canonical(T.data))
-    kept = np.flatnonzero(differs(values, ""))
-    columns = tuple(column[kept] for column in columns)
+    nonzeros = np.flatnonzero(differs(values, ""))
+    columns = tuple(column[nonzeros] for column in columns)
     order = np.lexsort(columns[::-1])
     return tuple(column[order].astype(np.int64) for column in columns)
 
 
 def nextafter(one: Any, other: Any) -> Tensor:
-    """Find the next number of the type after each of one towards the other.
+    """Find the next number of the dtype after each element of one towards the other.
 
     Raises FormatError for a sparse tensor beside another tensor.
     """
@@ -104,11 +104,12 @@ def nextafter(one: Any, other: Any) -> Tensor:
             hint="call .to_dense() of it if the result fits into memory",
         )
     data = canonical(T.examined())
-    made = [
-        np.nextafter(*(each if part is T else _plain(rest) for part in (one, other)))
-        for each in (data.values, T.fill_value)
+    neighbours = [
+        np.nextafter(*(numbers if part is T else _plain(rest) for part in (one, other)))
+        for numbers in (data.values, T.fill_value)
     ]
-    return Tensor(replace(data, values=made[0], fill=as_text(made[1].astype(made[0].dtype))))
+    values, fill = neighbours
+    return Tensor(replace(data, values=values, fill=as_text(fill.astype(values.dtype))))
 
 
 def _plain(obj: Any) -> Any:

@@ -2,9 +2,9 @@
 
     T[2:5]       a range of the outermost level          contiguous arrays (`outer_range`)
     T[:, ::2]    entries whose coordinates are in the range, renumbered
-    T[[3, 1]]    each entry once for each position that asks for its coordinates
+    T[[3, 1]]    each entry once for each position that selects it
 
-What is asked for and not stored has the fill value; results are sparse as the tensor is.
+Selected elements that are not stored have the fill value; a sparse tensor has sparse results.
 """
 
 from __future__ import annotations
@@ -39,30 +39,30 @@ def subscript(T: Tensor, key: Any) -> Any:  # noqa: N803
     """
     data, shape = T.data, T.data.shape
     if _is_truth(key):
-        whole = expand_dims(T, 0)
-        return whole if key else subscript(whole, slice(0, 0))
+        one_part = expand_dims(T, 0)
+        return one_part if key else subscript(one_part, slice(0, 0))
     if type(key) is slice and shape and not data.format.is_dense:
         start, stop, step = key.indices(shape[0])
         if step == 1 and data.format.mode_order[0] == 0:
-            found = outer_range(data, start, max(start, stop))
-            if found is not None:
-                return Tensor(found)
+            range_data = outer_range(data, start, max(start, stop))
+            if range_data is not None:
+                return Tensor(range_data)
     parts = _parts(key, shape)
     if data.format.is_dense:
-        if any(isinstance(each, np.ndarray) for each in parts):
-            _stretched([each for each in parts if isinstance(each, int | np.ndarray)])
+        if any(isinstance(part, np.ndarray) for part in parts):
+            _stretched([part for part in parts if isinstance(part, int | np.ndarray)])
         values = data.values[tuple(parts)]
-        if not np.ndim(values) and not any(isinstance(each, np.ndarray) for each in parts):
+        if not np.ndim(values) and not any(isinstance(part, np.ndarray) for part in parts):
             return values[()]
         return Tensor(dense_data(values, Format.parse("d" * values.ndim), data.fill))
-    return _taken(T.examined(), parts)
+    return _select(T.examined(), parts)
 
 
-# ---------------------------------------------------------------- what is asked for
+# ---------------------------------------------------------------- kinds of subscripts
 
 
 def _is_truth(key: Any) -> bool:
-    """Tell whether a subscript is a mask of order 0, which adds a mode with all or nothing."""
+    """Tell whether a subscript is a mask of order 0, which adds a mode."""
     if isinstance(key, bool | np.bool_):
         return True
     return isinstance(key, Tensor | np.ndarray) and not key.shape and key.dtype == np.bool_
@@ -70,27 +70,27 @@ def _is_truth(key: Any) -> bool:
 
 def _parts(key: Any, shape: Shape) -> list[Part]:
     """Return one integer, slice or array for each mode, None for new ones; positions from 0."""
-    given = list(key) if isinstance(key, tuple) else [key]
-    given = [part for each in given for part in _plain(each)]
-    used = sum(each is not None and each is not Ellipsis for each in given)
-    if used > len(shape) or sum(each is Ellipsis for each in given) > 1:
+    subscripts = list(key) if isinstance(key, tuple) else [key]
+    subscripts = [part for item in subscripts for part in _plain(item)]
+    used = sum(part is not None and part is not Ellipsis for part in subscripts)
+    if used > len(shape) or sum(part is Ellipsis for part in subscripts) > 1:
         raise PositionError(
             f"Expected at most {len(shape)} subscripts and one … of a tensor of shape {shape}, "
             f"found {used}",
             hint="one integer, slice or array stands for a mode; a mask for as many as it has",
         )
-    whole = [slice(None)] * (len(shape) - used)
-    if Ellipsis in [each for each in given if not isinstance(each, np.ndarray)]:
-        at = next(n for n, each in enumerate(given) if each is Ellipsis)
-        given[at : at + 1] = whole
+    full_slices = [slice(None)] * (len(shape) - used)
+    if Ellipsis in [part for part in subscripts if not isinstance(part, np.ndarray)]:
+        at = next(n for n, part in enumerate(subscripts) if part is Ellipsis)
+        subscripts[at : at + 1] = full_slices
     else:
-        given += whole
+        subscripts += full_slices
     sizes = iter(shape)
-    return [None if each is None else _bounded(each, next(sizes)) for each in given]
+    return [None if part is None else _bounded(part, next(sizes)) for part in subscripts]
 
 
 def _plain(part: Any) -> Iterator[Any]:
-    """Yield a subscript as NumPy's kinds: a mask as one array for each of its modes."""
+    """Yield a subscript as one of NumPy's kinds; a mask as one array for each of its modes."""
     if part is None or part is Ellipsis or isinstance(part, slice):
         yield part
     elif isinstance(part, int | np.integer) and not isinstance(part, bool):
@@ -174,24 +174,23 @@ def _bounded(part: int | slice | Array | _OfMask, size: int) -> Part:
 # ---------------------------------------------------------------- of sparse tensors
 
 
-def _taken(data: TensorData, parts: Sequence[Part]) -> Any:
-    """Return the elements that are asked for of a tensor that is not all dense."""
+def _select(data: TensorData, parts: Sequence[Part]) -> Any:
+    """Return the selected elements of a tensor with sparse levels."""
     if any(isinstance(part, np.ndarray) for part in parts):
         return _gathered(data, parts)
     data, parts = _narrowed(data, parts)
     if all(isinstance(part, slice) and part == slice(None) for part in parts):
         return Tensor(data)
     columns, values = unpack(data)
-    kept, moved, shape = _windowed(columns, values, data.shape, parts)
+    selected, coordinates, shape = _windowed(columns, values, data.shape, parts)
     if not shape:
         number = as_number(data.fill, data.dtype)
-        return kept.sum(dtype=kept.dtype) if len(kept) else number
-    return like(data, moved, kept, shape)
+        return selected.sum(dtype=selected.dtype) if len(selected) else number
+    return like(data, coordinates, selected, shape)
 
 
 def _narrowed(data: TensorData, parts: Sequence[Part]) -> tuple[TensorData, Sequence[Part]]:
-    """Return only the range of the outermost level that is asked for, and what is asked for of
-    it."""
+    """Select a range of the outermost level; return it with the parts that remain to be taken."""
     mode = data.format.mode_order[0]
     places = [place for place, part in enumerate(parts) if part is not None]
     place = places[mode]
@@ -206,25 +205,24 @@ def _narrowed(data: TensorData, parts: Sequence[Part]) -> tuple[TensorData, Sequ
         stop = max(start, stop)
     else:
         return data, parts
-    found = outer_range(data, start, stop)
-    if found is None:
+    range_data = outer_range(data, start, stop)
+    if range_data is None:
         return data, parts
     left: Part = 0 if isinstance(part, int) else slice(None)
-    return found, [*parts[:place], left, *parts[place + 1 :]]
+    return range_data, [*parts[:place], left, *parts[place + 1 :]]
 
 
 def _windowed(
     columns: Sequence[Array], values: Array, shape: Shape, parts: Sequence[Part]
 ) -> tuple[Array, list[Array], Shape]:
-    """Return entries within integers and slices: values, coordinates and the shape of the
-    result."""
-    kept: Array | None = None
-    found: list[Array | None] = []
+    """Return values, coordinates and shape of the entries that integers and slices select."""
+    mask: Array | None = None
+    coordinates: list[Array | None] = []
     sizes: list[int] = []
     modes = iter(zip(columns, shape, strict=True))
     for part in parts:
         if part is None:
-            found.append(None)
+            coordinates.append(None)
             sizes.append(1)
             continue
         column, size = next(modes)
@@ -235,73 +233,79 @@ def _windowed(
             span = range(*part.indices(size))
             sizes.append(len(span))
             if span == range(size):
-                found.append(column)
+                coordinates.append(column)
                 continue
-            moved = column.astype(np.int64) - span.start
-            places = moved // span.step
-            inside = (places >= 0) & (places < len(span)) & (moved == places * span.step)
-            found.append(places)
-        kept = inside if kept is None else kept & inside
-    chosen = slice(None) if kept is None else np.flatnonzero(kept)
-    values = values[chosen]
+            offsets = column.astype(np.int64) - span.start
+            places = offsets // span.step
+            inside = (places >= 0) & (places < len(span)) & (offsets == places * span.step)
+            coordinates.append(places)
+        mask = inside if mask is None else mask & inside
+    selection = slice(None) if mask is None else np.flatnonzero(mask)
+    values = values[selection]
     none = np.zeros(len(values), np.int64)
-    return values, [none if c is None else c[chosen] for c in found], tuple(sizes)
+    return values, [none if c is None else c[selection] for c in coordinates], tuple(sizes)
 
 
 def _gathered(data: TensorData, parts: Sequence[Part]) -> Any:
-    """Return elements at arrays of positions, beside slices; integers are positions then.
+    """Return elements at arrays of positions beside slices; integers count as positions here.
 
-    As in NumPy their modes come where the arrays stand, first where something is between them.
+    As in NumPy, their modes replace adjacent arrays, and come first where arrays are not adjacent.
     """
     exact = [place for place, part in enumerate(parts) if isinstance(part, int | np.ndarray)]
     arrays = _stretched([parts[place] for place in exact])
     count = arrays[0].size
     plain = [slice(None) if place in exact else part for place, part in enumerate(parts)]
     values, columns, shape = _windowed(*unpack(data), data.shape, plain)
-    asked = [shape[place] for place in exact]
-    if prod(asked) >= 2**63:
+    exact_sizes = [shape[place] for place in exact]
+    if prod(exact_sizes) >= 2**63:
         raise DimensionError(
-            f"Expected arrays of positions for modes of fewer than 2**63 elements, found {asked}",
+            f"Expected arrays of positions for modes of fewer than 2**63 elements, "
+            f"found {exact_sizes}",
             hint="take elements of one mode after another",
         )
-    wanted = np.ravel_multi_index([each.reshape(-1) for each in arrays], asked) if count else None
-    entries, positions = _joined(columns, values, exact, asked, wanted)
-    found = arrays[0].shape
-    new = list(np.unravel_index(positions, found)) if found else []
+    flat = [array.reshape(-1) for array in arrays]
+    targets = np.ravel_multi_index(flat, exact_sizes) if count else None
+    entries, positions = _match_entries(columns, values, exact, exact_sizes, targets)
+    shape_of_arrays = arrays[0].shape
+    new = list(np.unravel_index(positions, shape_of_arrays)) if shape_of_arrays else []
     rest = [place for place in range(len(parts)) if place not in exact]
     first = exact[0] if exact == list(range(exact[0], exact[-1] + 1)) else 0
     before = [place for place in rest if place < first]
     after = [place for place in rest if place >= first]
-    taken = [[columns[place][entries] for place in places] for places in (before, after)]
+    kept_columns = [[columns[place][entries] for place in places] for places in (before, after)]
     sizes = [tuple(shape[place] for place in places) for places in (before, after)]
-    whole = sizes[0] + found + sizes[1]
-    return like(data, [*taken[0], *new, *taken[1]], values[entries], whole)
+    result_shape = sizes[0] + shape_of_arrays + sizes[1]
+    return like(data, [*kept_columns[0], *new, *kept_columns[1]], values[entries], result_shape)
 
 
-def _joined(
-    columns: Sequence[Array], values: Array, exact: Sequence[int], asked: Sequence[int], wanted: Any
+def _match_entries(
+    columns: Sequence[Array],
+    values: Array,
+    exact: Sequence[int],
+    sizes: Sequence[int],
+    targets: Any,
 ) -> tuple[Array, Array]:
-    """Return pairs of an entry and a position that asks for its coordinates."""
-    if wanted is None or not len(values):
+    """Return pairs of an entry and a position that selects its coordinates."""
+    if targets is None or not len(values):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    keys = np.ravel_multi_index([columns[place] for place in exact], asked)
-    order = np.argsort(wanted, kind="stable")
-    sorted_keys = wanted[order]
+    keys = np.ravel_multi_index([columns[place] for place in exact], sizes)
+    order = np.argsort(targets, kind="stable")
+    sorted_keys = targets[order]
     low = np.searchsorted(sorted_keys, keys, "left")
     counts = np.searchsorted(sorted_keys, keys, "right") - low
     entries = np.repeat(np.arange(len(keys)), counts)
     begins = np.cumsum(counts) - counts
-    within = np.arange(len(entries)) - np.repeat(begins, counts)
-    return entries, order[np.repeat(low, counts) + within]
+    offsets = np.arange(len(entries)) - np.repeat(begins, counts)
+    return entries, order[np.repeat(low, counts) + offsets]
 
 
 def _stretched(parts: Sequence[Any]) -> list[Array]:
-    """Return arrays of positions in one shape. Raises DimensionError."""
+    """Stretch arrays of positions to one shape. Raises PositionError."""
     try:
-        return [np.asarray(each) for each in np.broadcast_arrays(*parts)]
+        return [np.asarray(array) for array in np.broadcast_arrays(*parts)]
     except ValueError:
-        told = " and ".join(str(np.shape(each)) for each in parts)
+        shapes = " and ".join(str(np.shape(part)) for part in parts)
         raise PositionError(
-            f"Expected arrays of positions whose shapes stretch to each other, found {told}",
+            f"Expected arrays of positions whose shapes stretch to each other, found {shapes}",
             hint="np.ix_ makes arrays that ask for each row with each column",
         ) from None

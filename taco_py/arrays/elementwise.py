@@ -1,11 +1,10 @@
 """Elementwise operations: one assignment in index notation each.
 
-    T + U                R[i,j] = a0[i,j] + a1[i,j]             as `evaluate` computes it
+    T + U                R[i,j] = a0[i,j] + a1[i,j]             by `evaluate`
     T + 2, exp(T)        r[p] = a[p] + 2                        over the values of T alone
 
-Of one tensor beside numbers the pattern is kept: values are computed where they are stored, and the
-fill value becomes what the expression is where nothing is stored. Numbers are operands, so that one
-kernel serves all of them.
+One tensor beside numbers keeps its pattern: stored values are computed, and the expression of the
+fill value is the new fill value. Numbers are operands, so that one kernel serves all numbers.
 """
 
 from __future__ import annotations
@@ -43,53 +42,53 @@ NUMBERS = (bool, int, float, complex, np.generic)
 def elementwise(name: str, *args: Any, dtype: Any = None) -> Any:
     """Compute an operation of Tensors, arrays and numbers, of which one is a Tensor.
 
-    name   NumPy's
-    dtype  in which it is computed, as that of `evaluate`
+    name   NumPy's name of the operation
+    dtype  the type to compute in, as that of `evaluate`
 
-    Returns a Tensor, NotImplemented for what is no operand. Raises DimensionError where shapes do
-    not stretch to each other, FormatError where a sparse operand would become dense.
+    Returns a Tensor, or NotImplemented where an object is no operand. Raises DimensionError where
+    shapes do not stretch to each other, FormatError where a sparse operand would become dense.
     """
     if len(args) == 2 and dtype is None:
         one, other = args
         if type(one) is Tensor is type(other) and one.shape == other.shape != ():
             text = elementwise_text(name, (len(one.shape),) * 2)
-            found = again(text, ("a0", "a1"), one, other)
-            return as_tensor(evaluate(text, a0=one, a1=other) if found is None else found)
-    operands: Sequence[Any] = [_operand(each) for each in args]
-    if any(each is NotImplemented for each in operands):
+            result = again(text, ("a0", "a1"), one, other)
+            return as_tensor(evaluate(text, a0=one, a1=other) if result is None else result)
+    operands: Sequence[Any] = [_operand(arg) for arg in args]
+    if any(operand is NotImplemented for operand in operands):
         return NotImplemented
-    if any(not isinstance(each, NUMBERS) and each.shape for each in operands):
-        operands = [_of_no_modes(each) for each in operands]
-    arrays = [each for each in operands if not isinstance(each, NUMBERS)]
+    if any(not isinstance(operand, NUMBERS) and operand.shape for operand in operands):
+        operands = [_of_no_modes(operand) for operand in operands]
+    arrays = [operand for operand in operands if not isinstance(operand, NUMBERS)]
     if len(arrays) > 1:
         operands = _with_numbers(operands)
-        arrays = [each for each in operands if not isinstance(each, NUMBERS)]
+        arrays = [operand for operand in operands if not isinstance(operand, NUMBERS)]
     if len(arrays) == 1:
         return on_values(name, operands, dtype)
     return _of_several(name, operands, dtype)
 
 
 def _with_numbers(operands: Sequence[Any]) -> Sequence[Any]:
-    """Put numbers in the place of dense arrays of one element beside sparse ones of as many modes.
+    """Replace dense arrays of one element by numbers, beside sparse ones of as many modes.
 
     T - np.ones((1, 1))  ->  T - np.float64(1): the result has one fill value
     """
-    sparse = [each.ndim for each in operands if _absent_number(each) is not None]
+    sparse = [operand.ndim for operand in operands if _absent_number(operand) is not None]
     if not sparse:
         return operands
     return [
-        np.asarray(each.to_numpy() if isinstance(each, Tensor) else each).reshape(-1)[0]
-        if not isinstance(each, NUMBERS)
-        and _absent_number(each) is None
-        and prod(each.shape) == 1
-        and len(each.shape) <= max(sparse)
-        else each
-        for each in operands
+        np.asarray(operand.to_numpy() if isinstance(operand, Tensor) else operand).reshape(-1)[0]
+        if not isinstance(operand, NUMBERS)
+        and _absent_number(operand) is None
+        and prod(operand.shape) == 1
+        and len(operand.shape) <= max(sparse)
+        else operand
+        for operand in operands
     ]
 
 
 def _operand(obj: Any) -> Any:
-    """Return a number, or what `evaluate` takes; NotImplemented for other objects."""
+    """Return an operand of `evaluate`, or NotImplemented for another object."""
     if isinstance(obj, (*NUMBERS, Tensor)) or sp.issparse(obj):
         return obj
     if isinstance(obj, list | tuple):
@@ -100,26 +99,26 @@ def _operand(obj: Any) -> Any:
 
 
 def _of_no_modes(operand: Any) -> Any:
-    """Return a Tensor of order 0 as a number."""
+    """Turn a Tensor of order 0 into a number."""
     return operand.to_numpy()[()] if isinstance(operand, Tensor) and not operand.shape else operand
 
 
-def as_tensor(found: Any) -> Any:
-    """Return a result of `evaluate` as a Tensor; a number stays one."""
-    if isinstance(found, (Tensor, *NUMBERS)):
-        return found
-    return Tensor(as_data(found))
+def as_tensor(result: Any) -> Any:
+    """Turn a result of `evaluate` into a Tensor; a number stays one."""
+    if isinstance(result, (Tensor, *NUMBERS)):
+        return result
+    return Tensor(as_data(result))
 
 
-# ---------------------------------------------------------------- over values alone
+# ---------------------------------------------------------------- on stored values
 
 
 def on_values(name: str, operands: Sequence[Any], dtype: Any = None) -> Any:
-    """Compute an operation of one array beside numbers where values are stored.
+    """Compute an operation of one array and numbers on the stored values.
 
-    Returns a Tensor of the same pattern, with another fill value; a number of order 0.
+    Returns a Tensor of the same pattern, with another fill value; a number where the order is 0.
     """
-    place = next(n for n, each in enumerate(operands) if not isinstance(each, NUMBERS))
+    place = next(n for n, operand in enumerate(operands) if not isinstance(operand, NUMBERS))
     array = operands[place]
     if isinstance(array, RemappedTensor) and array.format.is_blocked:
         stored = on_values(name, (*operands[:place], array.stored, *operands[place + 1 :]), dtype)
@@ -129,16 +128,17 @@ def on_values(name: str, operands: Sequence[Any], dtype: Any = None) -> Any:
     values = data.values
     orders = [0] * len(operands)
     orders[place] = values.ndim
-    given = {f"a{n}": each for n, each in enumerate(operands)} | {f"a{place}": values}
-    found = np.asarray(evaluate(elementwise_text(name, tuple(orders)), given, dtype=dtype))
-    if not found.ndim:
-        return found[()]
+    arguments = {f"a{n}": operand for n, operand in enumerate(operands)}
+    arguments[f"a{place}"] = values
+    results = np.asarray(evaluate(elementwise_text(name, tuple(orders)), arguments, dtype=dtype))
+    if not results.ndim:
+        return results[()]
     if data.format.is_dense and not data.fill:
-        return Tensor(dense_data(found, data.format))
+        return Tensor(dense_data(results, data.format))
     numbers = (*operands[:place], None, *operands[place + 1 :])
-    kinds = tuple(type(each) for each in numbers)
-    fill = _absent(name, place, numbers, kinds, data.dtype, data.fill, found.dtype)
-    return Tensor(replace(data, values=found, fill=fill))
+    kinds = tuple(type(number) for number in numbers)
+    fill = _absent(name, place, numbers, kinds, data.dtype, data.fill, results.dtype)
+    return Tensor(replace(data, values=results, fill=fill))
 
 
 @lru_cache(512)
@@ -146,21 +146,21 @@ def _absent(
     name: str, place: int, numbers: tuple[Any, ...], kinds: tuple[type, ...],
     source: np.dtype[Any], fill: str, result: np.dtype[Any],
 ) -> str:  # fmt: skip
-    """What an operation is where its one array stores nothing.
+    """Compute the fill value of an operation's result from that of its one array.
 
-    kinds  of the numbers, for equal ones of two types
+    kinds  the types of `numbers`, as equal numbers of two types differ
     """
     none = np.zeros(0, source)
     empty = Tensor(pack_coo((np.zeros(0, np.int64),), none, (1,), CSF(1), None, fill))
     text = elementwise_text(name, tuple(int(n == place) for n in range(len(numbers))))
-    given = {f"a{n}": each for n, each in enumerate(numbers)} | {f"a{place}": empty}
-    (number,) = np.asarray(evaluate_dense(text, given))
+    arguments = {f"a{n}": number for n, number in enumerate(numbers)} | {f"a{place}": empty}
+    (number,) = np.asarray(evaluate_dense(text, arguments))
     with np.errstate(all="ignore"):
         number = number.astype(result)
     return "" if number == 0 and not fill else as_text(number)
 
 
-# ---------------------------------------------------------------- of several arrays
+# ---------------------------------------------------------------- on several arrays
 
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:
@@ -171,55 +171,56 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        told = " and ".join(map(str, shapes))
+        listed_shapes = " and ".join(map(str, shapes))
         raise DimensionError(
-            f"Expected shapes that stretch to each other, found {told}",
+            f"Expected shapes that stretch to each other, found {listed_shapes}",
             hint="sizes are compared from the last mode on, and have to be equal or 1; "
             ".reshape(…) or T[:, None] adds modes of size 1",
         ) from None
 
 
 def _of_several(name: str, operands: Sequence[Any], dtype: Any) -> Any:
-    shapes = [() if isinstance(each, NUMBERS) else tuple(each.shape) for each in operands]
+    shapes = [() if isinstance(operand, NUMBERS) else tuple(operand.shape) for operand in operands]
     shape = broadcast(shapes)
     literals = _literals(operands)
     text = elementwise_text(name, tuple(map(len, shapes)), literals)
-    written = dict(literals)
-    given = {f"a{n}": each for n, each in enumerate(operands) if n not in written}
-    wanted = None
-    if any(_absent_number(each) is not None for each in given.values()):
-        wanted = _sparse_format(text, given, shape)
-    return as_tensor(evaluate(text, given, format=wanted, dtype=dtype))
+    texts = dict(literals)
+    arguments = {f"a{n}": operand for n, operand in enumerate(operands) if n not in texts}
+    result_format = None
+    if any(_absent_number(argument) is not None for argument in arguments.values()):
+        result_format = _sparse_format(text, arguments, shape)
+    return as_tensor(evaluate(text, arguments, format=result_format, dtype=dtype))
 
 
 def _literals(operands: Sequence[Any]) -> tuple[tuple[int, str], ...]:
-    """Return the numbers that have no say in the type, as texts: what is not stored is known then.
+    """Return numbers that do not affect the dtype as texts, so that the fill value follows.
 
     where(T > 1, T, 0)  ->  ((2, "0"),)
     """
-    kinds = [each.dtype for each in operands if not isinstance(each, NUMBERS)]
+    kinds = [operand.dtype for operand in operands if not isinstance(operand, NUMBERS)]
     if not kinds:
         return ()
     return tuple(
         (place, f"({number!r})")
-        for place, each in enumerate(operands)
-        if isinstance(each, NUMBERS) and np.result_type(*kinds, each) == np.result_type(*kinds)
-        for number in [each.item() if isinstance(each, np.generic) else each]
+        for place, operand in enumerate(operands)
+        if isinstance(operand, NUMBERS)
+        and np.result_type(*kinds, operand) == np.result_type(*kinds)
+        for number in [operand.item() if isinstance(operand, np.generic) else operand]
         if not isinstance(number, complex)
     )
 
 
-def _sparse_format(text: str, given: Mapping[str, Any], shape: Shape) -> Format | None:
-    """Return the format to ask for, None for what `evaluate` chooses.
+def _sparse_format(text: str, arguments: Mapping[str, Any], shape: Shape) -> Format | None:
+    """Return the result's format, None to leave it to `evaluate`.
 
-    Raises FormatError where a result is dense and no operand is as large.
+    Raises FormatError where the result would be dense and no operand is as large.
     """
-    fills = {name: _absent_number(each) for name, each in given.items()}
-    shapes = {name: getattr(each, "shape", ()) for name, each in given.items()}
+    fills = {name: _absent_number(argument) for name, argument in arguments.items()}
+    shapes = {name: getattr(argument, "shape", ()) for name, argument in arguments.items()}
     if (
         not prod(shape)
         or shape == ()
-        or any(fills[name] is None and shapes[name] == shape for name in given)
+        or any(fills[name] is None and shapes[name] == shape for name in arguments)
     ):
         return None
     value = parse_assignment(text).value
@@ -237,7 +238,7 @@ def _sparse_format(text: str, given: Mapping[str, Any], shape: Shape) -> Format 
 
 
 def _absent_number(obj: Any) -> Any:
-    """What an operand is where it stores nothing; None where it stores all."""
+    """Return an operand's fill value, or None where it stores all elements."""
     if isinstance(obj, Tensor):
         return None if obj.format.is_dense else obj.fill_value.item()
     return 0 if sp.issparse(obj) else None

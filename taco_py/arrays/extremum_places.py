@@ -2,8 +2,8 @@
 
     T.argmax(1)[i] = the first j with T[i,j] = max(k, T[i,k])
 
-Lines without entries have their first element at 0, so that the result is sparse where the tensor
-is: entries are compared with the first element of their line that is not stored.
+The extremum of a line without entries is at 0, so that a sparse tensor has a sparse result. Entries
+are compared with the first element of their line that is not stored.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ def place_of_extremum(
     axis: int | None = None,
     keepdims: bool = False,
 ) -> Any:
-    """Find the first index with the least or the largest value along a mode, of all in row-major
-    order where axis is None; a NaN is both.
+    """Find the first index with the least or the largest value along a mode.
 
     name  argmin or argmax
+    axis  None for the index of all elements in row-major order
 
-    Returns a Tensor of int64, a number where no mode is left. Raises OperandError of no elements,
-    OperandTypeError of complex numbers.
+    NaN counts as the extremum. Returns a Tensor of int64, or a number where no mode is left. Raises
+    OperandError for no elements, OperandTypeError for complex numbers.
     """
     if T.dtype.kind == "c":
         raise OperandTypeError(
             f"Expected real numbers to compare, found {T.dtype}", hint="take abs(T) or T.real"
         )
     if axis is None:
-        found = _along(name, reshape(T, (-1,)), 0)
-        return expand_dims(found, tuple(range(T.ndim))) if keepdims else found
+        index = _extremum_along(name, reshape(T, (-1,)), 0)
+        return expand_dims(index, tuple(range(T.ndim))) if keepdims else index
     place = place_of(axis, T.ndim)
-    found = _along(name, T, place)
-    return expand_dims(found, (place,)) if keepdims else found
+    index = _extremum_along(name, T, place)
+    return expand_dims(index, (place,)) if keepdims else index
 
 
-def _along(name: str, T: Tensor, axis: int) -> Any:  # noqa: N803
+def _extremum_along(name: str, T: Tensor, axis: int) -> Any:  # noqa: N803
     if not T.shape[axis]:
         raise OperandError(
             "Expected elements to find the place of an extremum in, found none",
@@ -54,8 +54,8 @@ def _along(name: str, T: Tensor, axis: int) -> Any:  # noqa: N803
         )
     if T.format.is_dense:
         numbers = T.to_numpy()
-        found = np.argmin(numbers, axis) if name == "argmin" else np.argmax(numbers, axis)
-        return of_dense(np.asarray(found)) if np.ndim(found) else np.int64(found)
+        positions = np.argmin(numbers, axis) if name == "argmin" else np.argmax(numbers, axis)
+        return of_dense(np.asarray(positions)) if np.ndim(positions) else np.int64(positions)
     data = T.examined()
     lines = lines_along(data, axis)
     places = _places(name, lines, fill_number(data))
@@ -63,18 +63,18 @@ def _along(name: str, T: Tensor, axis: int) -> Any:  # noqa: N803
         return np.int64(places[0] if len(places) else 0)
     shape = T.shape[:axis] + T.shape[axis + 1 :]
     source = replace(data, values=places[:0], fill="")
-    kept = np.flatnonzero(places)
-    return like(source, [column[kept] for column in lines.heads()], places[kept], shape)
+    nonzeros = np.flatnonzero(places)
+    return like(source, [column[nonzeros] for column in lines.heads()], places[nonzeros], shape)
 
 
 def _places(name: str, lines: Lines, fill: Any) -> Array:
-    """Return the place in each line that has entries."""
+    """Return the place of the extremum in each line that has entries."""
     values, starts = lines.values, lines.starts[:-1]
     if not len(values):
         return np.zeros(0, np.int64)
     best = (np.minimum if name == "argmin" else np.maximum).reduceat(values, starts)
-    met = np.repeat(best, lines.counts)
-    is_best = (values == met) | (values != values)  # a NaN is the best of its line
+    best_of_line = np.repeat(best, lines.counts)
+    is_best = (values == best_of_line) | (values != values)  # a NaN is the best of its line
     places = np.minimum.reduceat(np.where(is_best, lines.places, lines.size), starts)
     gaps = first_gaps(lines)
     if fill != fill:
@@ -82,13 +82,12 @@ def _places(name: str, lines: Lines, fill: Any) -> Array:
     else:
         better, equal = fill < best if name == "argmin" else fill > best, fill == best
     absent = (gaps < lines.size) & (better | (equal & (gaps < places)))
-    found: Array = np.where(absent, gaps, places)
-    return found
+    chosen_places: Array = np.where(absent, gaps, places)
+    return chosen_places
 
 
 def first_gaps(lines: Lines) -> Array:
-    """Return the first place in each line that is not stored; the size of the line where all
-    are."""
+    """Return the first place of each line that is not stored, or the line's size without one."""
     gap = lines.places != lines.rank
-    found = np.minimum.reduceat(np.where(gap, lines.rank, lines.size), lines.starts[:-1])
-    return np.minimum(found, lines.counts)
+    first_ranks = np.minimum.reduceat(np.where(gap, lines.rank, lines.size), lines.starts[:-1])
+    return np.minimum(first_ranks, lines.counts)

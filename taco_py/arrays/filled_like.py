@@ -1,7 +1,7 @@
 """Tensors of one number, of the shape and type of another: NumPy's zeros_like, full_like …
 
-They store nothing: the number is their fill value. Libraries such as dask make them of no elements
-to find out which class a computation gives.
+They store nothing: the number is their fill value. Libraries such as dask make empty ones to find
+out the class of a computation's results.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ def full_like(
     a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True,
     shape: Any = None, *, device: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Make a Tensor of one number; its memory has no order, so that nothing is asked of it."""
-    wanted = np.dtype(a.dtype if dtype is None else dtype)
-    given = a.shape if shape is None else shape
-    sizes = tuple(given) if isinstance(given, tuple | list) else (int(given),)
-    number = np.asarray(fill_value).astype(wanted)
+    """Make a Tensor of one number; `order`, `subok` and `device` are ignored."""
+    element_type = np.dtype(a.dtype if dtype is None else dtype)
+    new_shape = a.shape if shape is None else shape
+    sizes = tuple(new_shape) if isinstance(new_shape, tuple | list) else (int(new_shape),)
+    number = np.asarray(fill_value).astype(element_type)
     if not sizes:
         return Tensor.from_numpy(number)
     none = tuple(np.zeros(0, np.int64) for _ in sizes)
-    return Tensor.from_coo(none, np.zeros(0, wanted), sizes, fill_value=number.item())
+    return Tensor.from_coo(none, np.zeros(0, element_type), sizes, fill_value=number.item())
 
 
 def _of(number: int) -> Callable[..., Tensor]:

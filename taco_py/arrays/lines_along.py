@@ -2,8 +2,7 @@
 
     T[:, 3] is a line along mode 0: entries that differ in this coordinate alone
 
-What is computed line by line (sorting, scans, places of extrema) starts from here, and never makes
-an array of all elements.
+Sorting, scans and places of extrema work line by line, and never make an array of all elements.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from taco_py.language.fill import as_number
 class Lines:
     """Entries in the order of their lines, within each by coordinate.
 
-    columns  one array of coordinates a mode
-    values   one for each entry
+    columns  one array of coordinates for each mode
+    values   one number for each entry
     axis     the mode along which lines run
     size     the number of elements of a line
-    starts   where each line begins among the entries, and their number last
+    starts   the first entry of each line, and last the number of entries
     """
 
     columns: tuple[Array, ...]
@@ -50,8 +49,8 @@ class Lines:
     @property
     def rank(self) -> Array:
         """Return for each entry its number within the line."""
-        found: Array = np.arange(len(self.values)) - np.repeat(self.starts[:-1], self.counts)
-        return found
+        ranks: Array = np.arange(len(self.values)) - np.repeat(self.starts[:-1], self.counts)
+        return ranks
 
     @property
     def places(self) -> Array:
@@ -65,22 +64,23 @@ class Lines:
 
 
 def lines_along(data: TensorData, axis: int) -> Lines:
-    """Group the entries of a tensor that is not all dense by its lines along a mode."""
+    """Group a tensor's entries by its lines along a mode; the tensor has sparse levels."""
     columns, values = unpack(canonical(data))
-    others = [mode for mode in range(len(data.shape)) if mode != axis]
+    other_modes = [mode for mode in range(len(data.shape)) if mode != axis]
     if not len(values):
         return Lines(columns, values, axis, data.shape[axis], np.zeros(1, np.int64))
-    modes = [*others, axis]
+    modes = [*other_modes, axis]
     keys = fuse([columns[m] for m in modes], [data.shape[m] for m in modes])
     if not ascends(keys, strictly=True).all():
         _, order = sort_keys(keys)
         columns, values = tuple(column[order] for column in columns), values[order]
-    starts = np.flatnonzero(np.append(_begins([columns[m] for m in others], len(values)), True))
+    begins = _begins([columns[m] for m in other_modes], len(values))
+    starts = np.flatnonzero(np.append(begins, True))
     return Lines(columns, values, axis, data.shape[axis], starts)
 
 
 def _begins(columns: Sequence[Array], count: int) -> Array:
-    """Tell whether each entry has other coordinates than the one before it."""
+    """Tell whether each entry's coordinates differ from the coordinates of the entry before it."""
     begins = np.zeros(count, np.bool_)
     begins[0] = True
     for column in columns:
@@ -89,5 +89,5 @@ def _begins(columns: Sequence[Array], count: int) -> Array:
 
 
 def fill_number(data: TensorData) -> Any:
-    """Return what the elements are that are not stored."""
+    """Return the number that elements have where nothing is stored."""
     return as_number(data.fill, data.dtype)

@@ -1,4 +1,4 @@
-"""NumPy's functions of Tensors: those of elements through `__array_ufunc__`, others by a table.
+"""NumPy's functions of Tensors: functions of elements by `__array_ufunc__`, others by a table.
 
 np.sin(T), np.add(x, T), x + T   →   elementwise("sin", T), elementwise("add", x, T)
 np.sum(T, axis=0)                →   T.sum(0)
@@ -53,7 +53,7 @@ from taco_py.language.diagnostics.errors import OperandTypeError
 def ufunc(
     function: np.ufunc, method: str, inputs: Sequence[Any], options: Mapping[str, Any]
 ) -> Any:
-    """Compute one of NumPy's functions of elements of Tensors and arrays.
+    """Compute one of NumPy's functions of elements for Tensors and arrays.
 
     Raises OperandTypeError where index notation has no such function, or for another option than
     dtype=.
@@ -61,7 +61,7 @@ def ufunc(
     name = function.__name__
     if name == "matmul" and method == "__call__":
         return matmul(*inputs)
-    left = {key: each for key, each in options.items() if each is not None and key != "dtype"}
+    left = {key: value for key, value in options.items() if value is not None and key != "dtype"}
     if method != "__call__" or left:
         _refuse(f"np.{name}{'' if method == '__call__' else '.' + method}", left)
     if not is_spelled(name) or arguments(name) != len(inputs):
@@ -86,7 +86,7 @@ def array_function(function: Any, args: Sequence[Any], options: Mapping[str, Any
 
 
 def _reduction(name: str) -> Callable[..., Any]:
-    """Return one of NumPy's reductions by its name."""
+    """Make one of NumPy's reductions."""
 
     def reduce(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
         return reduced(name, a, axis, keepdims, dtype)
@@ -94,8 +94,8 @@ def _reduction(name: str) -> Callable[..., Any]:
     return reduce
 
 
-def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
-    """np.var or np.std."""
+def _moment(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make np.var or np.std."""
 
     def spread(
         a: Any, axis: Any = None, *, ddof: float = 0, correction: float = 0, keepdims: bool = False
@@ -128,7 +128,7 @@ def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
 
 
 def _scan(name: str) -> Callable[..., Any]:
-    """np.cumsum or np.cumprod."""
+    """Make np.cumsum or np.cumprod."""
 
     def scan(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
         return cumulative(name, a, axis, dtype)
@@ -136,14 +136,14 @@ def _scan(name: str) -> Callable[..., Any]:
     return scan
 
 
-def _scanned(name: str) -> Callable[..., Any]:
-    """np.cumulative_sum or np.cumulative_prod."""
+def _standard_scan(name: str) -> Callable[..., Any]:
+    """Make np.cumulative_sum or np.cumulative_prod."""
 
     def scan(
         x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
     ) -> Any:
-        found = cumulative(name, x, axis, dtype)
-        return with_initial(name, found, (axis or 0) % x.ndim) if include_initial else found
+        scanned = cumulative(name, x, axis, dtype)
+        return with_initial(name, scanned, (axis or 0) % x.ndim) if include_initial else scanned
 
     return scan
 
@@ -161,30 +161,33 @@ def _ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
         raise OperandTypeError(
             "Expected numbers to subtract for np.ptp, found dtype bool", hint="T.astype(np.int8)"
         )
-    most, least = (reduced(each, a, axis, keepdims) for each in ("max", "min"))
+    most, least = (reduced(name, a, axis, keepdims) for name in ("max", "min"))
     return elementwise("subtract", most, least) if isinstance(most, Tensor) else most - least
 
 
 def _save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
-    """np.save: of a dense tensor its array; else one object, as NumPy saves scipy.sparse arrays,
-    which `np.load(file, allow_pickle=True).item()` gives back."""
-    found = arr.to_numpy() if arr.format.is_dense else np.empty((), object)
+    """Save a tensor as np.save does.
+
+    A dense tensor is saved as an array. A sparse one is saved as an object, as NumPy saves
+    scipy.sparse arrays: `np.load(file, allow_pickle=True).item()` returns it.
+    """
+    saved = arr.to_numpy() if arr.format.is_dense else np.empty((), object)
     if not arr.format.is_dense:
-        found[()] = arr
-    np.save(file, found, allow_pickle)
+        saved[()] = arr
+    np.save(file, saved, allow_pickle)
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """np.linalg.norm: of all elements, of vectors along a mode, or of matrices of two modes."""
+    """Compute np.linalg.norm of all elements, of vectors along a mode, or of matrices."""
     pair = isinstance(axis, Sequence) and len(axis) == 2
     if ord is None or (axis is None and x.ndim == 1) or (axis is not None and not pair):
-        found = vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
+        norms = vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
     else:
         matrices = moveaxis(x, axis or (0, 1), (-2, -1))
-        found = matrix_norm(matrices, keepdims=keepdims, ord=ord)
+        norms = matrix_norm(matrices, keepdims=keepdims, ord=ord)
         if keepdims:
-            found = moveaxis(found, (-2, -1), axis or (0, 1))
-    return found if found.shape else found.to_numpy()[()]
+            norms = moveaxis(norms, (-2, -1), axis or (0, 1))
+    return norms if norms.shape else norms.to_numpy()[()]
 
 
 def _einsum(*operands: Any, optimize: Any = True, dtype: Any = None, casting: str = "safe") -> Any:
@@ -193,7 +196,7 @@ def _einsum(*operands: Any, optimize: Any = True, dtype: Any = None, casting: st
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     **{name: _reduction(name) for name in ("sum", "prod", "mean", "any", "all", "min", "max")},
-    "amin": _reduction("min"), "amax": _reduction("max"), "var": _spread(var), "std": _spread(std),
+    "amin": _reduction("min"), "amax": _reduction("max"), "var": _moment(var), "std": _moment(std),
     "argmin": _place("argmin"), "argmax": _place("argmax"), "reshape": reshape, "ravel":
     lambda a: reshape(a, -1), "transpose": permute, "permute_dims": permute, "moveaxis": moveaxis,
     "squeeze": squeeze, "expand_dims": expand_dims, "concatenate": concatenate, "concat":
@@ -204,8 +207,8 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "copy": lambda a: a.copy(), "matrix_transpose": lambda a: a.mT,
     "flatnonzero": lambda a: nonzero(reshape(a, -1))[0],
     "count_nonzero": lambda a, axis=None, keepdims=False: reduced("count", a, axis, keepdims),
-    "cumsum": _scan("sum"), "cumprod": _scan("prod"), "cumulative_sum": _scanned("sum"),
-    "cumulative_prod": _scanned("prod"), "diff": diff, "sort": _sort, "argsort": _argsort,
+    "cumsum": _scan("sum"), "cumprod": _scan("prod"), "cumulative_sum": _standard_scan("sum"),
+    "cumulative_prod": _standard_scan("prod"), "diff": diff, "sort": _sort, "argsort": _argsort,
     "unique": unique, "unique_values": distinct_values, "searchsorted":
     lambda a, v, side="left", sorter=None: searchsorted(a, v, side, sorter),
     "take": lambda a, indices, axis=None: take(a, indices, axis),
@@ -228,11 +231,11 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
 """NumPy's functions of arrays that Tensors have, by NumPy's names."""
 
 
-def _refuse(what: str, options: Mapping[str, Any]) -> NoReturn:
-    """Raise OperandTypeError for what Tensors do not have."""
-    given = f" with {'=, '.join(options)}=" if options else ""
+def _refuse(operation: str, options: Mapping[str, Any]) -> NoReturn:
+    """Raise OperandTypeError for an operation that Tensors do not have."""
+    with_options = f" with {'=, '.join(options)}=" if options else ""
     raise OperandTypeError(
-        f"Expected an operation that Tensors have, found {what}{given}",
+        f"Expected an operation that Tensors have, found {operation}{with_options}",
         hint="apply it to .to_numpy(), or to the stored values alone: c, v = T.to_coo(); "
         "tp.Tensor.from_coo(c, f(v), T.shape, axis=1)",
     )

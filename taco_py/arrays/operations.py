@@ -1,4 +1,4 @@
-"""The table of what Tensors do as arrays: a function a name (`data/tensors/behaviour.py`)."""
+"""The table of the functions that implement Tensors as arrays (`data/tensors/behaviour.py`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from taco_py.data.tensors.remapped_tensor import in_chosen_format, in_format
 from taco_py.language.diagnostics.errors import OperandError
 
 VERSIONS = ("2024.12", "2023.12", "2022.12")
-"""Versions of the array API standard, of which the first has the others' functions."""
+"""Versions of the array API standard; the first includes the functions of the others."""
 
 
 def namespace(version: str | None = None) -> ModuleType:
@@ -54,4 +54,4 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "squeeze": squeeze, "swapaxes": swapaxes, "std": std, "subscript": subscript, "take": take,
     "ufunc": ufunc, "var": var,
 })  # fmt: skip
-"""What `BEHAVIOUR.find` finds."""
+"""Functions by the names that `BEHAVIOUR.find` looks up."""

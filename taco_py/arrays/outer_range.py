@@ -2,7 +2,7 @@
 
     T[2:5] of CSR    pos[2:6] - pos[2], crd[pos[2]:pos[5]], values[pos[2]:pos[5]]
 
-The arrays of coordinates and values are shared; only those of positions are new.
+The arrays of coordinates and values are shared; only arrays of positions are new.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from taco_py.language.formats import Format
 
 
 def outer_range(data: TensorData, start: int, stop: int) -> TensorData | None:
-    """Take the coordinates from start up to stop of the outermost mode; None where the arrays of a
-    format are not in order, or are no lists of coordinates.
+    """Take the coordinates from start up to stop of the outermost mode.
 
-    data  not all dense
+    data  a tensor that is not all dense
+
+    Returns None where coordinates are not sorted, or the levels of the format are not usual.
     """
     format, mode = data.format, data.format.mode_order[0]
     if not is_usual(format):
@@ -59,20 +60,28 @@ def outer_range(data: TensorData, start: int, stop: int) -> TensorData | None:
 
 
 def outer_part(data: TensorData, place: int) -> TensorData | None:
-    """Take one coordinate of the outermost mode, which the result has no longer; None where that
-    level is not dense or the next one no level of its own."""
+    """Take one coordinate of the outermost mode, which the result lacks.
+
+    Returns None where the outermost level is not dense or the rest is no sparse tensor.
+    """
     format = data.format
     if len(format.levels) < 2 or not format.levels[0].full:
         return None
-    found = outer_range(data, place, place + 1)
-    if found is None:
+    part = outer_range(data, place, place + 1)
+    if part is None:
         return None
     mode = format.mode_order[0]
-    order = tuple(each - (each > mode) for each in format.mode_order[1:])
+    order = tuple(other_mode - (other_mode > mode) for other_mode in format.mode_order[1:])
     rest = Format(format.levels[1:], order)
     shape = data.shape[:mode] + data.shape[mode + 1 :]
     if rest.is_dense:
         return None
     return TensorData(
-        rest, shape, found.levels[1:], found.values, found.sorted, found.unique, found.fill
+        rest,
+        shape,
+        part.levels[1:],
+        part.values,
+        part.sorted,
+        part.unique,
+        part.fill,
     )

@@ -3,7 +3,7 @@
     T.sum(0)             R[i1] = sum(i0, a0[i0,i1])
     T.std(1)             sqrt of R[i0] = var(i1, a0[i0,i1])
 
-Elements that are not stored count, with the fill value.
+Elements that are not stored count, as the fill value.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ def reduced(
     keepdims: bool = False,
     dtype: Any = None,
 ) -> Any:
-    """Reduce by an operation that index notation has, over the modes in `axis`; None for all.
+    """Reduce by an operation of index notation over the modes in `axis`; None for all.
 
-    Returns a Tensor, a number where no mode is left. Raises DimensionError for an axis that is not
-    there or is there twice.
+    Returns a Tensor, or a number where no mode is left. Raises DimensionError for an axis that does
+    not exist or occurs twice.
     """
     order = len(T.shape)
     axes = axes_of(axis, order)
     if not axes:
         return _over_nothing(name, T, dtype)
-    if name in AVERAGES and not all(T.shape[each] for each in axes):
+    if name in AVERAGES and not all(T.shape[mode] for mode in axes):
         return _average_of_none(name, T, axes, keepdims, dtype)
     if dtype is not None and not np.can_cast(T.dtype, dtype, "safe"):
         return _in_narrow_type(name, T, axes, keepdims, np.dtype(dtype))
     text = reduction_text(name, order, axes)
-    found = again(text, ("a0",), T) if dtype is None else None
-    found = as_tensor(evaluate(text, a0=T, dtype=dtype) if found is None else found)
-    return expand_dims(found, axes) if keepdims else found
+    result = again(text, ("a0",), T) if dtype is None else None
+    result = as_tensor(evaluate(text, a0=T, dtype=dtype) if result is None else result)
+    return expand_dims(result, axes) if keepdims else result
 
 
 def _average_of_none(
@@ -75,7 +75,7 @@ def _in_narrow_type(
     keepdims: bool,
     dtype: np.dtype[Any],
 ) -> Any:
-    """Reduce elements that are converted to a type before, which has not all of their numbers."""
+    """Reduce elements after converting them to a dtype that cannot represent all of them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
         converted = T.astype(dtype)
@@ -88,23 +88,23 @@ def _in_narrow_type(
 
 
 def _over_nothing(name: str, T: Tensor, dtype: Any) -> Any:  # noqa: N803
-    """Reduce over no mode: over one of size 1."""
+    """Reduce over no mode, by adding one of size 1."""
     if not T.shape:
         return reduced(name, reshape(T, (1,)), None, False, dtype)
     return reduced(name, expand_dims(T, (T.ndim,)), T.ndim, False, dtype)
 
 
 def axes_of(axis: Axis, order: int) -> tuple[int, ...]:
-    """Find the modes that an argument names, in ascending order. Raises DimensionError."""
+    """Return the modes in an argument, in ascending order. Raises DimensionError."""
     if axis is None:
         return tuple(range(order))
-    given = tuple(axis) if isinstance(axis, Sequence) else (axis,)
-    found = sorted({place_of(each, order) for each in given})
-    if len(found) != len(given):
+    numbers = tuple(axis) if isinstance(axis, Sequence) else (axis,)
+    modes = sorted({place_of(number, order) for number in numbers})
+    if len(modes) != len(numbers):
         raise DimensionError(
             f"Expected each mode once in axis, found {axis}", hint="leave out the second one"
         )
-    return tuple(found)
+    return tuple(modes)
 
 
 def var(
@@ -113,17 +113,17 @@ def var(
     keepdims: bool = False,
     correction: float = 0,
 ) -> Any:
-    """Compute the variance, divided by the number of values less `correction`."""
-    count = prod(T.shape[each] for each in axes_of(axis, T.ndim))
-    found = reduced("var", T, axis, keepdims)
+    """Compute the variance, dividing by the number of values less `correction`."""
+    count = prod(T.shape[mode] for mode in axes_of(axis, T.ndim))
+    variance = reduced("var", T, axis, keepdims)
     if not correction:
-        return found
+        return variance
     with np.errstate(all="ignore"):
         factor = np.float64(count) / np.float64(count - correction)
     return (
-        elementwise("multiply", found, float(factor))
-        if isinstance(found, Tensor)
-        else (found * found.dtype.type(factor))
+        elementwise("multiply", variance, float(factor))
+        if isinstance(variance, Tensor)
+        else (variance * variance.dtype.type(factor))
     )
 
 

@@ -2,8 +2,8 @@
 
     T.cumsum(1)[i,j] = sum(k <= j, T[i,k])
 
-The sums of a sparse tensor are stored from the first entry of each line on, the products as long as
-no zero has come: what is 0 in each line without entries is not stored.
+A sparse tensor's sums are stored from the first entry of each line on, its products up to the first
+zero of each line. Lines without entries store nothing.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def cumulative(
     axis: int | None = None,
     dtype: Any = None,
 ) -> Tensor:
-    """Add up ("sum") or multiply ("prod") along a mode; of all in row-major order without axis.
+    """Add up ("sum") or multiply ("prod") along a mode; without axis, in row-major order.
 
-    Returns a tensor of the same shape, small integers in 64 bits as NumPy. Raises DimensionError,
-    and FormatError where no entry of a line is what its elements are: the fill value is neither 0
+    Returns a tensor of the same shape; small integers become 64 bits, as in NumPy. Raises
+    DimensionError, and FormatError where the result would be dense: the fill value is neither 0
     nor, for products, 1.
     """
     if axis is None:
@@ -52,58 +52,58 @@ def cumulative(
             f"the fill value {fill}",
             hint="call .to_dense() of it if the result fits into memory",
         )
-    wanted = np.empty(0, data.dtype)
-    result = (np.cumsum if name == "sum" else np.cumprod)(wanted, dtype=dtype).dtype
+    empty = np.empty(0, data.dtype)
+    result = (np.cumsum if name == "sum" else np.cumprod)(empty, dtype=dtype).dtype
     lines = lines_along(data, place)
     if name == "prod" and fill == 0:
         return _products(T, lines, result)
     scanned = scan_lines(np.add if name == "sum" else np.multiply, lines, result)
-    return _spread(T, lines, scanned, "" if name == "sum" else "1")
+    return _fill_lines(T, lines, scanned, "" if name == "sum" else "1")
 
 
 def scan_lines(combine: np.ufunc, lines: Lines, dtype: np.dtype[Any]) -> Array:
     """Accumulate the entries of each line, one after another as NumPy does.
 
-    Long lines are scanned one by one, short ones all at once, entry after entry.
+    Long lines are scanned one by one, short ones together, entry after entry.
     """
-    found = lines.values.astype(dtype)
+    scanned = lines.values.astype(dtype)
     counts = lines.counts
-    most = isqrt(len(found)) + 1
+    most = isqrt(len(scanned)) + 1
     with np.errstate(all="ignore"):
         for line in np.flatnonzero(counts > most):
             span = slice(lines.starts[line], lines.starts[line + 1])
-            found[span] = combine.accumulate(found[span])
+            scanned[span] = combine.accumulate(scanned[span])
         short = lines.starts[:-1][counts <= most]
         counts = counts[counts <= most]
         step = 1
         while len(short := short[counts > step]):
             counts = counts[counts > step]
-            found[short + step] = combine(found[short + step - 1], found[short + step])
+            scanned[short + step] = combine(scanned[short + step - 1], scanned[short + step])
             step += 1
-    return found
+    return scanned
 
 
-def _spread(T: Tensor, lines: Lines, scanned: Array, fill: str) -> Tensor:  # noqa: N803
-    """Return each value at its own place and those up to the next entry of the line."""
+def _fill_lines(T: Tensor, lines: Lines, scanned: Array, fill: str) -> Tensor:  # noqa: N803
+    """Repeat each value up to the next entry of its line."""
     ends = np.full(len(scanned), lines.size, np.int64)
     same = lines.rank[1:] > 0
     ends[:-1][same] = lines.places[1:][same]
     lengths = ends - lines.places
     total = int(lengths.sum())
-    wanted = total * (scanned.itemsize + 8 * T.ndim)
-    with room(f"a cumulative sum of {total} entries", wanted):
+    byte_count = total * (scanned.itemsize + 8 * T.ndim)
+    with room(f"a cumulative sum of {total} entries", byte_count):
         entries = np.repeat(np.arange(len(scanned)), lengths)
-        within = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        offsets = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         columns = [column[entries] for column in lines.columns]
-        columns[lines.axis] = lines.places[entries] + within
+        columns[lines.axis] = lines.places[entries] + offsets
         return _stored(T, columns, scanned[entries], fill)
 
 
 def _products(T: Tensor, lines: Lines, dtype: np.dtype[Any]) -> Tensor:  # noqa: N803
     """Return products up to the first element of each line that is not stored."""
     scanned = scan_lines(np.multiply, lines, dtype)
-    kept = np.flatnonzero(lines.places == lines.rank)
-    return _stored(T, [column[kept] for column in lines.columns], scanned[kept], "")
+    before_gap = np.flatnonzero(lines.places == lines.rank)
+    return _stored(T, [column[before_gap] for column in lines.columns], scanned[before_gap], "")
 
 
 def _stored(T: Tensor, columns: Any, values: Array, fill: str) -> Tensor:  # noqa: N803
@@ -111,12 +111,12 @@ def _stored(T: Tensor, columns: Any, values: Array, fill: str) -> Tensor:  # noq
     return like(source, columns, values, T.shape)
 
 
-def with_initial(name: str, found: Tensor, axis: int) -> Tensor:
-    """Put what a sum or product of nothing is before the first element along a mode."""
-    shape = list(found.shape)
+def with_initial(name: str, scanned: Tensor, axis: int) -> Tensor:
+    """Put the neutral element of a sum or product first along a mode."""
+    shape = list(scanned.shape)
     shape[axis] = 1
-    first = of_dense(np.full(shape, NEUTRAL[name], found.dtype))
-    return concatenate([first, found], axis)
+    first = of_dense(np.full(shape, NEUTRAL[name], scanned.dtype))
+    return concatenate([first, scanned], axis)
 
 
 def diff(
@@ -126,13 +126,13 @@ def diff(
     prepend: Any = None,
     append: Any = None,
 ) -> Tensor:
-    """Subtract each element from the next one along a mode, n times; truths are compared."""
+    """Subtract each element from the next one along a mode, n times; booleans are compared."""
     place = place_of(axis, T.ndim)
-    ends = [each for each in (prepend, T, append) if each is not None]
-    found = concatenate(ends, place) if len(ends) > 1 else T
+    ends = [end for end in (prepend, T, append) if end is not None]
+    differences = concatenate(ends, place) if len(ends) > 1 else T
     for _ in range(n):
-        later = part_of(found, place, slice(1, None))
-        earlier = part_of(found, place, slice(None, -1))
-        name = "not_equal" if found.dtype.kind == "b" else "subtract"
-        found = elementwise(name, later, earlier)
-    return found
+        later = part_of(differences, place, slice(1, None))
+        earlier = part_of(differences, place, slice(None, -1))
+        name = "not_equal" if differences.dtype.kind == "b" else "subtract"
+        differences = elementwise(name, later, earlier)
+    return differences

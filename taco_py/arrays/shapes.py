@@ -1,9 +1,9 @@
-"""Other shapes and orders of modes: work on coordinates, without a kernel.
+"""Other shapes and orders of modes: computed on coordinates, without a kernel.
 
 reshape          coordinates → places in row-major order → coordinates of the new shape
 transpose        the format's order of modes changes, arrays are shared
-expand, squeeze  coordinates of modes of size 1 come and go
-concatenate      coordinates behind those of the tensors before
+expand, squeeze  coordinates of modes of size 1 are added or removed
+concatenate      coordinates are offset by the sizes of earlier tensors
 """
 
 from __future__ import annotations
@@ -30,12 +30,15 @@ from taco_py.language.formats import CSF, LETTERS, Format
 
 Shape = tuple[int, ...]
 VAST = 2**16
-"""Positions of dense levels that are never too many."""
+"""Number of positions of dense levels that is never too large."""
 
 
 def like(data: TensorData, columns: Sequence[Array], values: Array, shape: Shape) -> Tensor:
-    """Store entries in a format like that of `data`: the same where the order is and dense levels
-    are outermost, else compressed fibres. A pattern's entries have values of their own then."""
+    """Store entries in a format like that of `data`.
+
+    The format is the same where the order is and dense levels are outermost, else compressed
+    fibres. A pattern's entries get stored values.
+    """
     if not shape:
         number = values.sum(dtype=values.dtype) if len(values) else as_number(data.fill, data.dtype)
         return Tensor(dense_data(np.asarray(number, data.dtype), Format.parse("")))
@@ -60,13 +63,13 @@ def zeros_in(shape: Shape, dtype: Any, format: Format) -> TensorData:
 
 
 def _holds_one(format: Format) -> bool:
-    """Tell whether a level can hold one coordinate alone below each of another."""
+    """Tell whether a level can hold only one coordinate below each of another level."""
     pairs = zip(format.levels, format.levels[1:], strict=False)
     return any(below.branchless and level.unique for level, below in pairs)
 
 
 def _is_vast(format: Format, shape: Shape, count: int) -> bool:
-    """Tell whether dense levels would have far more positions than there are entries."""
+    """Tell whether dense levels would have many more positions than there are entries."""
     sizes = [
         shape[m] for m, level in zip(format.mode_order, format.levels, strict=True) if level.full
     ]
@@ -78,17 +81,17 @@ def reshape(T: Tensor, shape: Any, *more: int) -> Tensor:  # noqa: N803
 
     Raises DimensionError where the numbers of elements differ.
     """
-    wanted = _sizes((shape, *more) if more else shape, T.shape)
+    new_shape = _sizes((shape, *more) if more else shape, T.shape)
     data = T.data
     if data.format.is_dense:
-        dense = Format.parse("d" * len(wanted))
-        return Tensor(dense_data(data.values.reshape(wanted), dense, data.fill))
+        dense = Format.parse("d" * len(new_shape))
+        return Tensor(dense_data(data.values.reshape(new_shape), dense, data.fill))
     columns, values = unpack(data)
-    return like(data, _renumbered(columns, data.shape, wanted), values, wanted)
+    return like(data, _renumbered(columns, data.shape, new_shape), values, new_shape)
 
 
-def _renumbered(columns: Sequence[Array], shape: Shape, wanted: Shape) -> Sequence[Array]:
-    """Return coordinates of the same places in another shape of as many elements."""
+def _renumbered(columns: Sequence[Array], shape: Shape, new_shape: Shape) -> Sequence[Array]:
+    """Return the coordinates of the same places in another shape with as many elements."""
     if prod(shape) >= 2**63:
         raise DimensionError(
             f"Expected fewer than 2**63 elements to reshape, found a tensor of shape {shape}",
@@ -98,22 +101,22 @@ def _renumbered(columns: Sequence[Array], shape: Shape, wanted: Shape) -> Sequen
     for column, size in zip(columns, shape, strict=True):
         places *= size
         places += column
-    return unravel(places, wanted) if wanted else []
+    return unravel(places, new_shape) if new_shape else []
 
 
 def _sizes(shape: Any, old: Shape) -> Shape:
-    given = tuple(shape) if isinstance(shape, Sequence) else (shape,)
-    if any(not isinstance(size, int | np.integer) or size < -1 for size in given):
+    sizes = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    if any(not isinstance(size, int | np.integer) or size < -1 for size in sizes):
         raise DimensionError(f"Expected sizes as a shape, found {shape!r}", hint="as in (2, -1)")
-    count, known = prod(old), prod(size for size in given if size != -1)
-    if given.count(-1) == 1 and known:
-        given = tuple(count // known if size == -1 else int(size) for size in given)
-    if prod(given) != count or -1 in given:
+    count, known_count = prod(old), prod(size for size in sizes if size != -1)
+    if sizes.count(-1) == 1 and known_count:
+        sizes = tuple(count // known_count if size == -1 else int(size) for size in sizes)
+    if prod(sizes) != count or -1 in sizes:
         raise DimensionError(
             f"Expected a shape of {count} elements, as {old} has, found {shape}",
             hint="write -1 for the one size that follows from the others",
         )
-    return tuple(map(int, given))
+    return tuple(map(int, sizes))
 
 
 def permute(T: Tensor, axes: Sequence[int] | None = None) -> Tensor:  # noqa: N803
@@ -122,11 +125,11 @@ def permute(T: Tensor, axes: Sequence[int] | None = None) -> Tensor:  # noqa: N8
     Raises DimensionError where `axes` does not name each mode once.
     """
     order = len(T.shape)
-    wanted = tuple(range(order))[::-1] if axes is None else tuple(axes)
-    places = tuple(axis + order if axis < 0 else axis for axis in wanted)
+    permutation = tuple(range(order))[::-1] if axes is None else tuple(axes)
+    places = tuple(axis + order if axis < 0 else axis for axis in permutation)
     if sorted(places) != list(range(order)):
         raise DimensionError(
-            f"Expected each of {order} modes once as axes, found {wanted}",
+            f"Expected each of {order} modes once as axes, found {permutation}",
             hint=f"as in {tuple(range(order))[::-1]}",
         )
     data = T.data
@@ -142,7 +145,7 @@ def _dense(order: int) -> Format:
 
 
 def place_of(axis: Any, order: int) -> int:
-    """Find the mode that a number names, from the end where it is negative."""
+    """Return the mode that a number denotes; a negative one counts from the end."""
     if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
         raise OperandTypeError(
             f"Expected a whole number or several as axis, found {axis!r}", hint="as in axis=0"
@@ -157,12 +160,14 @@ def place_of(axis: Any, order: int) -> int:
 
 
 def moveaxis(T: Tensor, source: Any, destination: Any) -> Tensor:  # noqa: N803
-    """Move modes to other places, the others keep their order.
+    """Move modes to other places; the others keep their order.
 
-    Raises DimensionError for places that are not there or are there twice.
+    Raises DimensionError for places that do not exist or occur twice.
     """
     order = len(T.shape)
-    ends = [[place_of(axis, order) for axis in _listed(each)] for each in (source, destination)]
+    ends = [
+        [place_of(axis, order) for axis in _as_axes(numbers)] for numbers in (source, destination)
+    ]
     if len({*ends[0]}) != len(ends[1]) or len({*ends[1]}) != len(ends[0]):
         raise DimensionError(
             f"Expected as many distinct places as modes to move, found {source} and {destination}",
@@ -175,24 +180,24 @@ def moveaxis(T: Tensor, source: Any, destination: Any) -> Tensor:  # noqa: N803
 
 
 def swapaxes(T: Tensor, axis1: int, axis2: int) -> Tensor:  # noqa: N803
-    """Exchange two modes. Raises DimensionError for one that is not there."""
+    """Exchange two modes. Raises DimensionError for one that does not exist."""
     order = [*range(T.ndim)]
     one, two = (place_of(axis, T.ndim) for axis in (axis1, axis2))
     order[one], order[two] = two, one
     return permute(T, order)
 
 
-def _listed(axis: Any) -> tuple[int, ...]:
+def _as_axes(axis: Any) -> tuple[int, ...]:
     return tuple(axis) if isinstance(axis, Sequence) else (axis,)
 
 
 def expand_dims(T: Any, axis: Any) -> Tensor:  # noqa: N803
-    """Put modes of size 1 at these places of the result; a number is a tensor of order 0."""
+    """Add modes of size 1 at these places of the result; a number is a tensor of order 0."""
     data = as_data(T)
-    axes = _listed(axis)
+    axes = _as_axes(axis)
     order = len(data.shape) + len(axes)
-    places = {each + order if each < 0 else each for each in axes}
-    if len(places) != len(axes) or not all(0 <= each < order for each in places):
+    places = {number + order if number < 0 else number for number in axes}
+    if len(places) != len(axes) or not all(0 <= place < order for place in places):
         raise DimensionError(
             f"Expected places of new modes from 0 to {order - 1}, each once, found {axis}",
             hint="as in expand_dims(0)",
@@ -206,20 +211,20 @@ def squeeze(T: Tensor, axis: Any = None) -> Tensor:  # noqa: N803
     """Leave out modes of size 1: all, or those in `axis`. Raises DimensionError for others."""
     order = len(T.shape)
     ones = [mode for mode, size in enumerate(T.shape) if size == 1]
-    axes = ones if axis is None else [a + order if a < 0 else a for a in _listed(axis)]
+    axes = ones if axis is None else [a + order if a < 0 else a for a in _as_axes(axis)]
     if not {*axes} <= {*ones}:
         raise DimensionError(
             f"Expected modes of size 1 to leave out, found axis={axis} of shape {T.shape}",
             hint=f"modes of size 1: {ones}",
         )
-    kept = [mode for mode in range(order) if mode not in axes]
-    return _with_ones(T.data, tuple(T.shape[mode] for mode in kept), kept)
+    kept_modes = [mode for mode in range(order) if mode not in axes]
+    return _with_ones(T.data, tuple(T.shape[mode] for mode in kept_modes), kept_modes)
 
 
 def _with_ones(data: TensorData, shape: Shape, places: Sequence[int]) -> Tensor:
-    """Return the same elements with modes of size 1 put in or left out.
+    """Return the same elements with modes of size 1 added or left out.
 
-    places  where the modes of `data` are in the result, or which modes of `data` the result has
+    places  the places of the modes of `data` in the result, or the modes of `data` that it has
     """
     if data.format.is_dense:
         values = data.values.reshape(shape)
@@ -227,70 +232,70 @@ def _with_ones(data: TensorData, shape: Shape, places: Sequence[int]) -> Tensor:
     columns, values = unpack(data)
     if len(shape) < len(data.shape):
         return like(data, [columns[place] for place in places], values, shape)
-    given = dict(zip(places, columns, strict=True))
+    column_at = dict(zip(places, columns, strict=True))
     none = np.zeros(len(values), np.int64)
-    return like(data, [given.get(place, none) for place in range(len(shape))], values, shape)
+    return like(data, [column_at.get(place, none) for place in range(len(shape))], values, shape)
 
 
 # ---------------------------------------------------------------- several tensors
 
 
 def concatenate(tensors: Sequence[Any], axis: int | None = 0) -> Tensor:
-    """Put tensors one behind another along a mode; of one mode each where axis is None.
+    """Put tensors one behind another along a mode; as vectors where axis is None.
 
-    Raises OperandError for none, DimensionError where other sizes differ, FormatError where fill
-    values of sparse ones do.
+    Raises OperandError without tensors, DimensionError where other sizes differ, FormatError where
+    fill values of sparse tensors differ.
     """
-    given = [each if isinstance(each, Tensor) else Tensor(as_data(each)) for each in tensors]
-    if not given:
+    parts = [part if isinstance(part, Tensor) else Tensor(as_data(part)) for part in tensors]
+    if not parts:
         raise OperandError("Expected one or more tensors, found none", hint="as in [T, U]")
     if axis is None:
-        return concatenate([reshape(each, (-1,)) for each in given], 0)
-    order = given[0].ndim
+        return concatenate([reshape(part, (-1,)) for part in parts], 0)
+    order = parts[0].ndim
     if order == 0:
         raise DimensionError(
             "Expected tensors of order 1 or more, found a scalar", hint="tp.stack takes scalars"
         )
     place = axis + order if axis < 0 else axis
-    rests = {each.shape[:place] + each.shape[place + 1 :] for each in given}
-    if not 0 <= place < order or len(rests) != 1 or any(each.ndim != order for each in given):
+    rests = {part.shape[:place] + part.shape[place + 1 :] for part in parts}
+    if not 0 <= place < order or len(rests) != 1 or any(part.ndim != order for part in parts):
         raise DimensionError(
             f"Expected shapes that are equal but for mode {axis}, found "
-            f"{', '.join(str(each.shape) for each in given)}",
+            f"{', '.join(str(part.shape) for part in parts)}",
             hint="axis= names the mode along which they may differ",
         )
-    dtype = np.result_type(*(each.dtype for each in given))
-    sparse = [each.data for each in given if not each.format.is_dense]
+    dtype = np.result_type(*(part.dtype for part in parts))
+    sparse = [part.data for part in parts if not part.format.is_dense]
     if not sparse:
-        arrays = [each.to_numpy().astype(dtype, copy=False) for each in given]
+        arrays = [part.to_numpy().astype(dtype, copy=False) for part in parts]
         return Tensor(dense_data(np.concatenate(arrays, place), _dense(order)))
-    return _joined([each.data for each in given], sparse, place, dtype)
+    return _concatenate_entries([part.data for part in parts], sparse, place, dtype)
 
 
-def _joined(
+def _concatenate_entries(
     parts: Sequence[TensorData], sparse: Sequence[TensorData], place: int, dtype: np.dtype[Any]
 ) -> Tensor:
-    """Return entries of several tensors, each behind those before it along one mode."""
-    fills = {converted(each.fill, each.dtype, dtype) for each in sparse}
+    """Return entries of several tensors, each behind the earlier ones along one mode."""
+    fills = {converted(part.fill, part.dtype, dtype) for part in sparse}
     if len(fills) != 1:
-        told = ", ".join(str(as_number(each.fill, each.dtype)) for each in sparse)
+        fill_values = ", ".join(str(as_number(part.fill, part.dtype)) for part in sparse)
         raise FormatError(
-            f"Expected sparse tensors of one fill value, found {told}",
+            f"Expected sparse tensors of one fill value, found {fill_values}",
             hint="tp.tensor(T.to_dense(), fill_value=…).to_format(…) stores another one",
         )
     (fill,) = fills
     start, columns, values = 0, [], []
-    for each in parts:
-        dense = each.format.is_dense
-        coords, numbers = unpack(replace(each, fill=fill) if dense else each, drop_fill=dense)
-        moved = [c.astype(np.int64) + (start if m == place else 0) for m, c in enumerate(coords)]
-        columns.append(moved)
+    for part in parts:
+        dense = part.format.is_dense
+        coords, numbers = unpack(replace(part, fill=fill) if dense else part, drop_fill=dense)
+        shifted = [c.astype(np.int64) + (start if m == place else 0) for m, c in enumerate(coords)]
+        columns.append(shifted)
         values.append(numbers.astype(dtype, copy=False))
-        start += each.shape[place]
+        start += part.shape[place]
     shape = (*parts[0].shape[:place], start, *parts[0].shape[place + 1 :])
     source = replace(sparse[0], fill=fill)
-    joined = [np.concatenate(each) for each in zip(*columns, strict=True)]
-    return like(source, joined, np.concatenate(values), shape)
+    all_columns = [np.concatenate(mode_columns) for mode_columns in zip(*columns, strict=True)]
+    return like(source, all_columns, np.concatenate(values), shape)
 
 
 def stack(tensors: Sequence[Any], axis: int = 0) -> Tensor:
@@ -298,10 +303,10 @@ def stack(tensors: Sequence[Any], axis: int = 0) -> Tensor:
 
     Raises as `concatenate`.
     """
-    given = [as_data(each) for each in tensors]
-    if len({each.shape for each in given}) > 1:
+    parts = [as_data(tensor) for tensor in tensors]
+    if len({part.shape for part in parts}) > 1:
         raise DimensionError(
-            f"Expected tensors of one shape to stack, found {[each.shape for each in given]}",
+            f"Expected tensors of one shape to stack, found {[part.shape for part in parts]}",
             hint="tp.concatenate joins tensors along a mode that they have",
         )
-    return concatenate([expand_dims(Tensor(each), axis) for each in given], axis)
+    return concatenate([expand_dims(Tensor(part), axis) for part in parts], axis)

@@ -1,7 +1,7 @@
 """Elements in order: sorting along a mode, places in a sorted vector, distinct elements.
 
-Of a sparse tensor the entries of each line are sorted, those below the fill value to the beginning
-and the others to the end: what lies between is not stored.
+The entries of a sparse tensor's lines are sorted: those below the fill value to the beginning, and
+the others to the end. Nothing is stored between them.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ def sort(
     axis: int | None = -1,
     descending: bool = False,
 ) -> Tensor:
-    """Sort the elements along a mode, all of them along one mode without axis; NaN are largest.
+    """Sort the elements along a mode, or all without axis; NaN are largest.
 
-    Raises OperandTypeError of complex numbers.
+    Raises OperandTypeError for complex numbers.
     """
     if axis is None:
         return sort(reshape(T, -1), 0, descending)
     place = place_of(axis, T.ndim)
     _require_order(T)
     if T.format.is_dense:
-        found = np.sort(T.to_numpy(), place)
-        return of_dense(np.array(np.flip(found, place)) if descending else found)
+        ascending = np.sort(T.to_numpy(), place)
+        return of_dense(np.array(np.flip(ascending, place)) if descending else ascending)
     data = T.examined()
     lines, fill = lines_along(data, place), fill_number(data)
     order = np.lexsort((lines.values, lines.line))
     values = lines.values[order]
     below = values < fill if fill == fill else values == values
     gap = np.repeat(lines.size - lines.counts, lines.counts)
-    along = lines.rank + np.where(below, 0, gap)
+    new_places = lines.rank + np.where(below, 0, gap)
     columns = list(lines.columns)  # within a line those of other modes are equal
-    columns[place] = lines.size - 1 - along if descending else along
+    columns[place] = lines.size - 1 - new_places if descending else new_places
     return like(data, columns, values, T.shape)
 
 
@@ -57,7 +57,7 @@ def argsort(
 ) -> Tensor:
     """Find the positions that sort the elements along a mode; equal ones keep their order.
 
-    Raises FormatError of a sparse tensor, whose positions are as many as its elements.
+    Raises FormatError for a sparse tensor, as each of its elements would have a position.
     """
     if axis is None:
         return argsort(reshape(T, -1), 0, descending)
@@ -72,8 +72,8 @@ def argsort(
     numbers = T.to_numpy()
     if not descending:
         return of_dense(np.argsort(numbers, place, kind="stable"))
-    found = np.flip(np.argsort(np.flip(numbers, place), place, kind="stable"), place)
-    return of_dense(T.shape[place] - 1 - found)
+    positions = np.flip(np.argsort(np.flip(numbers, place), place, kind="stable"), place)
+    return of_dense(T.shape[place] - 1 - positions)
 
 
 def _require_order(T: Tensor) -> None:  # noqa: N803
@@ -87,11 +87,11 @@ def _require_order(T: Tensor) -> None:  # noqa: N803
 
 
 def searchsorted(vector: Any, numbers: Any, side: str = "left", sorter: Any = None) -> Any:
-    """Find the places where numbers would be put into a sorted vector to keep it sorted.
+    """Find the places where numbers can be inserted into a sorted vector so that it stays sorted.
 
     vector   ascending, or ascending when taken at the positions `sorter`; of order 1
     numbers  a Tensor, an array or a number
-    side     before ("left") or behind ("right") equal ones
+    side     before ("left") or after ("right") equal ones
 
     Returns int64 in the shape of `numbers`, sparse where they are.
     """
@@ -103,8 +103,8 @@ def searchsorted(vector: Any, numbers: Any, side: str = "left", sorter: Any = No
         )
     where = _finder(vector, side, sorter)
     if not isinstance(numbers, Tensor):
-        found = where(np.asarray(numbers))
-        return of_dense(found) if found.ndim else found[()]
+        places = where(np.asarray(numbers))
+        return of_dense(places) if places.ndim else places[()]
     if numbers.format.is_dense:
         return of_dense(np.asarray(where(numbers.to_numpy())))
     data = canonical(numbers.examined())
@@ -117,7 +117,7 @@ def _finder(vector: Any, side: str, sorter: Any) -> Any:
     if not isinstance(vector, Tensor) or vector.format.is_dense:
         array = vector.to_numpy() if isinstance(vector, Tensor) else np.asarray(vector)
         order = sorter.to_numpy() if isinstance(sorter, Tensor) else sorter
-        return lambda numbers: np.asarray(_searched(array, numbers, side, order))
+        return lambda numbers: np.asarray(_search(array, numbers, side, order))
     if sorter is not None:
         raise FormatError(
             "Expected a dense vector beside a sorter, found a sparse one",
@@ -128,19 +128,19 @@ def _finder(vector: Any, side: str, sorter: Any) -> Any:
     absent = vector.shape[0] - len(values)
 
     def search(numbers: Array) -> Array:
-        found = np.asarray(_searched(values, numbers, side))
-        passed = np.asarray(_searched(np.asarray([fill]), numbers, side))
-        places: Array = found + absent * passed
+        stored_places = np.asarray(_search(values, numbers, side))
+        passed = np.asarray(_search(np.asarray([fill]), numbers, side))
+        places: Array = stored_places + absent * passed
         return places
 
     return search
 
 
-def _searched(array: Array, numbers: Array, side: str, sorter: Any = None) -> Any:
-    """np.searchsorted in the type that both have together."""
-    wanted = np.result_type(array, numbers)
+def _search(array: Array, numbers: Array, side: str, sorter: Any = None) -> Any:
+    """Call np.searchsorted in the common dtype of both arrays."""
+    common_type = np.result_type(array, numbers)
     return np.searchsorted(
-        array.astype(wanted, copy=False), numbers.astype(wanted, copy=False), side, sorter
+        array.astype(common_type, copy=False), numbers.astype(common_type, copy=False), side, sorter
     )  # type: ignore[call-overload]
 
 
@@ -151,9 +151,9 @@ class Distinct(NamedTuple):
     """The distinct elements of a tensor in ascending order, as the standard names them.
 
     values           a dense vector
-    indices          of each the first place in row-major order
-    inverse_indices  of each element its place in `values`, sparse where the tensor is
-    counts           how often each occurs
+    indices          the first place of each in row-major order
+    inverse_indices  the place of each element in `values`, sparse where the tensor is
+    counts           the number of times that each occurs
     """
 
     values: Tensor
@@ -163,11 +163,11 @@ class Distinct(NamedTuple):
 
 
 def distinct_values(T: Tensor, equal_nan: bool = False) -> Tensor:  # noqa: N803
-    """Find the distinct elements in ascending order, those not stored among them.
+    """Find the distinct elements in ascending order, including those not stored.
 
     equal_nan  whether all NaN are one element
 
-    Raises FormatError for NaN that are not stored where each is an element of its own.
+    Raises FormatError for NaN that are not stored where each is a distinct element.
     """
     if T.format.is_dense:
         return of_dense(np.unique(T.to_numpy(), equal_nan=equal_nan))
@@ -190,13 +190,13 @@ def _absent(T: Tensor, stored: int, equal_nan: bool) -> int:  # noqa: N803
 
 
 def distinct(T: Tensor, equal_nan: bool = False) -> Distinct:  # noqa: N803
-    """Find the distinct elements as `distinct_values`, where they are and how many.
+    """Find the distinct elements as `distinct_values` does, their places and their counts.
 
     Raises DimensionError for 2**63 elements or more, and as `distinct_values`.
     """
     if T.format.is_dense:
         parts = np.unique(T.to_numpy(), True, True, True, equal_nan=equal_nan)
-        dense = [of_dense(np.asarray(each)) for each in parts]
+        dense = [of_dense(np.asarray(part)) for part in parts]
         return Distinct(dense[0], dense[1], reshape(dense[2], T.shape), dense[3])
     line = lines_along(reshape(T, -1).examined(), 0)
     absent = _absent(T, len(line.values), equal_nan)
@@ -215,8 +215,8 @@ def distinct(T: Tensor, equal_nan: bool = False) -> Distinct:  # noqa: N803
         fill = as_text(inverse[place])
         inverse = np.delete(inverse, place)
     source = replace(T.data, values=inverse[:0], fill=fill)
-    found = like(source, unravel(line.places, T.shape), inverse, T.shape)
-    return Distinct(of_dense(values), of_dense(places[first]), found, of_dense(counts))
+    inverse_tensor = like(source, unravel(line.places, T.shape), inverse, T.shape)
+    return Distinct(of_dense(values), of_dense(places[first]), inverse_tensor, of_dense(counts))
 
 
 def unique(
@@ -227,10 +227,10 @@ def unique(
     *,
     equal_nan: bool = True,
 ) -> Any:
-    """Find the distinct elements in ascending order, and more that is asked for, as np.unique."""
+    """Find the distinct elements in ascending order and other requested results, as np.unique."""
     if not (return_index or return_inverse or return_counts):
         return distinct_values(ar, equal_nan)
-    found = distinct(ar, equal_nan)
-    asked = (return_index, return_inverse, return_counts)
-    more = [each for each, wanted in zip(found[1:], asked, strict=True) if wanted]
-    return (found.values, *more)
+    parts = distinct(ar, equal_nan)
+    flags = (return_index, return_inverse, return_counts)
+    more = [part for part, is_returned in zip(parts[1:], flags, strict=True) if is_returned]
+    return (parts.values, *more)

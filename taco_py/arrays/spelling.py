@@ -1,8 +1,8 @@
-"""Texts of array operations in index notation: pure functions of names, orders and axes.
+"""Texts of array operations in index notation: functions of names, orders and axes.
 
     spelled("add", ((0, 1), (1,)))  ->  "R[i0,i1] = a0[i0,i1] + a1[i1]"
 
-An operand of fewer modes has the last ones, as in NumPy; one of size 1 stretches by itself.
+An operand with fewer modes has the last ones, as in NumPy; a mode of size 1 stretches by itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def is_spelled(name: str) -> bool:
 
 
 def arguments(name: str) -> int:
-    """Return how many arguments an elementwise operation takes."""
+    """Return the number of arguments of an elementwise operation."""
     if name in INFIX:
         return 2
     return 1 if name in PREFIX else arity_of(ALIASES.get(name, name))
@@ -47,7 +47,7 @@ def expression(name: str, args: Sequence[str]) -> str:
 
 
 def indexed(name: str, modes: Sequence[int]) -> str:
-    """Write an access by numbered indices; without brackets of a number."""
+    """Write an access by numbered indices; a number has no brackets."""
     return f"{name}[{','.join(f'i{mode}' for mode in modes)}]" if modes else name
 
 
@@ -57,11 +57,11 @@ def elementwise_text(
 ) -> str:
     """Write an elementwise operation of operands a0, a1 … of these orders.
 
-    orders    of the operands; 0 of numbers
+    orders    the order of each operand; 0 for numbers
     literals  the texts of numbers that are no operands, with their places
     """
     order = max(orders)
-    args = [indexed(f"a{n}", range(order - each, order)) for n, each in enumerate(orders)]
+    args = [indexed(f"a{n}", range(order - count, order)) for n, count in enumerate(orders)]
     for place, text in literals:
         args[place] = text
     return f"{indexed('R', range(order))} = {expression(name, args)}"
@@ -73,10 +73,10 @@ def reduction_text(name: str, order: int, axes: tuple[int, ...]) -> str:
 
     reduction_text("max", 2, (0,))  ->  "R[i1] = max(i0, a0[i0,i1])"
     """
-    kept = [mode for mode in range(order) if mode not in axes]
+    result_modes = [mode for mode in range(order) if mode not in axes]
     value = indexed("a0", range(order))
     over = "".join(f"i{axis}, " for axis in axes)
-    return f"{indexed('R', kept)} = {name}({over}{value})"
+    return f"{indexed('R', result_modes)} = {name}({over}{value})"
 
 
 @lru_cache(512)

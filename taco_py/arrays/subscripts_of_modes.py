@@ -26,12 +26,12 @@ from taco_py.language.diagnostics.errors import DimensionError, FormatError
 
 def part_of(T: Tensor, place: int, part: Any) -> Tensor:  # noqa: N803
     """Take a range or an array of positions of one mode."""
-    found: Tensor = subscript(T, (*[slice(None)] * place, part))
-    return found
+    part_tensor: Tensor = subscript(T, (*[slice(None)] * place, part))
+    return part_tensor
 
 
 def take(T: Tensor, indices: Any, axis: int | None = None) -> Any:  # noqa: N803
-    """Take elements at positions along a mode, of all in row-major order without axis."""
+    """Take elements at positions along a mode; without axis, of all in row-major order."""
     if axis is None:
         return subscript(reshape(T, -1), indices)
     return part_of(T, place_of(axis, T.ndim), indices)
@@ -42,27 +42,27 @@ def take_along_axis(T: Tensor, indices: Any, axis: int | None = -1) -> Any:  # n
     if axis is None:
         return take_along_axis(reshape(T, -1), reshape(indices, -1), 0)
     place = place_of(axis, T.ndim)
-    found = indices.to_numpy() if isinstance(indices, Tensor) else np.asarray(indices)
-    if found.ndim != T.ndim:
+    positions = indices.to_numpy() if isinstance(indices, Tensor) else np.asarray(indices)
+    if positions.ndim != T.ndim:
         raise DimensionError(
-            f"Expected positions of order {T.ndim} as the tensor has, found order {found.ndim}",
+            f"Expected positions of order {T.ndim} as the tensor has, found order {positions.ndim}",
             hint="np.expand_dims adds modes of size 1",
         )
     sizes = [n for mode, n in enumerate(T.shape) if mode != place]
-    rests = [n for mode, n in enumerate(found.shape) if mode != place]
-    wanted = broadcast([tuple(sizes), tuple(rests)])
-    if wanted != tuple(sizes):
-        T = broadcast_to(T, (*wanted[:place], T.shape[place], *wanted[place:]))  # noqa: N806
-    shape = (*wanted[:place], found.shape[place], *wanted[place:])
+    rests = [n for mode, n in enumerate(positions.shape) if mode != place]
+    stretched = broadcast([tuple(sizes), tuple(rests)])
+    if stretched != tuple(sizes):
+        T = broadcast_to(T, (*stretched[:place], T.shape[place], *stretched[place:]))  # noqa: N806
+    shape = (*stretched[:place], positions.shape[place], *stretched[place:])
     grids: list[Any] = list(np.ogrid[tuple(slice(n) for n in shape)])
-    grids[place] = np.broadcast_to(found, shape)
+    grids[place] = np.broadcast_to(positions, shape)
     return subscript(T, tuple(grids))
 
 
 def flip(T: Tensor, axis: Any = None) -> Tensor:  # noqa: N803
-    """Reverse the order along modes, all where axis is None."""
+    """Reverse the order along modes; all where axis is None."""
     axes = range(T.ndim) if axis is None else axis if isinstance(axis, Sequence) else [axis]
-    places = {place_of(each, T.ndim) for each in axes}
+    places = {place_of(number, T.ndim) for number in axes}
     if not places:
         return T
     back = slice(None, None, -1)
@@ -71,31 +71,31 @@ def flip(T: Tensor, axis: Any = None) -> Tensor:  # noqa: N803
     )
 
 
-def as_tensor(found: Any) -> Tensor:
-    """Return a Tensor, of a number one of order 0."""
-    return found if isinstance(found, Tensor) else of_dense(np.asarray(found))
+def as_tensor(result: Any) -> Tensor:
+    """Return a Tensor; a number becomes one of order 0."""
+    return result if isinstance(result, Tensor) else of_dense(np.asarray(result))
 
 
 def roll(T: Tensor, shift: Any, axis: Any = None) -> Tensor:  # noqa: N803
-    """Move elements along modes, those beyond the end to the beginning."""
+    """Move elements along modes; those beyond the end go to the beginning."""
     if axis is None:
         return reshape(roll(reshape(T, -1), shift, 0), T.shape)
-    shifts, axes = (each if isinstance(each, Sequence) else [each] for each in (shift, axis))
+    shifts, axes = (arg if isinstance(arg, Sequence) else [arg] for arg in (shift, axis))
     if len(shifts) != len(axes):
-        shifts, axes = ([*each] * (len(axes) if len(each) == 1 else 1) for each in (shifts, axes))
+        shifts, axes = ([*arg] * (len(axes) if len(arg) == 1 else 1) for arg in (shifts, axes))
     moves = [(int(n), place_of(a, T.ndim)) for n, a in zip(shifts, axes, strict=True)]
     if T.format.is_dense:
         return of_dense(np.roll(T.to_numpy(), *zip(*moves, strict=True)))
     columns, values = unpack(canonical(T.data))
-    moved = list(columns)
+    coordinates = list(columns)
     for step, place in moves:
         if size := T.shape[place]:
-            moved[place] = (moved[place].astype(np.int64) + step % size) % size
-    return like(T.data, moved, values, T.shape)
+            coordinates[place] = (coordinates[place].astype(np.int64) + step % size) % size
+    return like(T.data, coordinates, values, T.shape)
 
 
 def repeat(T: Tensor, repeats: Any, axis: int | None = None) -> Tensor:  # noqa: N803
-    """Repeat each element along a mode, so often as one number or one for each position says."""
+    """Repeat each element along a mode, by one number or by one for each position."""
     if axis is None:
         return repeat(reshape(T, -1), repeats, 0)
     place = place_of(axis, T.ndim)
@@ -113,81 +113,83 @@ def repeat(T: Tensor, repeats: Any, axis: int | None = None) -> Tensor:  # noqa:
     if T.format.is_dense:
         return of_dense(np.repeat(T.to_numpy(), times, place))
     columns, values = unpack(canonical(T.data))
-    along = columns[place].astype(np.int64)
+    coordinates = columns[place].astype(np.int64)
     if times.size == 1:
-        often = int(times.reshape(-1)[0])
-        starts, counts, whole = along * often, np.full(len(values), often), size * often
+        factor = int(times.reshape(-1)[0])
+        starts, counts, new_size = coordinates * factor, np.full(len(values), factor), size * factor
     else:
         ends = np.cumsum(times, dtype=np.int64)
-        starts, counts = (ends - times)[along], times[along]
-        whole = int(ends[-1]) if len(ends) else 0
+        starts, counts = (ends - times)[coordinates], times[coordinates]
+        new_size = int(ends[-1]) if len(ends) else 0
     total = int(counts.sum())
     with room(f"{total} repeated entries", total * (values.itemsize + 8 * T.ndim)):
         entries = np.repeat(np.arange(len(values)), counts)
-        within = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-        found = [column[entries] for column in columns]
-        found[place] = starts[entries] + within
-        shape = (*T.shape[:place], whole, *T.shape[place + 1 :])
-        return like(T.data, found, values[entries], shape)
+        offsets = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+        new_columns = [column[entries] for column in columns]
+        new_columns[place] = starts[entries] + offsets
+        shape = (*T.shape[:place], new_size, *T.shape[place + 1 :])
+        return like(T.data, new_columns, values[entries], shape)
 
 
 def tile(T: Tensor, repetitions: Any) -> Tensor:  # noqa: N803
-    """Put copies of a tensor beside one another, so many along each mode."""
-    given = repetitions if isinstance(repetitions, Sequence) else (repetitions,)
-    order = max(T.ndim, len(given))
-    times = (1,) * (order - len(given)) + tuple(given)
-    found = expand_dims(T, tuple(range(order - T.ndim))) if order > T.ndim else T
-    for place, often in enumerate(times):
-        if often != 1:
-            copies = [found] * often or [part_of(found, place, slice(0, 0))]
-            found = concatenate(copies, place)
-    return found
+    """Put copies of a tensor beside one another; `repetitions` counts them along each mode."""
+    factors = repetitions if isinstance(repetitions, Sequence) else (repetitions,)
+    order = max(T.ndim, len(factors))
+    times = (1,) * (order - len(factors)) + tuple(factors)
+    tiled = expand_dims(T, tuple(range(order - T.ndim))) if order > T.ndim else T
+    for place, factor in enumerate(times):
+        if factor != 1:
+            copies = [tiled] * factor or [part_of(tiled, place, slice(0, 0))]
+            tiled = concatenate(copies, place)
+    return tiled
 
 
 def broadcast_to(T: Tensor, shape: Any) -> Tensor:  # noqa: N803
     """Stretch modes of size 1 to a shape. Raises DimensionError where it does not fit."""
-    wanted = tuple(shape) if isinstance(shape, Sequence) else (shape,)
-    if broadcast([T.shape, wanted]) != wanted:
+    new_shape = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    if broadcast([T.shape, new_shape]) != new_shape:
         raise DimensionError(
-            f"Expected a shape that {T.shape} stretches to, found {wanted}",
+            f"Expected a shape that {T.shape} stretches to, found {new_shape}",
             hint="sizes are equal or 1, compared from the last mode on",
         )
     if T.format.is_dense:
-        return of_dense(np.array(np.broadcast_to(T.to_numpy(), wanted)))
-    missing = len(wanted) - T.ndim
-    found = expand_dims(T, tuple(range(missing))) if missing else T
-    for place, (have, size) in enumerate(zip(found.shape, wanted, strict=True)):
+        return of_dense(np.array(np.broadcast_to(T.to_numpy(), new_shape)))
+    missing = len(new_shape) - T.ndim
+    stretched = expand_dims(T, tuple(range(missing))) if missing else T
+    for place, (have, size) in enumerate(zip(stretched.shape, new_shape, strict=True)):
         if have != size:
-            found = repeat(found, size, place)
-    return found
+            stretched = repeat(stretched, size, place)
+    return stretched
 
 
 def broadcast_arrays(*tensors: Tensor) -> list[Tensor]:
     """Stretch tensors to one shape."""
-    shape = broadcast([each.shape for each in tensors])
-    return [broadcast_to(each, shape) for each in tensors]
+    shape = broadcast([tensor.shape for tensor in tensors])
+    return [broadcast_to(tensor, shape) for tensor in tensors]
 
 
 def meshgrid(*vectors: Tensor, indexing: str = "xy") -> list[Tensor]:
-    """Make a tensor of each vector's elements along one mode of its own, the first two exchanged
-    for indexing "xy"."""
+    """Make one tensor from each vector; each varies along a mode of its own.
+
+    indexing  "xy" to exchange the first two modes, or "ij"
+    """
     if indexing not in ("xy", "ij"):
         raise DimensionError(
             f'Expected the indexing "xy" or "ij", found {indexing!r}', hint='indexing="ij"'
         )
     order = len(vectors)
-    flat = [reshape(each, [-1 if m == n else 1 for m in range(order)])
-            for n, each in enumerate(vectors)]  # fmt: skip
-    found = broadcast_arrays(*flat) if flat else []
+    flat = [reshape(vector, [-1 if m == n else 1 for m in range(order)])
+            for n, vector in enumerate(vectors)]  # fmt: skip
+    grids = broadcast_arrays(*flat) if flat else []
     if indexing == "xy" and order > 1:
-        return [permute(each, (1, 0, *range(2, order))) for each in found]
-    return found
+        return [permute(grid, (1, 0, *range(2, order))) for grid in grids]
+    return grids
 
 
 def triangle(T: Tensor, k: int, upper: bool) -> Tensor:  # noqa: N803
     """Keep the elements on and above the diagonal number k of each matrix, or on and below it.
 
-    Raises DimensionError of vectors, FormatError where the fill value is not 0.
+    Raises DimensionError for vectors, FormatError where the fill value is not 0.
     """
     if T.ndim < 2:
         raise DimensionError(
@@ -203,8 +205,8 @@ def triangle(T: Tensor, k: int, upper: bool) -> Tensor:  # noqa: N803
         )
     columns, values = unpack(canonical(T.data))
     beyond = columns[-1].astype(np.int64) - columns[-2]
-    kept = np.flatnonzero(beyond >= k if upper else beyond <= k)
-    return like(T.data, [column[kept] for column in columns], values[kept], T.shape)
+    in_triangle = np.flatnonzero(beyond >= k if upper else beyond <= k)
+    return like(T.data, [column[in_triangle] for column in columns], values[in_triangle], T.shape)
 
 
 def diagonal(T: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:  # noqa: N803
@@ -219,10 +221,10 @@ def diagonal(T: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tens
         return of_dense(np.array(np.diagonal(T.to_numpy(), offset, *places)))
     columns, values = unpack(canonical(T.data))
     rows, cols = (columns[place].astype(np.int64) for place in places)
-    kept = np.flatnonzero(cols - rows == offset)
+    on_diagonal = np.flatnonzero(cols - rows == offset)
     rest = [mode for mode in range(T.ndim) if mode not in places]
-    along = (rows + min(offset, 0))[kept]
+    coordinates = (rows + min(offset, 0))[on_diagonal]
     m, n = (T.shape[place] for place in places)
     size = max(0, min(m + min(offset, 0), n - max(offset, 0)))
-    found = [columns[mode][kept] for mode in rest] + [along]
-    return like(T.data, found, values[kept], (*(T.shape[mode] for mode in rest), size))
+    new_columns = [columns[mode][on_diagonal] for mode in rest] + [coordinates]
+    return like(T.data, new_columns, values[on_diagonal], (*(T.shape[mode] for mode in rest), size))

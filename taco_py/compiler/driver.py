@@ -15,10 +15,10 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from codegen.machine.target import TARGETS, Where
 from codegen.records import dataclass
 from codegen.runtime.kernel_cache import KernelCache
 from codegen.runtime.signature import Parameter
-from codegen.target import CUDA
 from codegen.toolchain.errors import ToolchainError
 from taco_py.compiler.lower.bindings import Bindings, Source, bindings_from_json, bindings_to_json
 from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe, Routine
@@ -28,8 +28,8 @@ from taco_py.language.diagnostics.errors import CompilerError, DeviceError, Inte
 
 if TYPE_CHECKING:
     from codegen.ir import Module
+    from codegen.machine.target import Target
     from codegen.runtime.kernel_cache import KernelSource
-    from codegen.target import Target
 
 
 SIDE_BY_SIDE = 2
@@ -86,7 +86,12 @@ class CompiledKernel:
     @property
     def target(self) -> str:
         """What the kernel runs on, as `target=` has it."""
-        return way_of(self.recipe.schedule.make).target
+        return self.recipe.target
+
+    @property
+    def is_native(self) -> bool:
+        """Tell whether the kernel is a function of this process."""
+        return TARGETS[self.recipe.target].where is Where.NATIVE
 
     @property
     def key(self) -> str:
@@ -103,8 +108,11 @@ def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKern
     way = way_of(recipe.schedule.make)
     if way.routine is not None:
         return _routine_kernel(recipe, way.routine(recipe))
-    if way.target != "c":
-        return _device_kernel(recipe, way.target)
+    target = TARGETS[recipe.target]
+    if way.on_gpu != target.is_gpu:
+        raise InternalError(f"Expected a kernel of {target.name}, found {recipe.schedule.make}")
+    if target.where is not Where.NATIVE:
+        return _device_kernel(recipe, target)
     try:
         found = cache.get_or_build(recipe.key, lambda: _source(recipe))
     except ToolchainError as error:
@@ -128,11 +136,12 @@ def compile_recipes(
     from codegen.toolchain.processor import core_count
     from codegen.toolchain.side_by_side import map_side_by_side
 
-    by_parts: dict[tuple[int, int, str], int] = {}
+    by_parts: dict[tuple[int, int, str, str], int] = {}
     numbers: dict[Recipe, int] = {}
     places = []
     for recipe in recipes:
-        parts = (id(recipe.problem), id(recipe.schedule), recipe.phase)  # equal more often than not
+        # parts are equal more often than not
+        parts = (id(recipe.problem), id(recipe.schedule), recipe.phase, recipe.target)
         if parts not in by_parts:
             by_parts[parts] = numbers.setdefault(recipe, len(numbers))
         places.append(by_parts[parts])
@@ -141,7 +150,7 @@ def compile_recipes(
     return tuple(kernels[place] for place in places)
 
 
-def _device_kernel(recipe: Recipe, target: str) -> CompiledKernel:
+def _device_kernel(recipe: Recipe, target: Target) -> CompiledKernel:
     """Return the kernel of a recipe on a device. Raises DeviceError."""
     from taco_py.compiler.devices import DeviceCall
 
@@ -152,7 +161,7 @@ def _device_kernel(recipe: Recipe, target: str) -> CompiledKernel:
     (signature,) = source.signatures
     parameters = tuple((p, bindings.get(p.name)) for p in signature.parameters)
     promised = tuple(facts.get("promised", ()))
-    call = DeviceCall(target, source.source, host, signature, promised)
+    call = DeviceCall(target.name, source.source, host, signature, promised)
     seconds = perf_counter() - begin
     return _with_facts(recipe, call, parameters, facts, source.source, hit, seconds)
 
@@ -189,22 +198,24 @@ def _kept_source(kept: Sequence[Any]) -> tuple[KernelSource, str]:
 
 
 def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, str]:
-    """CUDA for `recipe`, through every stage, and the Python text of the host that launches it.
+    """Text for `recipe`, through every stage, and the Python text of the host that launches it.
 
     Raises DeviceError for what kernels of devices do not compute.
     """
-    from codegen.emit.host_python import emit_host
+    from codegen.languages import LANGUAGES
     from codegen.passes.gpu.launch_notes import launch_notes
     from codegen.runtime.kernel_cache import KernelSource
     from codegen.runtime.signature import signature_of
 
-    lowered = _lowered(recipe, CUDA)
+    target = TARGETS[recipe.target]
+    lowered = _lowered(recipe, target)
     module = _named(lowered.module, name or recipe.phase)
+    emit_host = LANGUAGES[target.language].emit_host
     module, text, host = _device_texts(recipe, module, emit_host)
     bindings = bindings_to_json(_used(lowered.bindings, module))
     own = {
         "tiles": [],
-        "launches": launch_notes(module),
+        "launches": launch_notes(module, target.gpu.block_warps),
         "blocks": [(kernel.name, kernel.block) for kernel in module.kernels],
     }
     report = {**own, **lowered.facts["report"]}
@@ -221,7 +232,7 @@ def make_cuda_program(recipe: Recipe, name: str) -> tuple[str, str]:
     """
     from codegen.emit.host_cuda import emit_host_cuda
 
-    module = _apart(_named(_lowered(recipe, CUDA).module, name), name)
+    module = _apart(_named(_lowered(recipe, TARGETS[recipe.target]).module, name), name)
     _, text, host = _device_texts(recipe, module, emit_host_cuda)
     return text, host
 
@@ -229,14 +240,15 @@ def make_cuda_program(recipe: Recipe, name: str) -> tuple[str, str]:
 def _device_texts(
     recipe: Recipe, module: Module, emit_host: Callable[[Module], str]
 ) -> tuple[Module, str, str]:
-    """Return a module after passes, its kernels in CUDA and its host as `emit_host` writes it."""
-    from codegen.emit.cuda import emit_cuda
+    """Return a module after passes, its kernels as text and its host as `emit_host` writes it."""
+    from codegen.languages import LANGUAGES
+    from codegen.machine.target import UnsupportedError
     from codegen.passes.order import run_passes
-    from codegen.target import UnsupportedError
 
+    target = TARGETS[recipe.target]
     try:
-        module = run_passes(module, CUDA)
-        return module, emit_cuda(module, CUDA), emit_host(module)
+        module = run_passes(module, target)
+        return module, LANGUAGES[target.language].emit(module, target), emit_host(module)
     except UnsupportedError as error:
         raise DeviceError(
             f"Expected what kernels of a GPU compute, found {recipe.problem}: {error}",
@@ -325,18 +337,18 @@ def _source(recipe: Recipe) -> KernelSource:
 
 
 def make_source(recipe: Recipe, name: str = "") -> KernelSource:
-    """C for `recipe`, through every stage.
+    """Text for `recipe`, through every stage: C, or another language that is called as it is.
 
     name  of the function; that of the phase where none is given
     """
-    from codegen.emit.c import emit_c
+    from codegen.languages import LANGUAGES
     from codegen.passes.local_arrays import local_arrays
     from codegen.passes.notes import notes
     from codegen.passes.order import run_passes
     from codegen.runtime.kernel_cache import KernelSource
     from codegen.runtime.signature import signature_of
 
-    target = native_target()
+    target = replace(native_target(), language=TARGETS[recipe.target].language)
     lowered = _lowered(recipe, target)
     module = _named(run_passes(lowered.module, target), name or recipe.phase)
     report = {"tiles": notes(module, _loop_names(recipe)), **lowered.facts["report"]}
@@ -344,7 +356,8 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
     facts = {**lowered.facts, "bindings": bindings, "report": report}
     facts["arrays"] = local_arrays(module)
     signatures = tuple(signature_of(f) for f in module.exported)
-    return KernelSource(emit_c(module, target), signatures, json.dumps(facts), lowered.vectors)
+    text = LANGUAGES[target.language].emit(module, target)
+    return KernelSource(text, signatures, json.dumps(facts), lowered.vectors)
 
 
 def _loop_names(recipe: Recipe) -> frozenset[str]:
@@ -366,15 +379,15 @@ def _named(module: Module, name: str) -> Module:
     return replace(module, functions=tuple(functions))
 
 
-def native_target() -> Any:
+def native_target() -> Target:
     """Return the machine that kernels are built for."""
-    from codegen.target import Target
+    from codegen.machine.cpu import Processor
+    from codegen.machine.target import Target
     from codegen.toolchain.processor import cache_sizes, core_count, cpu_flags
 
     compiler = KERNELS.compiler
-    return Target.native(
-        cpu_flags(), core_count(), cache_sizes(), compiler.flags, compiler.has_openmp
-    )
+    processor = Processor.of_flags(cpu_flags(), core_count(), cache_sizes())
+    return Target(machine=processor, flags=compiler.flags, openmp=compiler.has_openmp)
 
 
 def _used(bindings: Bindings, module: Any) -> Bindings:

@@ -1,1 +1,1 @@
-"""Stored tensors: their arrays, conversions, files, and other libraries."""
+"""Stored tensors: their arrays, conversions, files, and exchange with other libraries."""

@@ -1,5 +1,5 @@
-"""The kernels of a process: the one cache of those that are compiled, and routines that are there
-already, by names under which a later process finds them.
+"""The kernels of a process: the cache of compiled ones, and library routines by names under which a
+later process finds them.
 
     "routine codegen.runtime.blas:library_product float64 ab,bc->ac"
 """
@@ -15,27 +15,27 @@ import polyhedral
 from codegen.runtime.kernel_cache import KernelCache
 
 KERNELS = KernelCache(sources=(Path(__file__).parents[1], Path(polyhedral.__file__).parent))
-"""Every kernel of this process; `KERNELS.clear()` forgets them, on disk too."""
+"""The kernels of this process; `KERNELS.clear()` removes them, also on disk."""
 _ROUTINE = "routine "
 MAKERS = frozenset(("codegen.runtime.blas:library_product",))
-"""What makes routines of texts: a name that is kept on disk has no other."""
+"""The functions that build routines from texts; names on disk have no others."""
 
 
 def routine_name(maker: str, text: str) -> str:
-    """Return the name of what `maker`, "module:function", gives for a text."""
+    """Return the name of the routine that `maker`, "module:function", builds from a text."""
     return f"{_ROUTINE}{maker} {text}"
 
 
 def is_routine(name: str) -> bool:
-    """Tell whether a name is that of a routine."""
+    """Tell whether a name is the name of a routine."""
     return name.startswith(_ROUTINE)
 
 
 def find_routine(name: str) -> Callable[..., Any]:
-    """Return the function with a name. Raises ValueError where it is not there."""
+    """Return the routine with a name. Raises ValueError for an unknown maker."""
     maker, _, text = name.removeprefix(_ROUTINE).partition(" ")
     if maker not in MAKERS:
         raise ValueError(f"no routine: {maker:.80}")
     module, _, function = maker.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)(text)
-    return found
+    routine: Callable[..., Any] = getattr(import_module(module), function)(text)
+    return routine

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.graph.backends.offload import Offload
 from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.trace_function import Trace
@@ -56,7 +56,7 @@ def call_of(
     preferred: Preference = NONE,
     derived: Callable[[Graph], Graph] | None = None,
     passes: Passes = ALL,
-    settings: Settings = MANY_CALLS,
+    options: CallOptions = MANY_CALLS,
 ) -> GraphCall:
     """Split the operators of a trace, rewrite the primitives, and choose what runs.
 
@@ -64,14 +64,14 @@ def call_of(
     preferred  the backends that may compute regions of it
     derived    from the primitives to those of which results are wanted, in memory of their own
     passes     which of those that may be left out are done
-    settings   of the calls of kernels
+    options   of the calls of kernels
     """
     whole = ("custom_derivative",) if derived else ()
     primitives = rewritten(split_operators(trace.graph, whole))
     primitives = derived(primitives) if derived else with_own_results(trace.graph, primitives)
     primitives = with_sizes_there(sample_values(primitives))
     return planned_call(trace, primitives, operands, passes.strategy(strategy), preferred,
-                        settings, is_derived=derived is not None)  # fmt: skip
+                        options, is_derived=derived is not None)  # fmt: skip
 
 
 def planned_call(
@@ -80,11 +80,11 @@ def planned_call(
     operands: Sequence[Any] = (),
     strategy: str = DEFAULT,
     preferred: Preference = NONE,
-    settings: Settings = MANY_CALLS,
+    options: CallOptions = MANY_CALLS,
     is_derived: bool = True,
 ) -> GraphCall:
     """Choose what runs for primitives, as of what was derived from a trace."""
     chosen = choose_regions(primitives, operands, strategy)
-    program = make_program(primitives, lambda _: chosen.taken.regions, settings=settings)
+    program = make_program(primitives, lambda _: chosen.taken.regions, options=options)
     offload = Offload(primitives, program, preferred) if preferred.backends else None
     return GraphCall(trace, primitives, program, chosen, offload, is_derived)

@@ -66,8 +66,8 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
             yield f"step {number}    NumPy: {node.name} = {call_name}  {node.place} ({why})"
         step.run(primitives, values)
         seen.note(number, step, values, last)
-        for name in last:
-            del values[name]
+        for operand in last:
+            del values[operand]
     yield from seen.told()
 
 

@@ -41,7 +41,7 @@ class LazyRecorder(Recorder):
         self.closed = False
         trace = Trace(graph, Output(0), None, (), (), FreeVariables((), ()))
         operands = [self.operands[each.name] for each in graph.inputs]
-        call = call_of(trace, operands, self.optimize, self.preferred, settings=ONE_CALL)
+        call = call_of(trace, operands, self.optimize, self.preferred, options=ONE_CALL)
         return call, operands
 
 
@@ -126,7 +126,7 @@ class Lazy:
             return lambda *args, **options: self._noted(name, *args, **options)
         if name == "permute":
             return lambda array, axes=None: self._noted("transpose", array, axes)
-        return BEHAVIOUR.known(name)
+        return BEHAVIOUR.function_named(name)
 
     def _stand_ins(self, values: Sequence[Any]) -> list[Any]:
         return [self(each) if isinstance(each, Tensor) else each for each in values]
@@ -134,7 +134,7 @@ class Lazy:
     def _noted(self, function: str, *args: Any, **options: Any) -> Any:
         operation = self.recorder.operations.get(function)
         if operation is None:
-            return BEHAVIOUR.known("array_function")(getattr(np, function), args, options)
+            return BEHAVIOUR.function_named("array_function")(getattr(np, function), args, options)
         return operation(self.recorder, *self._stand_ins(args), **options)
 
     def _elementwise(self, name: str, *args: Any, dtype: Any = None) -> Any:

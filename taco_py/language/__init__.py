@@ -1,1 +1,2 @@
-"""What a computation says: notation, formats, derivatives, what types and formats allow."""
+"""The statement of a computation: notation, formats, derivatives, and rules of types and
+formats."""

@@ -1,10 +1,10 @@
-"""The value of the elements that a tensor does not store, as text that is equal where values are.
+"""The value of the elements that a tensor does not store, as text in a normal form.
 
     np.float64(0)     ->  ""        np.float64("-inf")  ->  "-inf"     np.int8(3)  ->  "3"
     np.float64(-0.0)  ->  "-0.0"    any NaN             ->  "nan"      np.True_    ->  "True"
 
-Beside it stands the dtype of the values, in which it is read. As numbers two NaN would differ, and
--0.0 would be 0.0, though 1 / -0.0 is not 1 / 0.0.
+The text is read in the dtype of the values, which is stored separately. As numbers two NaN would
+differ, and -0.0 would equal 0.0, though 1 / -0.0 is not 1 / 0.0.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ Array = NDArray[Any]
 DType = np.dtype[Any]
 
 WIDER = ("int64", "uint64", "float64", "complex128")
-"""The dtypes that are named to a user whose fill value needs another one."""
+"""The dtypes that are suggested to a user whose fill value needs another one."""
 
 
 def fill_of(value: Any, dtype: DType) -> Fill:
-    """Return the text of a number that `dtype` holds, but for rounding to a float's digits.
+    """Return the text of a number in `dtype`, rounded to a float's digits.
 
     >>> fill_of(-np.inf, np.dtype(np.float32)), fill_of(0, np.dtype(np.int8))
     ('-inf', '')
 
-    Raises OperandTypeError for what is no number, NumberOverflowError for one that `dtype` does not
-    hold.
+    Raises OperandTypeError for anything but a number, NumberOverflowError for a number that `dtype`
+    cannot hold.
     """
-    given = _number(value)
-    found = _held(given, dtype)
-    if found is not None:
-        return as_text(found)
-    wider = next((name for name in WIDER if _fits(given, name, dtype)), "")
+    number = _number(value)
+    converted_number = _as_dtype(number, dtype)
+    if converted_number is not None:
+        return as_text(converted_number)
+    wider = next((name for name in WIDER if _fits(number, name, dtype)), "")
     raise NumberOverflowError(
-        f"Expected a fill value that {dtype} holds, found {given!r:.40}",
+        f"Expected a fill value that {dtype} holds, found {number!r:.40}",
         hint=f"convert the values to {wider} first, with .astype({wider!r})"
         if wider
         else "no dtype of tensors holds it",
@@ -49,20 +49,20 @@ def fill_of(value: Any, dtype: DType) -> Fill:
 
 
 def _fits(number: complex, name: str, dtype: DType) -> bool:
-    """Tell whether a wider dtype holds the number and, but for rounding, values of `dtype`."""
+    """Tell whether a wider dtype holds the number and, up to rounding, values of `dtype`."""
     wider = np.dtype(name)
-    return np.can_cast(dtype, wider, "same_kind") and _held(number, wider) is not None
+    return np.can_cast(dtype, wider, "same_kind") and _as_dtype(number, wider) is not None
 
 
 def as_text(number: np.generic) -> Fill:
-    """Return the text of one of NumPy's numbers."""
+    """Return the text of a NumPy number."""
     plain = number.item()
     text = repr(plain)
     return "" if text in ("0", "0.0", "0j", "False") else text
 
 
 def as_number(fill: Fill, dtype: DType) -> Any:
-    """Return the number that the text stands for, as NumPy's of this dtype."""
+    """Return the number of a text in this dtype."""
     match dtype.kind:
         case "b":
             return np.bool_(fill == "True")
@@ -75,9 +75,9 @@ def as_number(fill: Fill, dtype: DType) -> Any:
 
 
 def converted(fill: Fill, source: DType, dtype: DType) -> Fill:
-    """Return the text of the number in another dtype, converted as NumPy converts values.
+    """Convert the text of a number to another dtype, as NumPy converts values.
 
-    Raises NumberOverflowError where an integer type holds nothing like it, as of infinity.
+    Raises NumberOverflowError where an integer type cannot hold the number, as infinity.
     """
     if not fill or source == dtype:
         return fill
@@ -95,8 +95,8 @@ def converted(fill: Fill, source: DType, dtype: DType) -> Fill:
 
 
 def differs(values: Array, fill: Fill) -> NDArray[np.bool_]:
-    """Tell whether each value is another one than the fill value: a NaN is equal to any other NaN,
-    and only where the fill value is 0, so is -0.0."""
+    """Tell which values differ from the fill value; all NaN are equal, and for a fill value of 0 so
+    is -0.0."""
     if values.dtype.kind == "c" and fill:
         number = as_number(fill, values.dtype)
         return _differ(values.real, number.real) | _differ(values.imag, number.imag)
@@ -106,19 +106,19 @@ def differs(values: Array, fill: Fill) -> NDArray[np.bool_]:
 def _differ(values: Array, number: Any, signed: bool = True) -> NDArray[np.bool_]:
     if number != number:
         return np.asarray(values == values)
-    found = np.asarray(values != number)
+    different = np.asarray(values != number)
     if number == 0 and signed and _kind(values.dtype) == "f":
-        found |= np.signbit(values) != np.signbit(number)
-    return found
+        different |= np.signbit(values) != np.signbit(number)
+    return different
 
 
 def _kind(dtype: DType) -> str:
-    """Return NumPy's letter for the kind of number; its own for bfloat16, "V", says nothing."""
+    """Return NumPy's letter for the kind of number; "f" also for bfloat16, whose letter is "V"."""
     return "f" if dtype.kind == "V" and dtype.itemsize == 2 else dtype.kind
 
 
 def _number(value: Any) -> Any:
-    """Return a Python number. Raises OperandTypeError for what is none."""
+    """Return a Python number. Raises OperandTypeError for anything else."""
     array = np.asarray(value)
     if isinstance(value, int) or (array.ndim == 0 and _kind(array.dtype) in "biufc"):
         return value if isinstance(value, int) else array.item()
@@ -130,20 +130,20 @@ def _number(value: Any) -> Any:
     )
 
 
-def _held(number: complex, dtype: DType) -> np.generic | None:
-    """Return a Python number in a dtype, None where that does not hold it."""
+def _as_dtype(number: complex, dtype: DType) -> np.generic | None:
+    """Convert a Python number to a dtype, None where the dtype cannot hold it."""
     if isinstance(number, complex) and dtype.kind != "c":
         if number.imag != 0:
             return None
         number = number.real
     try:
         with np.errstate(all="ignore"):
-            found: Any = (
+            converted_number: Any = (
                 dtype.type(number) if dtype.kind in "iu" else np.array(number).astype(dtype)
             )
     except (OverflowError, ValueError):
         return None
     if dtype.kind in "biu":
-        return found[()] if found.item() == number else None
-    parts = (found.real, number.real), (found.imag, number.imag)
-    return found[()] if all(np.isfinite(a) == isfinite(b) for a, b in parts) else None
+        return converted_number[()] if converted_number.item() == number else None
+    parts = (converted_number.real, number.real), (converted_number.imag, number.imag)
+    return converted_number[()] if all(np.isfinite(a) == isfinite(b) for a, b in parts) else None

@@ -1,8 +1,8 @@
-"""Modules under the names that release 0.1 had: pickles of Tensors name them.
+"""Modules under their names in release 0.1, which pickles of Tensors contain.
 
-    from taco_py.formats.format import Format   →   that of taco_py.language.formats.format
+    from taco_py.formats.format import Format   →   taco_py.language.formats.format.Format
 
-Python asks this finder first: a folder of an older release may still lie where it was.
+Python asks this finder first: a folder of an older release may still exist.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ FORMER = {
     "notation": "language.notation", "schedule": "compiler.schedule", "storage": "data.storage",
     "tune": "tuning", "values": "data.tensors",
 }  # fmt: skip
-"""Folders of release 0.1 whose classes and functions pickles may name, and where they are."""
+"""Folders of release 0.1 whose classes and functions pickles may name, with their new folders."""
 
 
 class FormerNames(MetaPathFinder, Loader):
-    """Find a module of release 0.1, which has the attributes of the module of today."""
+    """Finder of modules of release 0.1, which have the attributes of the modules of today."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -34,7 +34,7 @@ class FormerNames(MetaPathFinder, Loader):
         return None if today(name) is None else ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Leave it to Python to make an empty module."""
+        """Return None, so that Python creates an empty module."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Look up the attributes of a former module in the module of today."""
@@ -44,7 +44,7 @@ class FormerNames(MetaPathFinder, Loader):
 
 
 def today(name: str) -> str | None:
-    """Return the name that a module of release 0.1 has now; None for other modules."""
+    """Return the present name of a module of release 0.1, None for other modules."""
     package, _, rest = name.partition(".")
     folders = rest.split(".")
     for count in (2, 1):
@@ -55,5 +55,5 @@ def today(name: str) -> str | None:
 
 
 def install() -> None:
-    """Let Python find former names from now on."""
+    """Install the finder, so that Python finds former names."""
     sys.meta_path.insert(0, FormerNames())

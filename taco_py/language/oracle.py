@@ -1,6 +1,6 @@
 """The oracle: any index notation on NumPy arrays, one array operation a node.
 
-It is as plain as it can be and forms every intermediate result in full, over all indices that occur
+It is as simple as possible and forms every intermediate result in full, over all indices that occur
 in it; the compiler's results are compared with it.
 """
 
@@ -45,8 +45,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Value:
-    """An array with an index for each of its axes, all different; `fill` where not `stored`, None
-    where it is stored everywhere."""
+    """An array with one distinct index for each axis.
+
+    fill  its value where not `stored`, None where it is stored everywhere
+    """
 
     indices: tuple[str, ...]
     array: Array
@@ -61,21 +63,21 @@ def evaluate_dense(
     stored: Mapping[str, ArrayLike] | None = None,
     sum_type: Callable[[DType], DType] = np.dtype,
 ) -> Array:
-    """Return the left-hand side of `assignment`, a new array.
+    """Evaluate the right-hand side of `assignment` and return the left-hand side, a new array.
 
     evaluate_dense(y[i] = A[i,j] * x[j], {"A": A, "x": x}) = A @ x
 
-    Sums that the text leaves unsaid are inserted (`insert_reductions`); every node is computed in
-    the dtype that `expression_dtype` says, which for 16-bit operands is float32, and a result of
-    such a dtype is rounded. For booleans that makes products "and" and sums "or";
-    integers wrap around. Where `sum_type` says another dtype for a sum, all operands that it sums
-    are converted to that first, also for the sums inside it. Scalar operands count with their
-    NumPy dtype, Python's 2.0 as float64; only literals are weak.
+    Implicit sums of the text are inserted (`insert_reductions`); every node is computed in the
+    dtype of `expression_dtype`, which for 16-bit operands is float32, and a result of a 16-bit
+    dtype is rounded. For booleans that makes products "and" and sums "or"; integers wrap around.
+    Where `sum_type` returns another dtype for a sum, all operands that it sums are converted to
+    that first, also for the sums inside it. Scalar operands count with their NumPy dtype, Python's
+    2.0 as float64; only literals are weak.
 
-    What a sparse operand does not store, and a literal, is absent: the operators' annihilators
-    make a product with an absent factor and a quotient with an absent numerator absent too, others
-    are where all of their arguments are. What is absent has the fill value of its expression (0 of
-    operands), whatever the other operand is there:
+    Unstored elements of a sparse operand, and literals, are absent: the operators' annihilators
+    make a product with an absent factor and a quotient with an absent numerator absent too; other
+    operations are absent where all of their arguments are. An absent value is the fill value of its
+    expression (0 of operands), whatever the other operand is there:
 
         A[i,j] / x[i] = 0        where A stores nothing, also if x[i] is 0, infinite or NaN
         A[i,j] / x[i] = 0 / 0    where A stores a zero, or is a dense array: NaN, as in NumPy
@@ -83,9 +85,10 @@ def evaluate_dense(
 
     operands  arrays or scalars by name; names that the assignment does not use are ignored
     initial   what the left-hand side holds before `+=`; the operator's identity when not given
-    stored    by name, where an operand stores something, an array of its shape; others do so
-              everywhere, as NumPy arrays do
-    sum_type  from the dtype of terms to that of their sum; the same where not given, as in einsum
+    stored    by name, the boolean array of an operand's stored elements; other operands store every
+              element, as NumPy arrays do
+    sum_type  function from the dtype of terms to that of their sum; by default the same, as in
+              einsum
 
     Raises:
         NotationError, OperandError: as `insert_reductions` and `check_assignment`; an operand is
@@ -110,7 +113,7 @@ def evaluate_stored(
     stored: Mapping[str, ArrayLike] | None = None,
     sum_type: Callable[[DType], DType] = np.dtype,
 ) -> tuple[Array, Array]:
-    """Return the value of `assignment` as `evaluate_dense` gives it, and where it is not absent."""
+    """Evaluate `assignment` as `evaluate_dense`; return the result and where it is not absent."""
     if not isinstance(assignment, Assignment) or not isinstance(operands, Mapping):
         raise OperandTypeError(
             "Expected an Assignment and a mapping of operands, found "
@@ -119,8 +122,8 @@ def evaluate_stored(
         )
     assignment = insert_reductions(assignment)
     check_assignment(assignment)
-    given = {name: _array(name, operands) for name in operand_names(assignment)}
-    arrays = {name: _computed(array) for name, array in given.items()}
+    original = {name: _array(name, operands) for name in operand_names(assignment)}
+    arrays = {name: _computed(array) for name, array in original.items()}
     sizes = _sizes(assignment, arrays)
     check_elements(assignment, sizes)
     dtypes = _dtypes(arrays)
@@ -128,17 +131,17 @@ def evaluate_stored(
     world = _World(leaves, dtypes, sum_type)
     target = assignment.target
     with np.errstate(all="ignore"):
-        found = _evaluate(assignment.value, world)
+        value = _evaluate(assignment.value, world)
     shape = tuple(sizes[index] for index in target.indices)
     result, places = (
-        np.array(np.broadcast_to(_spread(each, found.indices, target.indices), shape))
-        for each in (found.array, found.stored)
+        np.array(np.broadcast_to(_spread(part, value.indices, target.indices), shape))
+        for part in (value.array, value.stored)
     )
-    if not any(is_half(array.dtype) for array in given.values()):
+    if not any(is_half(array.dtype) for array in original.values()):
         return result, places
-    own = result_dtype(replace(assignment, operator=None), _dtypes(given))
-    half = is_half(own) and result.dtype == computed_dtype(own)
-    return result.astype(own) if half else result, places
+    dtype = result_dtype(replace(assignment, operator=None), _dtypes(original))
+    half = is_half(dtype) and result.dtype == computed_dtype(dtype)
+    return result.astype(dtype) if half else result, places
 
 
 # ---------------------------------------------------------------- operands
@@ -152,9 +155,9 @@ def _array(name: str, operands: Mapping[str, ArrayLike]) -> Array:
     return _numbers(name, operands[name])
 
 
-def _numbers(name: str, given: ArrayLike) -> Array:
+def _numbers(name: str, operand: ArrayLike) -> Array:
     try:
-        array = np.asarray(given)
+        array = np.asarray(operand)
     except (TypeError, ValueError) as error:
         raise OperandTypeError(
             f"Expected a NumPy array of numbers for {name}, found something that NumPy cannot "
@@ -163,7 +166,7 @@ def _numbers(name: str, given: ArrayLike) -> Array:
         ) from error
     if number_kind(array.dtype) not in "biufc":
         raise OperandTypeError(
-            f"Expected a NumPy array of numbers for {name}, found {type(given).__name__} "
+            f"Expected a NumPy array of numbers for {name}, found {type(operand).__name__} "
             f"of dtype {array.dtype}",
             hint="convert a sparse operand first, for instance with A.toarray()",
         )
@@ -175,13 +178,13 @@ def _dtypes(arrays: Mapping[str, Array]) -> dict[str, DType]:
 
 
 def _computed(array: Array) -> Array:
-    """Return elements of 16 bits in the dtype that they are computed in."""
+    """Convert elements of 16 bits to the dtype that they are computed in."""
     return array.astype(computed_dtype(array.dtype), copy=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Leaf:
-    """An operand, where it stores something, and what it is elsewhere; None of dense ones."""
+    """An operand, where it stores something, and its value elsewhere; None of dense ones."""
 
     array: Array
     stored: Array
@@ -216,8 +219,8 @@ def _initial(target: Access, initial: ArrayLike, shape: tuple[int, ...]) -> Arra
 
 
 def _sizes(assignment: Assignment, arrays: Mapping[str, Array]) -> dict[str, int]:
-    """Return the size of each index, which all of its uses agree on."""
-    seen: dict[str, tuple[int, str]] = {}
+    """Return the size of each index, on which all of its uses agree. Raises DimensionError."""
+    sizes: dict[str, tuple[int, str]] = {}
     for access in accesses(assignment):
         name, shape = access.tensor, arrays[access.tensor].shape
         if len(shape) != len(access.indices):
@@ -226,14 +229,14 @@ def _sizes(assignment: Assignment, arrays: Mapping[str, Array]) -> dict[str, int
                 access.span,
             )
         for index, size in zip(access.indices, shape, strict=True):
-            first, where = seen.setdefault(index, (size, name))
+            first, where = sizes.setdefault(index, (size, name))
             if first != size:
                 raise DimensionError(
                     f"Expected one size for index {index}, found {first} in {where} and {size} in "
                     f"{name}",
                     access.span,
                 )
-    return {index: size for index, (size, _) in seen.items()}
+    return {index: size for index, (size, _) in sizes.items()}
 
 
 # ---------------------------------------------------------------- nodes
@@ -241,9 +244,10 @@ def _sizes(assignment: Assignment, arrays: Mapping[str, Array]) -> dict[str, int
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _World:
-    """What expressions are evaluated in: operands, their dtypes, and those of sums.
+    """The environment of evaluation: operands, their dtypes, and the dtypes of sums.
 
-    wide  the dtype of the sum that is around, in which operands and answers are read; None for none
+    wide  the dtype of the enclosing sum, to which operands and results of comparisons are
+          converted; None without one
     """
 
     leaves: Mapping[str, _Leaf]
@@ -252,7 +256,7 @@ class _World:
     wide: DType | None = None
 
     def inside(self, expr: Reduce) -> _World:
-        """Compute a sum in its dtype where that is not the dtype of its terms."""
+        """Return the environment of a sum's terms: its dtype where that differs from theirs."""
         terms = expression_dtype(_with_ones(expr.body), self.dtypes)
         wide = self.sum_type(terms) if expr.operator in (ADD, MUL) else terms
         return self if wide == terms or self.wide is not None else replace(self, wide=wide)
@@ -265,8 +269,7 @@ class _World:
 
 
 def _with_ones(expr: Expr) -> Expr:
-    """Return integers as ones: a type that has to hold them is that of the sum, not that of its
-    terms."""
+    """Replace integer literals by ones, since only the type of the sum has to hold them."""
     if isinstance(expr, Literal) and type(expr.value) is int:
         return replace(expr, value=1)
     return map_children(expr, _with_ones)
@@ -314,8 +317,7 @@ def _read(value: _Value, wide: DType | None) -> _Value:
 
 
 def _argument(operator: Operator, arg: Expr, world: _World) -> _Value:
-    """Return the value of an argument, stored everywhere where it is a number whatever was
-    reduced."""
+    """Evaluate an argument; an unabsorbed reduction counts as stored everywhere."""
     value = _evaluate(arg, world)
     if value.fill is None or arg_fill(operator, arg, value.fill) is not None:
         return value
@@ -323,29 +325,30 @@ def _argument(operator: Operator, arg: Expr, world: _World) -> _Value:
 
 
 def _common_dtype(call: Call, args: Sequence[_Value]) -> DType:
-    """Return the dtype in which a call is computed, given its arguments' values; numbers are
-    weak."""
+    """Return the dtype in which a call is computed on its arguments' values; literals are weak."""
     names = [f"a{place}" for place in range(len(args))]
-    known = {name: arg.array.dtype for name, arg in zip(names, args, strict=True)}
+    dtypes = {name: arg.array.dtype for name, arg in zip(names, args, strict=True)}
     stand_ins = tuple(
         arg if is_weak(arg) else Access(name, ())
         for name, arg in zip(names, call.args, strict=True)
     )
     stand_in = replace(call, args=stand_ins)
-    expression_dtype(stand_in, known)  # which raises where the operator is not defined
-    return operand_dtype(stand_in, known)
+    expression_dtype(stand_in, dtypes)  # which raises where the operator is not defined
+    return operand_dtype(stand_in, dtypes)
 
 
 def _stored(operator: Operator, places: Sequence[Array], fills: Sequence[Number | None]) -> Array:
-    """Where `operator` has a value of its own: one of each group of operands is stored."""
+    """Return where `operator` has its own value: where one of each group of operands is stored."""
     groups = differing(operator, fills)
     unions = (reduce(np.logical_or, (places[place] for place in group)) for group in groups)
     return reduce(np.logical_and, unions)
 
 
 def _constant(operator: Operator, fills: Sequence[Number | None]) -> bool:
-    """Tell whether what is not stored has a value that the function of it has not: by an
-    annihilator, or of the compiler's own operators."""
+    """Tell whether absent elements have a fixed value instead of the function of their fills.
+
+    They have one by an annihilator, or for internal operators of the compiler.
+    """
     zeros = (operator.annihilated(place, fill) for place, fill in enumerate(fills))
     return operator.at_absent is not None or any(zero is not None for zero in zeros)
 
@@ -363,7 +366,7 @@ def _access(access: Access, leaf: _Leaf) -> _Value:
 def _diagonal(value: _Value, index: str) -> _Value:
     first = value.indices.index(index)
     second = value.indices.index(index, first + 1)
-    rest = tuple(each for axis, each in enumerate(value.indices) if axis not in (first, second))
+    rest = tuple(name for axis, name in enumerate(value.indices) if axis not in (first, second))
     array = np.diagonal(value.array, axis1=first, axis2=second)
     stored = np.diagonal(value.stored, axis1=first, axis2=second)
     return _Value((*rest, index), array, stored, value.fill)
@@ -378,15 +381,13 @@ def _reduce(expr: Reduce, body: _Value) -> _Value:
     counts = fill is None and body.fill is not None
     if (
         expr.operator.annihilated(0, body.fill) is not None
-    ):  # one that is absent makes all of them so
+    ):  # one absent element makes the reduction absent
         value = np.where(body.stored.all(axis=axis), value, value.dtype.type(body.fill))
     return _Value(rest, value, np.asarray(body.stored.any(axis=axis) | counts), fill)
 
 
 def _reduced(operator: Operator, array: Array, axis: int) -> Array:
-    """Return `array` reduced along `axis` in its own dtype; `numpy.sum` alone would widen small
-    integers.
-    """
+    """Reduce `array` along `axis` in its own dtype; `numpy.sum` would widen small integers."""
     function = operator.evaluate
     empty = None if array.shape[axis] else operator.identity_of(array.dtype)
     if empty is not None:
@@ -401,9 +402,7 @@ def _reduced(operator: Operator, array: Array, axis: int) -> Array:
 
 
 def _spread(array: Array, present: tuple[str, ...], indices: tuple[str, ...]) -> Array:
-    """Return `array`, whose axes are `present`, with an axis for each of `indices` in order: of
-    size 1 for those it has not.
-    """
+    """Transpose and expand `array`, whose axes are `present`, to one axis for each of `indices`."""
     order = [present.index(index) for index in indices if index in present]
     places = tuple(axis for axis, index in enumerate(indices) if index not in present)
     return np.expand_dims(array.transpose(order), places)

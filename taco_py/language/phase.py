@@ -1,4 +1,4 @@
-"""What a kernel is asked for: the whole result, or one of its two halves where it is sparse."""
+"""The part of a result that a kernel computes: all of it, or one half of a sparse result."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ EVALUATE = "evaluate"
 ASSEMBLE = "assemble"
 """The structure alone."""
 COMPUTE = "compute"
-"""The values of a structure that is given."""
+"""The values of an existing structure."""

@@ -1,7 +1,6 @@
-"""The hashable identity of a compilation: what is computed, on which formats and types.
+"""The hashable identity of a compilation: assignment, formats and types.
 
-Sizes are no part of it: they are run-time arguments of the kernel, except for those declared
-static.
+Sizes are no part of it: they are run-time arguments of the kernel, except for static ones.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from taco_py.language.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.language.notation.printer import to_text
 
 FILL_WORD = "fill="
-"""What a fill value stands behind where a type is printed."""
+"""The prefix of a fill value in the text of a type."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """How one tensor is stored.
+    """The storage of one tensor.
 
     dtype        NumPy's name of the values' type
     index_dtype  "int32" or "int64": the type of pos and crd arrays
     unit_stride  for an all-dense tensor: elements of the last stored mode are adjacent. Its other
                  strides are run-time arguments.
-    stored       the values' type in memory where that is another one: kernels convert each value
-                 to `dtype` when they read it. "" where it is the same.
+    stored       the values' type in memory where it differs: kernels convert each value to `dtype`
+                 when they read it. "" where it is the same.
     fill         the value of the elements that are not stored, as text (`fill`) in `dtype`:
-                 "" for 0. Always "" for a dense format, of which all are stored.
+                 "" for 0. Always "" for a dense format, which stores all elements.
     """
 
     format: Format
@@ -54,10 +53,10 @@ class TensorType:
         return as_number(self.fill, np.dtype(self.dtype))
 
     def read_as(self, dtype: str) -> TensorType:
-        """Return the type of the same arrays where kernels convert each value to `dtype` on reading
-        it.
+        """Return the type of the same arrays where kernels convert each value to `dtype` on
+        reading.
 
-        Raises NumberOverflowError where `dtype` is one of integers and the fill value is infinite
+        Raises NumberOverflowError where `dtype` is an integer type and the fill value is infinite
         or NaN.
         """
         fill = converted(self.fill, np.dtype(self.dtype), np.dtype(dtype))
@@ -69,8 +68,7 @@ class TensorType:
         return self.stored or self.dtype
 
     def __repr__(self) -> str:
-        """Return all fields; the fill value where it is not 0, so that a key of kernels says no
-        more than there is."""
+        """Return all fields, without a fill value of 0, so that keys of kernels stay short."""
         fill = f", fill={self.fill!r}" if self.fill else ""
         return (
             f"TensorType(format={self.format!r}, dtype={self.dtype!r}, "
@@ -84,15 +82,15 @@ class TensorType:
 
         dense/float16  →  dense/float32 from float16
         """
-        own = np.dtype(self.dtype)
-        if not is_half(own):
+        dtype = np.dtype(self.dtype)
+        if not is_half(dtype):
             return self
-        return replace(self, dtype=computed_dtype(own).name, stored=self.dtype)
+        return replace(self, dtype=computed_dtype(dtype).name, stored=self.dtype)
 
     @property
     def promoted(self) -> np.dtype[Any]:
-        """Return the dtype by which its values promote: float16 where they are float32 for that
-        reason."""
+        """Return the dtype by which values promote: float16 where they are float32 only for
+        computation."""
         stored, read = np.dtype(self.element), np.dtype(self.dtype)
         return stored if computed_dtype(stored) == read else read
 
@@ -104,16 +102,16 @@ class TensorType:
 
 
 def fill_word(fill: Fill) -> str:
-    """What is printed of a fill value behind the rest of a type: nothing for 0, "/fill=-inf"."""
+    """Return the text of a fill value after the rest of a type: "" for 0, "/fill=-inf"."""
     return fill and f"/{FILL_WORD}{fill}"
 
 
 @dataclass(frozen=True, slots=True)
 class SideResult:
-    """What a kernel stores besides its result: z[i] = sum(j, e[i,j]), a sum inside the assignment.
+    """A side result of a kernel: z[i] = sum(j, e[i,j]), a sum inside the assignment.
 
     target  the dense tensor that it is stored in
-    value   of loops, the sum as it stands in the assignment, over indices of its target; of a
+    value   for loops, the sum as it occurs in the assignment, over indices of its target; for a
             product with an epilogue (`compiler.epilogue`), another value of the product's elements
     """
 
@@ -123,12 +121,12 @@ class SideResult:
 
     @property
     def assignment(self) -> Assignment:
-        """Return the value as an assignment of its own."""
+        """Return the side result as an assignment."""
         return Assignment(self.target, self.value)
 
     @property
     def covered(self) -> bool:
-        """Tell whether the kernel writes each element, whatever the array holds at first."""
+        """Tell whether the kernel overwrites each element, whatever the array holds at first."""
         return not isinstance(self.value, Reduce)
 
 
@@ -141,8 +139,8 @@ class Problem:
               the kernel may leave that level's coordinates in any order.
     static    sizes known at compile time
     vast      indices with so many more coordinates than operands have entries that no array may be
-              as long: what is scattered over one is collected in a hash table
-    side      what is stored besides
+              as long: workspaces over them are hash tables
+    side      results that are stored besides
     """
 
     assignment: Assignment
@@ -153,8 +151,7 @@ class Problem:
     side: tuple[SideResult, ...] = ()
 
     def __repr__(self) -> str:
-        """Return all fields; side results where there are some, so that a key of kernels says no
-        more than there is."""
+        """Return all fields, without empty side results, so that keys of kernels stay short."""
         side = f", side={self.side!r}" if self.side else ""
         return (
             f"Problem(assignment={self.assignment!r}, operands={self.operands!r}, "
@@ -162,17 +159,17 @@ class Problem:
         )
 
     def type_of(self, tensor: str) -> TensorType:
-        """Return the type of the operand or result called `tensor`."""
+        """Return the type of the operand or result named `tensor`."""
         if tensor == self.assignment.target.tensor:
             return self.result
-        others = ((each.target.tensor, each.type) for each in self.side)
-        for name, type in (*self.operands, *others):
+        sides = ((side.target.tensor, side.type) for side in self.side)
+        for name, type in (*self.operands, *sides):
             if name == tensor:
                 return type
         raise InternalError(f"The problem has no tensor {tensor!r}: {self}")
 
     def stored(self, access: Access) -> tuple[str, ...]:
-        """Return the indices of a tensor's modes as its levels store them, outermost first."""
+        """Return the indices of a tensor's modes in storage order, outermost level first."""
         return self.type_of(access.tensor).format.stored(access.indices)
 
     def __str__(self) -> str:
@@ -181,6 +178,6 @@ class Problem:
         static = "".join(f", {index}={size}" for index, size in self.static)
         static += "".join(f", {index} vast" for index in self.vast)
         target = self.assignment.target.tensor
-        side = "".join(f", {to_text(each.assignment)} besides" for each in self.side)
+        side = "".join(f", {to_text(side_result.assignment)} besides" for side_result in self.side)
         text = to_text(self.assignment)
         return f"{text} with {types}, {target}: {self.result}/{ordered}{static}{side}"

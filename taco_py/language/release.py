@@ -1,5 +1,5 @@
-"""The version of this library, for what is kept beyond a process."""
+"""The version of this library, for data that outlives a process."""
 
 from __future__ import annotations
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"

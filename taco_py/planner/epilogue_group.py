@@ -16,8 +16,8 @@ from codegen.records import dataclass
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses, all_indices, rename
 from taco_py.language.notation.dtypes import expression_dtype
-from taco_py.language.notation.nodes import Access, Assignment, Expr, Reduce
-from taco_py.language.notation.tree import map_accesses, walk
+from taco_py.language.notation.nodes import Access, Assignment, Expr
+from taco_py.language.notation.tree import has_reductions, is_sum, map_accesses, walk
 from taco_py.language.problem import Problem, SideResult, TensorType
 from taco_py.planner.ir.nodes import KernelStep, TakeSide
 from taco_py.planner.ir.program import Node, Program, reads
@@ -236,6 +236,6 @@ def _is_of_elements(value: Expr, problem: Problem) -> bool:
     if any(len({*a.indices}) < len(a.indices) for a in accesses(value)):
         return False
     kept = {*problem.assignment.target.indices}
-    while isinstance(value, Reduce) and value.operator.additive and value.index not in kept:
+    while is_sum(value) and value.index not in kept:
         value = value.body
-    return not any(isinstance(each, Reduce) for each, _ in walk(value))
+    return not has_reductions(value)

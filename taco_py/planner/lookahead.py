@@ -19,13 +19,14 @@ from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Assignment
 from taco_py.planner.context import Context
-from taco_py.planner.ir.goal import draft_of
+from taco_py.planner.copies import OnCopies
+from taco_py.planner.ir.goal import draft_of, real_statistics
 from taco_py.planner.ir.nodes import Reformat
 from taco_py.planner.ir.program import Program
 from taco_py.planner.price import loops_price, meets_again, price, way_price
 from taco_py.planner.rules.base import Site
 from taco_py.planner.rules.layout import dense_root
-from taco_py.planner.rules.layout.copy_into_rows import InRows, in_rows, loops_cost
+from taco_py.planner.rules.layout.copy_into_rows import in_rows
 from taco_py.planner.rules.layout.dense_root import rows_cost
 from taco_py.planner.rules.split.split_dense_product import with_dense_products_split
 from taco_py.planner.search import tried_at
@@ -47,7 +48,7 @@ class Lookahead:
         """Return the cost of an assignment as one kernel or, where that is cheaper, with its dense
         products in register tiles apart."""
         split, alone = self.ways(program, assignment, context)
-        return split if split * context.goal.machine.dense_detour_gain < alone else alone
+        return split if split * context.goal.machine.copies.dense_detour_gain < alone else alone
 
     def ways(
         self, program: Program, assignment: Assignment, context: Context
@@ -90,8 +91,8 @@ class Lookahead:
             cost = loops_price(program, problem, context)
             rows = in_rows(assignment, program.facts, request, Names(program.facts))
             if rows is not None:
-                as_it_is = loops_cost(InRows(assignment, program.facts, request))
-                pays = rows.cost * context.goal.machine.dense_detour_gain < as_it_is
+                as_it_is = OnCopies(assignment, program.facts, request).loops_cost(real_statistics)
+                pays = rows.cost * context.goal.machine.copies.dense_detour_gain < as_it_is
                 cost = min(cost, rows.cost) if pays else cost
             if is_full(request.type.format) or fits_row(problem) or not meets_again(problem):
                 return cost

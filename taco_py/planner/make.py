@@ -14,16 +14,14 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
-from codegen.target import CUDA
 from taco_py.compiler.concrete.nodes import Race
 from taco_py.compiler.concrete.terms import accumulating, split_terms, sums_outside, whole_reduction
+from taco_py.compiler.schedule import distribute
 from taco_py.compiler.schedule.commands import Parallelize, Serial
-from taco_py.compiler.schedule.distribute import check_types, multiply_out
 from taco_py.compiler.schedule.schedule import OPEN, Schedule
 from taco_py.compiler.ways.gpu_check import ATOMIC_SUMS, check_order, open_order
 from taco_py.compiler.ways.library_choice import Libraries
 from taco_py.compiler.ways.place_match import walk_of
-from taco_py.compiler.ways.recipe import Recipe
 from taco_py.compiler.ways.ways import in_loops_on, way_of
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.legal.stored import is_full
@@ -39,8 +37,14 @@ from taco_py.planner.lookahead import Lookahead
 from taco_py.planner.make_kernel import kernel_in_loops_of_text
 from taco_py.planner.make_kernels import with_kernels
 from taco_py.planner.rules import catalogue
+from taco_py.planner.rules.base import Trait
+from taco_py.planner.rules.catalogue import NAMES, names_of
+from taco_py.planner.rules.forms import multiply_out
+from taco_py.planner.rules.layout import order_result
+from taco_py.planner.rules.needed import carry_place
 from taco_py.planner.rules.needed.narrow_sums import has_narrow_sums
 from taco_py.planner.rules.needed.sum_in_chunks import check_together
+from taco_py.planner.rules.split import contract_many
 from taco_py.planner.search import Search, tried
 from taco_py.planner.unit_modes import squeezed
 
@@ -64,12 +68,6 @@ class Options:
 _DEFAULT = Options()
 UnitModes = Sequence[tuple[str, tuple[int, ...]]]
 """Operands, and modes of size 1 that are taken off them."""
-FUSING = ("fuse_epilogue", "fuse_temporary", "inline_temporary")
-"""The rules by which tensors are made in the loops of others, and nowhere kept."""
-OF_ONE_RESULT = frozenset(("order_result", "contract_many", "fuse_modes"))
-"""The rules that change how a result is stored, which later assignments read."""
-READS_IN_OTHER_TYPES = frozenset(("widen_sums",))
-"""The rules that change the type in which tensors are read, for the whole program."""
 
 
 def make_plan(
@@ -94,9 +92,8 @@ def make_plan(
         return _in_loops_of_text(tried(catalogue.NORMAL, program, context), context, schedule)
     split = split_assignment(program, context, schedule)
     kernels, loops = with_kernels(split, context, split.result)
-    tidy = _with_threads(
-        tried(catalogue.TIDY, kernels, context), schedule, context.goal.machine.target
-    )
+    tidy = tried(catalogue.TIDY, kernels, context)
+    tidy = _with_threads(tidy, schedule, context.goal.machine.is_gpu)
     chosen = Chosen(split.without_entries, loops, program.without_entries)
     return plan_of(tidy, split, context, chosen)
 
@@ -111,7 +108,7 @@ def split_assignment(
     program = tried(catalogue.ONCE, program, context)
     if not program.temporaries:
         return _split(program, context, schedule)
-    left_out = context.goal.left_out | OF_ONE_RESULT
+    left_out = context.goal.left_out | names_of(Trait.RESULT)  # later assignments read it
     others = replace(context, goal=replace(context.goal, left_out=left_out, path=None))
     for each in program.temporaries:
         program = with_split(program, each.target, others)
@@ -130,7 +127,7 @@ def with_split(
     others = [each for each in program.defines if each.target != target]
     shared = {n for each in others for n in (each.target, *operand_names(each.assignment))}
     if any(own.facts[name].type != program.facts[name].type for name in shared):
-        goal = replace(context.goal, left_out=context.goal.left_out | READS_IN_OTHER_TYPES)
+        goal = replace(context.goal, left_out=context.goal.left_out | names_of(Trait.TYPES))
         own = _split(alone, replace(context, goal=goal), schedule)
     return replace(program.spliced(own), sizes={**program.sizes, **own.sizes})
 
@@ -156,7 +153,7 @@ def _split(program: Program, context: Context, schedule: Schedule | None) -> Pro
 
 def _is_carried(program: Program, context: Context) -> bool:
     """Tell whether a kernel finds places of extrema with value and place in one loop."""
-    if context.goal.machine.is_gpu or not context.may("carry_place"):
+    if not carry_place.RULE.takes_part(context):
         return False
     return walk_of(program.problem(program.last, program.last.value)) is not None
 
@@ -246,9 +243,9 @@ def plan_of(
     """
     _check_order(planned, context)
     log = context.log
-    fused = [entry for rule in FUSING for entry in log.of(rule)]  # in the loops of others
+    fused = [entry for rule in NAMES[Trait.FUSES] for entry in log.of(rule)]
     targets = {step.target for step in planned.steps} | {entry.target for entry in fused}
-    notes = [f"{entry.target}: {entry.why}" for entry in log.of("contract_many")]
+    notes = [f"{entry.target}: {entry.why}" for entry in log.of(contract_many.RULE.name)]
     notes += [
         f"{step.target}: {step.note}"
         for step in split.temporaries
@@ -260,7 +257,7 @@ def plan_of(
     forms = [
         line
         for entry in log.entries
-        if entry.rule in ("widen_sums", "correct_squares", "multiply_out") and entry.why
+        if entry.rule in NAMES[Trait.SUMS] and entry.why
         for line in entry.why.splitlines()
     ]
     last = split.facts[split.results[-1]].type
@@ -270,9 +267,9 @@ def plan_of(
         context.goal.type if whole else last,
         tuple(notes),
         context.effort.notes,
-        next((entry.why for entry in log.of("order_result")), ""),
+        next((entry.why for entry in log.of(order_result.RULE.name)), ""),
         tuple(forms),
-        any(log.of("multiply_out")),
+        any(log.of(multiply_out.RULE.name)),
         machine=context.goal.machine,
         chosen=chosen,
         log=log,
@@ -304,28 +301,28 @@ def _check_order(planned: Program, context: Context) -> None:
         inexact = problem.result.dtype.startswith(("float", "bfloat", "complex"))
         shared = (c for c in kernel.schedule.commands if isinstance(c, Parallelize))
         if way.on_gpu and way.lower is not None:
-            recipe = Recipe(problem, kernel.schedule)
-            check_order(problem, way.lower(recipe, CUDA).module)
+            target = context.goal.machine.target
+            recipe = kernel.recipe(target=target.name)
+            check_order(problem, way.lower(recipe, target).module, target)
         elif inexact and any(command.race is Race.ATOMICS for command in shared):
             raise open_order(problem, (problem.assignment.target.tensor,))
 
 
 def _left_out(request: Request, options: Options) -> frozenset[str]:
     """Return the rules that a call's options leave out."""
-    names: set[str] = set()
-    if not request.any_order:
-        names.add("order_result")
+    traits: set[Trait] = set()
     if request.forms is False:
-        names |= catalogue.FORMS
+        traits.add(Trait.SUMS)
     if not request.look_up:
-        names |= catalogue.WALKED
+        traits.add(Trait.WALKS)
     if not options.contract:
-        names |= catalogue.ONE_KERNEL
+        traits |= {Trait.FACTORS, Trait.KERNELS}
     if options.path is not None:
-        names |= catalogue.GIVEN_PATH
+        traits.add(Trait.FACTORS)  # which the order of contractions counts
     if options.schedule is not None:
-        names |= catalogue.UNDER_COMMANDS
-    return frozenset(names)
+        traits.add(Trait.INDICES)  # which the commands name
+    names = names_of(*traits)
+    return names if request.any_order else names | {order_result.RULE.name}
 
 
 def _marks_others(schedule: Schedule | None, last: Assignment) -> bool:
@@ -348,12 +345,12 @@ def _distributed(
         bodies = [each.body for each in split_terms(sums_outside(term).value)]
         if len(bodies) == 1:
             command = replace(command, expression=bodies[0])
-        assignment = multiply_out(assignment, command)
-        check_types(command, dtypes)
+        assignment = distribute.multiply_out(assignment, command)
+        distribute.check_types(command, dtypes)
     return assignment, rest
 
 
-def _with_threads(program: Program, schedule: Schedule | None, target: str) -> Program:
+def _with_threads(program: Program, schedule: Schedule | None, on_gpu: bool) -> Program:
     """Return the program as the schedule wants loops shared: none, or one of the last kernel's."""
     if schedule is None:
         return program
@@ -361,11 +358,11 @@ def _with_threads(program: Program, schedule: Schedule | None, target: str) -> P
     others = Schedule((Serial(),)) if schedule.serial else OPEN
     for step in before:
         program = program.with_kernel(replace(step, schedule=step.schedule.then(others)))
-    commands = _with_commands(last.schedule, schedule, target)
+    commands = _with_commands(last.schedule, schedule, on_gpu)
     return program.with_kernel(replace(last, schedule=commands))
 
 
-def _with_commands(own: Schedule, asked: Schedule, target: str) -> Schedule:
+def _with_commands(own: Schedule, asked: Schedule, on_gpu: bool) -> Schedule:
     """Return a kernel's schedule and the user's commands: in loops where these name one of them."""
     names_none = all(isinstance(command, Serial) for command in asked.commands)
-    return (own if names_none else own.with_way(in_loops_on(target))).then(asked.sharing)
+    return (own if names_none else own.with_way(in_loops_on(on_gpu))).then(asked.sharing)

@@ -37,10 +37,10 @@ from taco_py.language.formats import Format
 from taco_py.language.legal.absent import restricts
 from taco_py.language.legal.stored import is_full, is_sparse
 from taco_py.language.notation.checks import accesses
-from taco_py.language.notation.nodes import Access, Expr
-from taco_py.language.notation.tree import map_accesses
+from taco_py.language.notation.nodes import Access
 from taco_py.language.problem import Problem, TensorType
 from taco_py.planner.context import Context
+from taco_py.planner.copies import read_copies
 from taco_py.planner.ir.formats import all_dense, reordered, with_chain
 from taco_py.planner.ir.goal import Request, draft_of, problem_of, statistics
 from taco_py.planner.ir.nodes import Cast, Gather, KernelStep, Operand, Reformat, Step
@@ -48,13 +48,16 @@ from taco_py.planner.ir.program import Program
 from taco_py.planner.price import as_sum
 
 
-def with_kernel(program: Program, context: Context, wanted: TensorType, names: Names) -> Program:
+def with_kernel(
+    program: Program, context: Context, wanted: TensorType, names: Names, why: str
+) -> Program:
     """Plan the kernel of the one assignment of a program, with the copies that its loops need.
 
         C[i,j] = A[i,k] * B[k,j], B in CSC
         → B_kj is B in CSR;  the kernel of C[i,j] = A[i,k] * B_kj[k,j] with loops i,k,j
 
     wanted  how the result is to be stored; what the kernel makes is converted where that differs
+    why     a dense result is made in another order
     """
     assignment, request = program.last, context.request(program, program.result)
     stats = statistics(assignment, program.facts, request.machine)
@@ -62,7 +65,6 @@ def with_kernel(program: Program, context: Context, wanted: TensorType, names: N
     terms = split_terms(assignment.value)
     orders = tuple(_order(draft, place, term, stats, request) for place, term in enumerate(terms))
     kernel, copies = _kernel(draft, Loops(assignment, orders), program.facts, request, names, stats)
-    why = next((e.why for e in context.log.of("copy_into_rows") if e.target == program.result), "")
     steps = (*copies.steps, kernel, *_as_wanted(kernel.problem, wanted, names, why))
     return _with_steps(program, copies.facts, wanted, steps)
 
@@ -93,7 +95,7 @@ def kernel_in_loops_of_text(
     draft = draft_of(assignment, program.facts, request)
     kernel, copies = _kernel(draft, loops, program.facts, request, names, stats)
     try:
-        kernel = _scheduled(kernel, copies.of_terms, schedule, request.machine.target)
+        kernel = _scheduled(kernel, copies.of_terms, schedule, request.machine.is_gpu)
     except ScheduleError as error:
         raise _of_sources(error, copies.steps) from error
     steps = (*copies.steps, kernel, *_as_wanted(kernel.problem, request.type, names, ""))
@@ -144,8 +146,8 @@ def _kernel(
     of_terms = _copies(draft, split_terms(assignment.value), orders, names, stats)
     made = {c.target: c for each in of_terms for c in each.values()}
     everything = {**facts, **{c.target: _copied(facts[c.source], c) for c in made.values()}}
-    remaining = iter(of_terms)
-    value = map_terms(assignment.value, lambda expr: _walking(expr, next(remaining)))
+    remaining = iter([{a: c.target for a, c in each.items()} for each in of_terms])
+    value = map_terms(assignment.value, lambda expr: read_copies(expr, next(remaining)))
     final = problem_of(replace(assignment, value=value), everything, request)
     final = replace(final, result=draft.result)
     final = _chained(final, loops, lambda: made_as_array(draft, stats))
@@ -197,7 +199,7 @@ def _scheduled(
     kernel: KernelStep,
     copies: Iterable[Mapping[Access, Reformat]],
     schedule: Schedule,
-    target: str,
+    on_gpu: bool,
 ) -> KernelStep:
     """With the schedule as part of the kernel. Raises ScheduleError if the formats forbid it, or
     what kernels run on.
@@ -212,10 +214,10 @@ def _scheduled(
     scheduled = apply_all(ordered, rest)
     check(scheduled, kernel.problem)
     graph = scheduled.graph(kernel.problem)
-    check_units(graph, target)
+    check_units(graph, on_gpu)
     if not rest.serial:
         check_shared(graph)
-    made = Schedule.of_orders(ordered.orders).with_way(in_loops_on(target))
+    made = Schedule.of_orders(ordered.orders).with_way(in_loops_on(on_gpu))
     return replace(kernel, schedule=made.then(rest))
 
 
@@ -280,7 +282,7 @@ def _copies(
             type = problem.type_of(access.tensor)
             form = type.format
             rows = _entries_a_row(problem, access, order, stats)
-            empty = rows <= stats.machine.sparse_row_entries
+            empty = rows <= stats.machine.copies.sparse_row_entries
             dense = _looked_up(problem, term, access, order, stats)
             target = reordered(form, access, order, empty, dense)
             key = (access.tensor, str(target))
@@ -335,13 +337,3 @@ def _looked_up(
 
 def _copied(source: Operand, copy: Reformat) -> Operand:
     return replace(source, type=replace(source.type, format=copy.format))
-
-
-def _walking(expr: Expr, copies: Mapping[Access, Reformat]) -> Expr:
-    """Return a term that reads the copies instead of what they are of."""
-
-    def walked(access: Access) -> Access:
-        copy = copies.get(access)
-        return access if copy is None else replace(access, tensor=copy.target)
-
-    return map_accesses(expr, walked)

@@ -27,10 +27,12 @@ from taco_py.planner.ir.nodes import (
     Step,
     TakeSize,
     Unfuse,
+    has_format,
 )
 from taco_py.planner.ir.program import Define, Node, Program
 from taco_py.planner.make_kernel import size_sources, with_kernel
 from taco_py.planner.rules import catalogue
+from taco_py.planner.rules.layout import copy_into_rows
 from taco_py.planner.rules.layout.fuse_modes import fuse
 from taco_py.planner.rules.tidy.canonical_names import canonical
 from taco_py.planner.search import tried
@@ -129,7 +131,9 @@ def _planned_alone(program: Program, context: Context) -> Program:
     loops."""
     wanted = program.result_type
     program = tried(catalogue.OPERANDS, program, context)
-    program = with_kernel(program, context, wanted, Names(program.facts))
+    entries = context.log.of(copy_into_rows.RULE.name)
+    why = next((entry.why for entry in entries if entry.target == program.result), "")
+    program = with_kernel(program, context, wanted, Names(program.facts), why)
     return tried(catalogue.KERNELS, program, context)
 
 
@@ -175,7 +179,7 @@ def _loops_of(assignment: Assignment, program: Program) -> Orders | None:
 def _landing_at(steps: tuple[Step, ...], name: str, names: Names) -> tuple[Step, ...]:
     """Return the steps with the last one's target called `name`, as later assignments expect."""
     last = steps[-1]
-    if last.target == name or not isinstance(last, Reformat | Gather | Cast):
+    if last.target == name or not has_format(last):
         return steps
     raw = names.fresh(f"{name}_raw")
     renamed = tuple(

@@ -146,7 +146,7 @@ class MatrixSteps:
                 price
                 <= self.volume(roles.left.stored)
                 * self.volume(roles.columns)
-                / self.machine.matrix_row_elements
+                / self.machine.calls.matrix_row_elements
             ):
                 break  # nothing is copied, and rows are long
         assert best is not None
@@ -162,7 +162,7 @@ class MatrixSteps:
             copied += self.volume(right.stored)
         row = self.volume(roles.columns or roles.summed)
         work = self.volume(left.stored) * self.volume(roles.columns)
-        return copied + work / min(self.machine.matrix_row_elements, row)
+        return copied + work / min(self.machine.calls.matrix_row_elements, row)
 
     def volume(self, indices: Group) -> float:
         """Return the number of coordinate tuples over indices."""
@@ -264,7 +264,7 @@ class MatrixSteps:
         self.facts[target] = made = self.dense(roles.of_product)
         one, other = self.facts[left], self.facts[right]
         products = self.volume((*roles.indices, *roles.summed))
-        large = products >= self.machine.chosen_way_products
+        large = products >= self.machine.calls.chosen_way_products
         sizes = (one.shape, other.shape) if large else ()
         classes = tuple(min(n.bit_length(), LARGEST_CLASS) for n in chain.from_iterable(sizes))
         key = (roles.shape, one.type, other.type, classes)

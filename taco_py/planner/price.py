@@ -77,10 +77,10 @@ def keeping(facts: Operand, machine: Machine) -> float:
     and, where it stores coordinates, those of each block."""
     form = facts.type.format
     if is_full(form):
-        return machine.dense_temporary_element_steps * facts.stored
+        return machine.copies.dense_temporary_element_steps * facts.stored
     block = prod(form.stored(facts.shape)[form.depth :])
-    elements = machine.dense_temporary_element_steps * facts.stored if block > 1 else 0.0
-    return elements + machine.temporary_entry_steps * facts.stored / max(block, 1)
+    elements = machine.copies.dense_temporary_element_steps * facts.stored if block > 1 else 0.0
+    return elements + machine.copies.temporary_entry_steps * facts.stored / max(block, 1)
 
 
 def merging(program: Program, context: Context) -> float:
@@ -90,7 +90,7 @@ def merging(program: Program, context: Context) -> float:
     if len(terms) < 2 or is_full(program.result_type.format):
         return 0.0
     kept, stats = assignment.target.indices, context.statistics(program, assignment.value)
-    each = context.goal.machine.merge_steps
+    each = context.goal.machine.loops.merge_steps
     return each * sum(result_size(stats, summed(t.body, t.reduced), kept) for t in terms)
 
 

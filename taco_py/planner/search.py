@@ -18,8 +18,17 @@ from taco_py.planner.context import Context
 from taco_py.planner.ir.log import Entry
 from taco_py.planner.ir.program import Program
 from taco_py.planner.rules import catalogue
-from taco_py.planner.rules.base import Candidate, Outcome, Refusal, Rewrite, Rule, Site, terms
-from taco_py.planner.rules.catalogue import Entries
+from taco_py.planner.rules.base import (
+    Candidate,
+    Outcome,
+    Refusal,
+    Rewrite,
+    Rule,
+    Site,
+    Trait,
+    terms,
+)
+from taco_py.planner.rules.catalogue import Entries, names_of
 from taco_py.planner.temporaries import program_of_sum
 
 
@@ -34,8 +43,7 @@ class Search:
 
     def forms(self, program: Program, context: Context) -> Program:
         """Return the program in its cheapest form, after all rules that split assignments."""
-        form = [each for each in catalogue.PREPARATION if each[0].name == "multiply_out"]
-        program = tried(tuple(form), program, context)
+        program = tried(catalogue.PRODUCTS, program, context)
         return self.split(program.only(program.result), context)
 
     def split(self, program: Program, context: Context) -> Program:
@@ -86,14 +94,14 @@ def _inside(context: Context) -> Context:
     """Return the context for inner sums: a contraction order that was given is about the whole."""
     if context.goal.path is None:
         return context
-    left_out = context.goal.left_out | catalogue.ONE_KERNEL
+    left_out = context.goal.left_out | names_of(Trait.FACTORS, Trait.KERNELS)
     return replace(context, goal=replace(context.goal, path=None, left_out=left_out))
 
 
 def tried(entries: Entries, program: Program, context: Context) -> Program:
     """Return the program after rules in order, each at all of its sites."""
     for rule, _ in entries:
-        for site in rule.sites(program) if context.may(rule.name) else ():
+        for site in rule.sites(program) if rule.takes_part(context) else ():
             program = tried_at(rule, program, site, context)
     return program
 
@@ -101,7 +109,7 @@ def tried(entries: Entries, program: Program, context: Context) -> Program:
 def tried_at(rule: Rule, program: Program, site: Site, context: Context) -> Program:
     """Return the program after a rule at one site, or as it was where the rule is refused; in the
     log."""
-    outcome = rule.apply(program, site, context) if context.may(rule.name) else None
+    outcome = rule.apply(program, site, context) if rule.takes_part(context) else None
     if not isinstance(outcome, Generator):
         return _decided(rule, outcome, program, site, context)
     try:

@@ -29,17 +29,11 @@ from taco_py.planner.ir.goal import Request, real_statistics
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.ir.program import Chosen, Define, Program
-from taco_py.planner.make import (
-    OF_ONE_RESULT,
-    Options,
-    UnitModes,
-    context_of,
-    make_plan,
-    plan_of,
-    with_split,
-)
+from taco_py.planner.make import Options, UnitModes, context_of, make_plan, plan_of, with_split
 from taco_py.planner.make_kernels import with_kernels
 from taco_py.planner.rules import catalogue
+from taco_py.planner.rules.base import Trait
+from taco_py.planner.rules.catalogue import names_of
 from taco_py.planner.search import tried
 
 _DEFAULT = Options()
@@ -65,7 +59,7 @@ def plan_statements(
         (alone,) = statements
         request = replace(request, type=types.get(alone.target.tensor, request.type))
         return make_plan(alone, operands, request, options, unit_modes)
-    request = replace(request, left_out=request.left_out | OF_ONE_RESULT)
+    request = replace(request, left_out=request.left_out | names_of(Trait.RESULT))
     context = context_of(request, options)
     wanted = tuple(types) if results is None else tuple(results)
     text = program = _program(statements, operands, types, wanted, context)

@@ -64,7 +64,9 @@ def with_temporary(
     if is_full(facts.type.format) and is_sparse(program.usual_format(assignment)):
         fill = fill_of(program, context, value, keep)
         cheap = (
-            "for" if fill >= context.goal.machine.full_share else "which is cheaper here, though"
+            "for"
+            if fill >= context.goal.machine.copies.full_share
+            else "which is cheaper here, though"
         )
         why = f"{why}; dense, {cheap} {fill:.0%} of it is expected to be there"
     name = target.tensor
@@ -98,12 +100,13 @@ def _better_dense(
     Not where the result is sparse: its entries would be those of all the zeros too.
     """
     machine = context.goal.machine
-    if prod(shape) > machine.dense_elements or is_sparse(program.result_type.format):
+    if prod(shape) > machine.copies.dense_elements or is_sparse(program.result_type.format):
         return False
     if context.full and len(shape) == 1:
         return True
     return (
-        fill_of(program, context, assignment.value, assignment.target.indices) >= machine.full_share
+        fill_of(program, context, assignment.value, assignment.target.indices)
+        >= machine.copies.full_share
     )
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from taco_py import __version__
-from taco_py.arguments.settings import MOST_THREADS
+from taco_py.arguments.option_checks import MOST_THREADS
 from taco_py.compiler.schedule.parser import syntax
 from taco_py.language.diagnostics.errors import CompilerError, DeviceError, InternalError, TacoError
 from taco_py.language.diagnostics.report import internal_error

@@ -17,8 +17,9 @@ from codegen.names import identifier, is_reserved
 from codegen.records import dataclass
 from taco_py.api.files import write
 from taco_py.api.tensor import tensor
-from taco_py.arguments.settings import Settings, check_threads
-from taco_py.calls.call.draft import Draft, draft
+from taco_py.arguments.option_checks import check_threads
+from taco_py.arguments.options import CallOptions
+from taco_py.calls.call.draft import CompileArguments, Draft, draft
 from taco_py.calls.call.kernel import Kernel, compile_draft
 from taco_py.calls.call.read_text import accumulated, understood
 from taco_py.compiler.devices import device_of
@@ -100,8 +101,8 @@ def prepare(line: CommandLine) -> Job:
     schedule = Schedule.parse(", ".join(line.all("s")))
     threads = check_threads(line.count("nthreads", None))
     limit = check_memory_limit(line.last("memory-limit") or None)
-    settings = Settings(schedule=schedule, threads=threads, target=target, memory_limit=limit)
-    kernel = compiled(draft(line.text, given, dict(facts.dtypes)), settings)
+    options = CallOptions(schedule=schedule, threads=threads, target=target, memory_limit=limit)
+    kernel = compiled(draft(line.text, CompileArguments(given, dict(facts.dtypes))), options)
     return Job(line, assignment, result, kernel, operands, perf_counter() - start)
 
 
@@ -133,10 +134,10 @@ def target_of(line: CommandLine) -> str:
     return target
 
 
-def compiled(drafted: Draft, settings: Settings) -> Kernel:
+def compiled(drafted: Draft, options: CallOptions) -> Kernel:
     """Return the kernel. Raises UsageError where those of a GPU do not compute it."""
     try:
-        return compile_draft(drafted, settings)
+        return compile_draft(drafted, options)
     except DeviceError as error:
         raise UsageError(error.message, hint="leave -cuda out to compute it on the CPU") from error
 
@@ -294,7 +295,7 @@ def _time_lines(job: Job, times: list[float]) -> Iterator[str]:
         shape = " x ".join(map(str, operand.shape)) or "scalar"
         yield f"{name}: {shape}, {operand.nnz} stored, {operand.format or 'scalar'}"
     yield f"Compile: {job.seconds * 1e3:.3f} ms"
-    where = TIMED.get(job.kernel.settings.target, "")
+    where = TIMED.get(job.kernel.options.target, "")
     best = f"{min(times):.6f} ms at best of {len(times)}"
     yield f"Compute: {best}, {median(times):.6f} ms median{where}"
 

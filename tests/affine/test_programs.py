@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ import pytest
 
 import taco_py as tp
 from benchmarks.polybench_programs import KERNELS, Kernel
+from codegen.machine.cpu import Processor
 from polyhedral.nests.dependence import dependences
 from polyhedral.nests.tile_legality import check_order
 from polyhedral.programs.program_plan import plan_program
-from polyhedral.programs.question import Processor, ProgramQuestion
+from polyhedral.programs.question import ProgramQuestion
 from taco_py.compiler.affine.oracle import run_program
 from taco_py.compiler.affine.statements import size_names
+from taco_py.compiler.driver import native_target
 from tests.codegen.test_emit import needs_compiler
 from tests.machines import SERVER, on_machine
 
@@ -70,9 +73,8 @@ def _loops_around(statement: re.Match[str]) -> str:
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_whose_sizes_are_literals(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planned for caches so small that the model has tiles of its own for them."""
-    monkeypatch.setattr(
-        "taco_py.compiler.affine.compile.processor_of", lambda target: Processor((256, 512))
-    )
+    small = replace(native_target(), machine=Processor(vector_bytes=32, cache_bytes=(256, 512)))
+    monkeypatch.setattr("taco_py.compiler.driver.native_target", lambda: small)
     kernel = KERNELS[name]
     program, data = tp.program(with_literals(kernel)), kernel.data(SIZE)
     right = expected(kernel, program, data)

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.calls.call.draft import draft
+from taco_py.calls.call.draft import CompileArguments, draft
 from taco_py.compiler.asymptotic.frontier_search import frontier as search
 from taco_py.compiler.schedule.commands import Precompute
 from taco_py.report.explanation.estimates import with_estimates
@@ -50,7 +50,7 @@ def test_the_budget_ends_the_search() -> None:
 
 
 def test_what_there_was_no_time_to_estimate_comes_last() -> None:
-    drafted = draft(TEXT, {"A": tp.CSR, "B": tp.CSR, "C": tp.CSR})
+    drafted = draft(TEXT, CompileArguments({"A": tp.CSR, "B": tp.CSR, "C": tp.CSR}))
     formats = {name: operand.type.format for name, operand in drafted.operands.items()}
     found = search(drafted.assignment, formats)
     cut = with_estimates(found, drafted.operands, drafted.request, until=0.0)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 
 import taco_py as tp
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.prepare import prepare
 from taco_py.calls.call.read_text import parsed
 
@@ -78,7 +78,7 @@ def mixes(draw: st.DrawFn) -> tuple[str, dict[str, Any], dict[str, Any], dict[st
 
 def kernels(text: str, operands: dict[str, Any]) -> set[str]:
     """What decides the kernels of a call."""
-    plan = prepare(parsed(text), operands, Settings()).plan
+    plan = prepare(parsed(text), operands, CallOptions()).plan
     return {step.recipe().key for step in plan.kernels}
 
 

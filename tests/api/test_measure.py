@@ -19,7 +19,7 @@ import taco_py as tp
 from codegen.toolchain.entries import write_note
 from codegen.toolchain.errors import KernelCacheWarning
 from codegen.toolchain.store import Store
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.prepare import prepare, start
 from taco_py.calls.call.read_text import parsed
 from taco_py.compiler.schedule.schedule import Schedule
@@ -201,23 +201,23 @@ def test_formats_alone_cannot_be_measured() -> None:
 def test_contractions_that_were_given_are_kept() -> None:
     known = problem("Z[i,l] = A[i,j] * B[j,k] * C[k,l]", dict.fromkeys("ABC", "CSR"))
     for path, found in ((None, True), (((1, 2), (0, 1)), False)):
-        settings = Settings(path=path)
+        settings = CallOptions(path=path)
         others = alternatives(known.assignment, sizes_of(known), known.result, settings, Log())
         assert bool(others) == found
 
 
 def test_steps_of_more_than_two_are_timed_too() -> None:
     known = problem("O[i,f] = S[i,j] * U[i,k] * V[j,k] * X[j,f]", {"S": "CSR"}, "dd")
-    others = alternatives(known.assignment, sizes_of(known), known.result, Settings(), Log())
+    others = alternatives(known.assignment, sizes_of(known), known.result, CallOptions(), Log())
     assert "in steps (0,1,2), (0,1)" in {choice.label for choice in others}
 
 
 def test_decisions_of_the_log_are_tried_the_other_way() -> None:
     """The closest decision first; each leads to other steps and to the same value."""
     text, given = TEXTS[1], operands(TEXTS[1])
-    plain = prepare(parsed(text), given, Settings())
+    plain = prepare(parsed(text), given, CallOptions())
     facts = {name: each.operand for name, each in plain.given.items()}
-    choices = alternatives(parsed(text), facts, plain.plan.result, Settings(), plain.plan.log)
+    choices = alternatives(parsed(text), facts, plain.plan.result, CallOptions(), plain.plan.log)
     others = [choice for choice in choices if choice.settings.reversed]
     assert "without contract for y" in {choice.label for choice in others}
     expected = tp.evaluate_dense(text, given)
@@ -253,15 +253,15 @@ def test_threads_that_call_at_once_measure_once(monkeypatch: pytest.MonkeyPatch)
     assert all(abs(each - found[0]).max() == 0 for each in found)
 
 
-def choices() -> tuple[Settings, ...]:
-    return tuple(Settings(schedule=s) for s in (None, *map(Schedule.parse, ("serial()", ""))))
+def choices() -> tuple[CallOptions, ...]:
+    return tuple(CallOptions(schedule=s) for s in (None, *map(Schedule.parse, ("serial()", ""))))
 
 
-def counting(order: dict[Settings, float]) -> Callable[[Settings], None]:
+def counting(order: dict[CallOptions, float]) -> Callable[[CallOptions], None]:
     """An attempt that takes as long as it says; a negative time is a refusal."""
     from time import perf_counter
 
-    def attempt(choice: Settings) -> None:
+    def attempt(choice: CallOptions) -> None:
         if order[choice] < 0:
             raise ScheduleError("Expected nothing, found something")
         end = perf_counter() + order[choice]
@@ -271,7 +271,7 @@ def counting(order: dict[Settings, float]) -> Callable[[Settings], None]:
     return attempt
 
 
-def planned(choice: Settings) -> Plan:
+def planned(choice: CallOptions) -> Plan:
     """Different steps for different settings."""
     type = TensorType(tp.dense(0), "float64")
     target = str(choice.schedule)
@@ -291,7 +291,7 @@ def test_the_fastest_is_taken_and_refusals_are_passed_over() -> None:
 
 def test_what_is_expected_to_be_much_slower_is_not_tried() -> None:
     first, second, third = choices()
-    run: list[Settings] = []
+    run: list[CallOptions] = []
     others = (Choice(second, "near", 1e-4), Choice(third, "far", 1e4))
     _, tried = fastest(first, others, run.append, planned)
     assert set(run) == {first, second}
@@ -301,10 +301,10 @@ def test_what_is_expected_to_be_much_slower_is_not_tried() -> None:
 def test_nothing_new_is_tried_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "PATIENCE", 0.02)
     first, second, third = choices()
-    run: list[Settings] = []
+    run: list[CallOptions] = []
     slow = counting({first: 0.0, second: 0.05, third: 0.0})
 
-    def attempt(choice: Settings) -> None:
+    def attempt(choice: CallOptions) -> None:
         run.append(choice)
         slow(choice)
 
@@ -336,7 +336,7 @@ def test_sums_of_other_types_and_differences_are_measured_as_written_too(text: s
 
 def test_what_leads_to_the_same_steps_is_timed_once() -> None:
     first, second, third = choices()
-    run: list[Settings] = []
+    run: list[CallOptions] = []
     others = (Choice(second, "same"), Choice(third, "same again"))
     _, tried = fastest(first, others, run.append, lambda _: planned(first))
     assert set(run) == {first}
@@ -345,10 +345,10 @@ def test_what_leads_to_the_same_steps_is_timed_once() -> None:
 
 def test_what_is_much_slower_is_not_tried_again() -> None:
     first, second, _ = choices()
-    tried: list[Settings] = []
+    tried: list[CallOptions] = []
     run = counting({first: 0.0, second: 0.03})
 
-    def attempt(choice: Settings) -> None:
+    def attempt(choice: CallOptions) -> None:
         tried.append(choice)
         run(choice)
 

@@ -384,7 +384,7 @@ def used_threads(kernel: Kernel, a: Any, x: Any) -> list[int]:
 
     (original,) = kernel.compiled
     spied = replace(kernel, kernels={("y", "evaluate"): replace(original, call=call)})
-    spied = replace(spied, settings=replace(kernel.settings, threads=2), ways=type(kernel.ways)())
+    spied = replace(spied, options=replace(kernel.options, threads=2), ways=type(kernel.ways)())
     for _ in range(2):
         np.testing.assert_allclose(spied(A=a, x=x), a @ x)
     return found

@@ -12,7 +12,7 @@ from taco_py.language.notation.nodes import Access
 
 
 def q(heads: str, *atoms: str) -> Query:
-    """q("ik", "B i k", "C k j'1")."""
+    """Make a query of atoms in words: the head "ik" with "B i k" and "C k j'1"."""
     return query(heads, (Atom(a.split()[0], tuple(a.split()[1:])) for a in atoms))
 
 

@@ -41,10 +41,11 @@ from codegen.ir import (
     VectorLoad,
 )
 from codegen.libraries.c_text import definition
+from codegen.machine.cpu import Processor
+from codegen.machine.target import Target
 from codegen.names import UnwritableNameError
 from codegen.passes.order import run_passes
 from codegen.passes.phases import structure_only
-from codegen.target import Target
 from codegen.types import (
     BOOL,
     COMPLEX64,
@@ -81,7 +82,7 @@ from tests.codegen.interpreter import run
 
 GOLDEN = Path(__file__).parent / "golden"
 HEADERS = Path(__file__).parent.parent.parent / "codegen" / "runtime"
-TARGET = Target(vector_bytes=32, openmp=True)
+TARGET = Target(machine=Processor(vector_bytes=32), openmp=True)
 FUNCTIONS = {function.name: function for function in all_functions()}
 
 COMPILER = shutil.which(os.environ.get("CC", "gcc")) or shutil.which("cc")
@@ -112,7 +113,7 @@ def test_golden(name: str, update_golden: bool) -> None:
 @needs_compiler
 @pytest.mark.parametrize("openmp", [True, False], ids=["openmp", "serial"])
 def test_the_compiler_has_nothing_to_say(openmp: bool, tmp_path: Path) -> None:
-    target = Target(vector_bytes=32, openmp=openmp)
+    target = Target(machine=Processor(vector_bytes=32), openmp=openmp)
     text = emit_c(run_passes(Module(tuple(GOLDENS.values())), target), target)
     flags = ["-fopenmp"] if openmp else ["-fopenmp-simd"]
     compile_c(text, tmp_path, "-mavx2", "-fsyntax-only", *flags)
@@ -150,7 +151,7 @@ class Buffer(ctypes.Structure):
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """All functions of the tests, optimised for the vectors that every x86-64 has."""
-    target = Target(vector_bytes=16, openmp=True)
+    target = Target(machine=Processor(vector_bytes=16), openmp=True)
     found = run_passes(Module(tuple(GOLDENS.values())), target)
     folder = tmp_path_factory.mktemp("emit")
     flags = ["-O1", "-fwrapv", "-fPIC", "-shared", "-fopenmp", "-o", str(folder / "kernel.so")]
@@ -161,7 +162,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 def call(library: ctypes.CDLL, function: Function, arrays: Any, scalars: Any, threads: int) -> Any:
     """Call the compiled `function`; its arrays and buffers by name."""
     # The passes may have dropped parameters, and the test must pass those that are left.
-    (kept,) = run_passes(Module((function,)), Target(vector_bytes=16, openmp=True)).functions
+    (kept,) = run_passes(
+        Module((function,)), Target(machine=Processor(vector_bytes=16), openmp=True)
+    ).functions
     held: dict[str, Any] = {}
     values: list[Any] = []
     for array in kept.arrays:

@@ -26,11 +26,11 @@ from codegen.ir import (
     Team,
     Var,
 )
+from codegen.machine.target import CUDA, Target, UnsupportedError
 from codegen.passes.gpu.counting_loops import count_at_once
 from codegen.passes.gpu.slices import cut_slices
 from codegen.pretty import pretty
 from codegen.running_totals import running_totals, totals_functions
-from codegen.target import CUDA, UnsupportedError
 from codegen.tree import find
 from codegen.types import FLOAT64, INT64
 from codegen.verify import verify
@@ -85,9 +85,14 @@ def reversed_rows() -> Function:
     return function(Team(PIECE, N_I, setup, block(clear, *copies, *back)))
 
 
+def on_gpu(**changes: int) -> Target:
+    """The nominal GPU with other figures."""
+    return replace(CUDA, machine=replace(CUDA.gpu, **changes))
+
+
 @pytest.mark.parametrize("slices", [1, 2, 1 << 16])
 def test_each_thread_has_a_slice(slices: int) -> None:
-    (found,) = cut_slices(Module((reversed_rows(),)), replace(CUDA, slices=slices)).functions
+    (found,) = cut_slices(Module((reversed_rows(),)), on_gpu(slice_threads=slices)).functions
     verify(found)
     x = np.arange(10.0)
     y = run(found, {"y": np.zeros(10), "x": x}, {"n_i": 5}).arrays["y"]
@@ -95,7 +100,7 @@ def test_each_thread_has_a_slice(slices: int) -> None:
 
 
 def test_slices_take_as_much_memory_as_there_is() -> None:
-    (found,) = cut_slices(Module((reversed_rows(),)), replace(CUDA, slice_bytes=50)).functions
+    (found,) = cut_slices(Module((reversed_rows(),)), on_gpu(slice_bytes=50)).functions
     (allocate,) = find(found, Allocate)
     state = run(found, {"y": np.zeros(10), "x": np.arange(10.0)}, {"n_i": 5})
     assert "min(n_i" in pretty(found) and isinstance(allocate.size, build.Binary)

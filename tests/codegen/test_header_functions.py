@@ -6,7 +6,8 @@ import pytest
 
 from codegen.emit.cuda_functions import HEADERS, definitions
 from codegen.libraries.header_functions import Header
-from codegen.target import UnsupportedError
+from codegen.machine.gpu import NOMINAL_GPU
+from codegen.machine.target import UnsupportedError
 
 
 def test_macros_are_expanded() -> None:
@@ -29,7 +30,7 @@ def test_types_are_found() -> None:
 
 
 def test_bodies_of_many_lines_keep_their_shape() -> None:
-    assert definitions(["taco_search_int32(a, 0, n, x)"], []) == [
+    assert definitions(["taco_search_int32(a, 0, n, x)"], [], NOMINAL_GPU) == [
         """\
 static __device__ inline int64_t taco_search_int32(const int32_t *a, int64_t start, int64_t stop, \
 int64_t value)
@@ -47,13 +48,13 @@ int64_t value)
 
 
 def test_what_is_called_comes_first() -> None:
-    found = definitions(["taco_gallop_int64(a, 0, n, x)"], [])
+    found = definitions(["taco_gallop_int64(a, 0, n, x)"], [], NOMINAL_GPU)
     names = ("taco_search_int64(", "taco_gallop_int64(")
     assert all(name in text for name, text in zip(names, found, strict=True))
 
 
 def test_complex_numbers_are_pairs() -> None:
-    (*_, text) = definitions(["taco_rint_c64(z)"], [])
+    (*_, text) = definitions(["taco_rint_c64(z)"], [], NOMINAL_GPU)
     assert text == (
         "static __device__ inline float2 taco_rint_c64(float2 z)\n"
         "{\n    return taco_make_c64(rintf(z.x), rintf(z.y));\n}"
@@ -62,13 +63,13 @@ def test_complex_numbers_are_pairs() -> None:
 
 def test_an_unknown_function_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="taco_sort_int7"):
-        definitions(["taco_sort_int7(a)"], [])
+        definitions(["taco_sort_int7(a)"], [], NOMINAL_GPU)
 
 
 def test_no_word_of_gnu_c_is_left() -> None:
     """In no function of numbers that a text may call."""
     for header in HEADERS[:2]:
         for name in header.names:
-            text = "\n".join(definitions([name], []))
+            text = "\n".join(definitions([name], [], NOMINAL_GPU))
             assert "__builtin" not in text and "_Complex" not in text, name
             assert "__real__" not in text and "__imag__" not in text, name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from codegen.machine.gpu import MULTIPROCESSORS
 from codegen.occupancy import Occupancy, occupancy
-from codegen.target import MULTIPROCESSORS
 
 # architecture, threads a block, registers a thread, shared bytes a block → blocks, warps, limiter
 TABLE = (

@@ -23,9 +23,9 @@ from codegen.ir import (
     Table,
     Var,
 )
+from codegen.machine.target import CUDA, UnsupportedError
 from codegen.passes.outline_kernels import outline_kernels
 from codegen.pretty import pretty
-from codegen.target import CUDA, UnsupportedError
 from codegen.types import FLOAT64
 from tests.codegen.functions import N_I, I, J, X, Y
 

@@ -22,10 +22,11 @@ from codegen.ir import (
     VectorLoad,
     VectorStore,
 )
+from codegen.machine.cpu import Processor
+from codegen.machine.target import Target
 from codegen.passes.notes import notes
 from codegen.passes.order import run_passes, tidy
 from codegen.passes.panels import tile_panels
-from codegen.target import Target
 from codegen.tree import find, rewrite
 from codegen.types import FLOAT32, FLOAT64, INT64, ScalarType
 from codegen.variables import free_vars
@@ -187,7 +188,7 @@ def test_a_nest_of_sums_is_one_sum() -> None:
 
 def test_no_vectors_no_panels() -> None:
     plain = module(spmm())
-    found = tile_panels(plain, Target(vector_bytes=0))
+    found = tile_panels(plain, Target(machine=Processor(vector_bytes=0)))
     assert body_of(found) == body_of(plain)
     assert notes(found)[0] == "no panels of C_vals: float64 has no vectors here"
 

@@ -22,6 +22,8 @@ from codegen.ir import (
     Var,
     While,
 )
+from codegen.machine.cpu import Processor
+from codegen.machine.target import Target
 from codegen.passes.copy_propagation import propagate_copies
 from codegen.passes.dead_code import clean, remove_dead_code
 from codegen.passes.order import C_PASSES, passes_for, run_passes
@@ -30,7 +32,6 @@ from codegen.passes.phases import structure_only
 from codegen.passes.sums.accumulators import split_accumulators
 from codegen.passes.vectorize import vectorize
 from codegen.pretty import pretty
-from codegen.target import Target
 from codegen.tree import find
 from codegen.types import COMPLEX128, FLOAT64
 from codegen.verify import verify
@@ -61,8 +62,8 @@ from tests.codegen.functions import (
 from tests.codegen.inputs import arguments
 from tests.codegen.interpreter import State, run
 
-AVX2 = Target(vector_bytes=32, openmp=True)
-AVX512 = Target(vector_bytes=64, registers=32)
+AVX2 = Target(machine=Processor(vector_bytes=32), openmp=True)
+AVX512 = Target(machine=Processor(vector_bytes=64, registers=32))
 FUNCTIONS = {function.name: function for function in all_functions()}
 
 

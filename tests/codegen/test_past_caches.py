@@ -19,8 +19,9 @@ from codegen.ir import (
     Var,
     VectorStore,
 )
+from codegen.machine.cpu import Processor
+from codegen.machine.target import Target
 from codegen.passes.past_caches import write_past_caches
-from codegen.target import Target
 from codegen.tree import find
 from codegen.types import FLOAT64
 from codegen.verify import verify
@@ -29,7 +30,7 @@ from tests.codegen.interpreter import run
 
 X, Y, C = source("x"), source("y"), result("C")
 ROW, S = Var("row"), Var("s")
-TARGET = Target(vector_bytes=32, caches=(64, 1024))
+TARGET = Target(machine=Processor(vector_bytes=32, cache_bytes=(64, 1024)))
 """Arrays from 64 elements on are large."""
 PRODUCT = Binary("*", load(X, I), load(Y, J))
 
@@ -103,4 +104,4 @@ def test_an_array_with_another_use_is_left_alone() -> None:
 
 
 def test_a_machine_without_vectors_is_left_alone() -> None:
-    assert past(outer(), Target(vector_bytes=0)) == outer()
+    assert past(outer(), Target(machine=Processor(vector_bytes=0))) == outer()

@@ -37,12 +37,12 @@ from codegen.libraries.scalar_functions import (
     ScalarFunction,
     has_function,
 )
+from codegen.machine.target import Target
 from codegen.names import is_reserved
 from codegen.passes.order import run_passes
 from codegen.pretty import pretty
 from codegen.runtime.kernel_cache import KernelCache, KernelSource, LoadedKernel
 from codegen.runtime.signature import signature_of
-from codegen.target import Target
 from codegen.toolchain.compile_unit import Unit, compile_unit
 from codegen.toolchain.compiler import find_compiler
 from codegen.toolchain.store import Store as KernelStore

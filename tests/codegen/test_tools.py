@@ -25,9 +25,10 @@ from codegen.ir import (
     Store,
     Var,
 )
+from codegen.machine.cpu import Processor
+from codegen.machine.target import Target
 from codegen.names import Names, identifier
 from codegen.pretty import pretty
-from codegen.target import Target
 from codegen.tree import children, find, fixpoint, map_children, rewrite, walk
 from codegen.types import BOOL, FLOAT32, FLOAT64, INT32, INT64
 from codegen.variables import (
@@ -247,17 +248,17 @@ def test_pretty_prints_every_loop(function: Function) -> None:
     ("flags", "width", "registers"),
     [({"sse2"}, 16, 16), ({"avx2"}, 32, 16), ({"avx2", "avx512f"}, 64, 32), ({"asimd"}, 16, 32)],
 )
-def test_the_native_target_follows_the_cpu(flags: set[str], width: int, registers: int) -> None:
-    target = Target.native(frozenset(flags), cores=4)
-    assert (target.vector_bytes, target.registers, target.cores) == (width, registers, 4)
+def test_the_processor_follows_the_cpu(flags: set[str], width: int, registers: int) -> None:
+    cpu = Processor.of_flags(frozenset(flags), cores=4)
+    assert (cpu.vector_bytes, cpu.registers, cpu.cores) == (width, registers, 4)
 
 
 def test_lanes() -> None:
-    target = Target(vector_bytes=32)
+    target = Target(machine=Processor(vector_bytes=32))
     assert target.lanes(FLOAT64) == 4
     assert target.lanes(FLOAT32) == 8
     assert target.lanes(INT64) == 1
-    assert Target(vector_bytes=0).lanes(FLOAT64) == 1
+    assert Target(machine=Processor(vector_bytes=0)).lanes(FLOAT64) == 1
 
 
 def test_the_result_of_a_load_of_x_is_its_element() -> None:

@@ -23,10 +23,11 @@ from codegen.ir import (
     Store,
     Var,
 )
+from codegen.machine.cpu import Processor
+from codegen.machine.target import Target
 from codegen.passes.sums.vector_sums import SUMS as TOGETHER
 from codegen.passes.sums.vector_sums import WHOLE, split_sums_of_streams, split_vector_sums
 from codegen.passes.vectorize import vectorize
-from codegen.target import Target
 from codegen.tree import find
 from codegen.types import FLOAT64, INT32
 from codegen.verify import verify
@@ -58,7 +59,9 @@ def sums(count: int = 1, op: str = "+") -> Function:
 
 
 def cut(function: Function, vector_bytes: int = 16) -> Function:
-    module = split_vector_sums(Module((function,)), Target(vector_bytes=vector_bytes))
+    module = split_vector_sums(
+        Module((function,)), Target(machine=Processor(vector_bytes=vector_bytes))
+    )
     verify(module)
     return module.functions[0]
 

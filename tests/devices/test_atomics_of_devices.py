@@ -34,8 +34,8 @@ from codegen.ir import (
     Var,
 )
 from codegen.libraries.scalar_functions import CFunction, spelling_of
+from codegen.machine.target import CUDA, UnsupportedError
 from codegen.runtime.kernel_cache import KernelCache
-from codegen.target import CUDA, UnsupportedError
 from codegen.types import SCALARS, ScalarType
 from tests.codegen.functions import N_I, I
 from tests.codegen.interpreter import numpy_function

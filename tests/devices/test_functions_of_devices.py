@@ -21,10 +21,10 @@ from codegen.emit.cuda import emit_cuda
 from codegen.infer import type_of
 from codegen.ir import Array, Const, For, Function, Kernel, LoopKind, Module, Storage, Store
 from codegen.libraries.scalar_functions import FUNCTIONS, ScalarFunction, has_function
+from codegen.machine.target import CUDA, Target
 from codegen.passes.order import run_passes
 from codegen.runtime.kernel_cache import KernelCache, KernelSource, LoadedKernel
 from codegen.runtime.signature import signature_of
-from codegen.target import CUDA, Target
 from codegen.types import SCALARS, ScalarType
 from tests.codegen.functions import N_I, I
 from tests.codegen.test_scalar_functions import EXACT, name_of, samples, size_of

@@ -19,7 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.call_arguments import CallArguments
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.compute import compute
 from taco_py.calls.call.prepare import prepare
 from taco_py.calls.call.read_text import parsed
@@ -108,9 +109,9 @@ def stored_as(operands: dict[str, Any], form: str) -> dict[str, Any]:
     return {n: FORMATS[form](v) if n in SPARSE else v for n, v in operands.items()}
 
 
-def plans(text: str, operands: dict[str, Any]) -> Iterator[Settings]:
+def plans(text: str, operands: dict[str, Any]) -> Iterator[CallOptions]:
     """The settings of the plan that is chosen, and of every one next to it."""
-    plain = Settings(threads=1)
+    plain = CallOptions(threads=1)
     yield plain
     yield replace(plain, forms=True)
     yield replace(plain, forms=True, allow=frozenset(("cancellation",)))
@@ -136,7 +137,7 @@ def test_every_plan_gives_the_same_value(form: str, text: str, seed: int) -> Non
     operands = operands_of(text, seed)
     stored, right = stored_as(operands, form), expected(text, operands)
     for plan in plans(text, stored):
-        found = to_dense(compute(parsed(text), stored, plan))
+        found = to_dense(compute(parsed(text), CallArguments(stored, plan)))
         np.testing.assert_allclose(found, right, rtol=1e-14, err_msg=str(plan))
 
 
@@ -181,7 +182,7 @@ def test_duplicates_are_added_in_the_type_they_are_read_in(
     right = tp.evaluate_dense(text, {"A": exact, **others})
     for plan in plans(text, {"A": matrix, **others}):
         options = replace(plan, dtype=None if wide is None else np.dtype(wide))
-        found = to_dense(compute(parsed(text), {"A": matrix, **others}, options))
+        found = to_dense(compute(parsed(text), CallArguments({"A": matrix, **others}, options)))
         np.testing.assert_array_equal(found, right)
     if wide is None:
         np.testing.assert_array_equal(tp.evaluate_dense(text, {"A": matrix, **others}), right)

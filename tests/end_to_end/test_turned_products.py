@@ -5,7 +5,6 @@ on any."""
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -108,7 +107,7 @@ def test_any_contraction_as_if_copies_were_free(
     arrays = integers(text, sizes, dtype, seed)
     expected = np.einsum(text, *arrays)
     machine = {"small_factor_iterations": 0, "dense_detour_gain": 0.0}
-    kept = partial(DenseProduct, machine=replace(NOMINAL, small_factor_iterations=0))
+    kept = partial(DenseProduct, machine=NOMINAL.with_costs(small_factor_iterations=0))
     with (
         planned_for(**machine),
         mock.patch.object(kept_order, "DenseProduct", kept),

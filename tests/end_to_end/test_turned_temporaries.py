@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.prepare import prepare
 from taco_py.calls.call.read_text import parsed
 from taco_py.planner.ir.verify import verify
@@ -47,7 +47,7 @@ def operands_of(text: str, form: str) -> dict[str, Any]:
 @pytest.mark.parametrize("text", TEXTS)
 def test_temporaries_are_read_as_they_are_stored(text: str, form: str) -> None:
     operands = operands_of(text, form)
-    verify(prepare(parsed(text), operands, Settings()).plan.program)
+    verify(prepare(parsed(text), operands, CallOptions()).plan.program)
     expected = tp.evaluate_dense(text, operands)
     for _ in range(2):  # planned, and by the short way
         np.testing.assert_allclose(to_dense(tp.evaluate(text, operands)), expected, rtol=1e-9)

@@ -11,8 +11,9 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from codegen.ir import Function, Prefetch
+from codegen.machine.cpu import Processor
+from codegen.machine.target import Target
 from codegen.passes.order import run_passes
-from codegen.target import Target
 from codegen.variables import statements
 from codegen.verify import verify
 from taco_py.compiler.lower.bindings import Source
@@ -29,7 +30,7 @@ from tests.codegen.interpreter import run
 from tests.problems import assignment
 
 LARGE = 1000
-TARGET = Target(vector_bytes=16, openmp=True)
+TARGET = Target(machine=Processor(vector_bytes=16), openmp=True)
 
 
 def planned(

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from taco_py.language.formats import BCSR, BSR, Blocked, Format, RemappedFormat, remapped
+from taco_py.language.formats.remapped_names import MAKERS
 from taco_py.language.formats.sized_names import SIZES
 from taco_py.language.formats.stored_modes import Difference, Quotient, Remainder, Slot, Whole
-from taco_py.language.formats.written import MAKERS
 
 NAMES = {
     "bsr(3,2)": "BSR(3,2)",

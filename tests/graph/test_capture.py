@@ -92,15 +92,14 @@ def test_containers_in_containers_out() -> None:
 scale = np.ones(4)
 
 
-def test_closures_are_constants_by_reference() -> None:
-    global scale
+def test_closures_are_constants_by_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = np.ones(4)
     fused = tp.fuse(lambda a: a * weights + scale)
     fused(x)
     weights[0] = 5.0
     np.testing.assert_array_equal(fused(x), x * weights + scale)
     weights = np.full(4, 3.0)
-    scale = np.full(4, 7.0)
+    monkeypatch.setitem(globals(), "scale", np.full(4, 7.0))
     np.testing.assert_array_equal(fused(x), x * 3 + 7)
 
 

@@ -219,7 +219,7 @@ STEPS: dict[str, Callable[[Any, Any, int], Any]] = {
     "shift": lambda y, w, axis: y - y.max(axis, keepdims=True),
     "exp": lambda y, w, axis: np.exp(y - y.max(axis, keepdims=True)),
     "share": lambda y, w, axis: np.abs(y) / (1 + np.abs(y).sum(axis, keepdims=True)),
-    "softmax": lambda y, w, axis: (lambda e: e / e.sum(axis, keepdims=True))(np.exp(y / 4)),
+    "softmax": lambda y, w, axis: (e := np.exp(y / 4)) / e.sum(axis, keepdims=True),
     "log": lambda y, w, axis: y - np.log(np.exp(y / 4).sum(axis, keepdims=True)),
     "norm": lambda y, w, axis: (
         (y - y.mean(axis, keepdims=True)) / np.sqrt(y.var(axis, keepdims=True) + 0.1)

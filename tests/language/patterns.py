@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from taco_py.api import evaluate_dense as dense
+from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.operands import taken
-from taco_py.arguments.settings import Settings
-from taco_py.calls.call.over_semirings import over_numbers, over_of
+from taco_py.arguments.options import CallOptions
+from taco_py.arguments.semiring_mask import semiring_mask_of
+from taco_py.calls.call.over_semirings import to_arithmetic
 from taco_py.calls.call.read_text import accumulated, statements_of
 from taco_py.calls.indexed.domains import ERROR
 from taco_py.calls.indexed.indexed_call import is_indexed
@@ -31,13 +33,13 @@ def stored_of(
     where an element is, of functions by their fill values, and what the mask allows.
     """
     statements = statements_of(text, given)
-    assignment, over = statements[0].assignment, over_of(semiring, mask, False)
+    assignment, over = statements[0].assignment, semiring_mask_of(semiring, mask, False)
     if len(statements) > 1 or is_indexed(assignment, ERROR, None):
         return None
     if not over.is_usual:
-        array = Settings(format="d" * len(assignment.target.indices))
-        ready = over_numbers(assignment, given, array, over)
-        assignment, given = ready.assignment, ready.objects
+        array = CallOptions(format="d" * len(assignment.target.indices))
+        assignment, call = to_arithmetic(assignment, CallArguments(given, array, over=over))
+        given = call.objects
     sparse = {name: each for name, each in given.items() if dense._is_sparse(each)}
     arrays = {name: dense._array(each, name) for name, each in given.items()}
     places = {name: dense._places(each, name) for name, each in sparse.items()}

@@ -31,7 +31,7 @@ def test_every_limit_is_in_the_table_with_its_number() -> None:
     limits = {name: value for name, value in vars(cases).items() if isinstance(value, Limit)}
     assert [(name, limit.most) for name, limit in limits.items()] == [(n, int(m)) for n, m in rows]
     assert tuple(limits.values()) == LIMITS
-    assert all(limit.of and limit.why for limit in LIMITS)
+    assert all(limit.of and limit.reason for limit in LIMITS)
 
 
 @pytest.mark.parametrize(

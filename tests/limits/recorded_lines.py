@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tests.codegen.interpreter as interpreter
 from taco_py.calls.call.kernel import Kernel
+from tests.codegen import interpreter
 from tests.interpreted import interpreted
 
 LINE = 64

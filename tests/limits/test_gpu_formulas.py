@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 
 import taco_py as tp
+from codegen.machine.gpu import GPUS, MULTIPROCESSORS, NOMINAL_GPU, gpu_named
 from codegen.occupancy import occupancy
-from codegen.target import MULTIPROCESSORS
 from polyhedral.products.gpu_tile import GpuTile, blocks_at_a_time, tiles_for
 from taco_py.arguments.operands import give
-from taco_py.compiler.cost.machine import MACHINES
-from taco_py.compiler.ways.gpu_tiles import machine_on_gpu
+from taco_py.compiler.ways.gpu_tiles import arithmetic_of
 from taco_py.report.limits import plan_bound as plan_bound_module
 from taco_py.report.limits import roofline
 from taco_py.report.limits.gpu_bound import block_resources, gpu_bound
-from taco_py.report.limits.gpu_ceilings import GPUS, gpu_named
 from taco_py.report.limits.gpu_formulas import balance_ratio, has_room
 from taco_py.report.limits.plan_bound import plan_bound
 
@@ -66,7 +64,7 @@ def test_blocks_at_once_are_those_of_nvidias_guides(
 
 
 def test_tiles_that_are_tried_fit_a_multiprocessor() -> None:
-    machine = machine_on_gpu("float32", MACHINES["cuda"])
+    machine = arithmetic_of("float32", NOMINAL_GPU)
     tiles = tiles_for(machine)
     assert tiles and all(blocks_at_a_time(tile, machine) >= 1 for tile in tiles)
 
@@ -86,7 +84,7 @@ def test_tiles_that_are_tried_fit_a_multiprocessor() -> None:
 )
 def test_each_gpu_is_found_by_the_name_of_its_device(device: str, name: str, rate: float) -> None:
     found = gpu_named(device)
-    assert found is not None and (found.name, found.memory_bytes) == (name, rate)
+    assert found is not None and (found.name, found.memory_bytes_per_second) == (name, rate)
     assert found.multiprocessor.architecture == found.architecture
 
 
@@ -117,4 +115,4 @@ def test_a_kernel_of_a_gpu_has_a_bound() -> None:
     found = gpu_bound(step, facts, GPUS["H100"])
     assert found.limited_by == "peak" and "multiprocessors busy" in found.why
     assert found.flops == 2 * 1024 * 1024 * 2048
-    assert found.seconds > found.flops / GPUS["H100"].floats
+    assert found.seconds > found.flops / GPUS["H100"].float_operations_per_second

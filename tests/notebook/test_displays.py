@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pickle
-import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest

@@ -100,7 +100,7 @@ def test_merges_count_lists_alone(form: str) -> None:
         assert steps.count(around) == pytest.approx(3000)
         assert steps.step(around, "k") == pytest.approx(3000 * 20)
     else:
-        assert steps.step(around, "k") > NOMINAL.merge_steps * 600_000
+        assert steps.step(around, "k") > NOMINAL.loops.merge_steps * 600_000
 
 
 def test_a_list_that_is_folded_is_appended_from() -> None:
@@ -114,7 +114,7 @@ def test_a_list_that_is_folded_is_appended_from() -> None:
         found = best_order(whole, term, statistics(whole.assignment, known))
         assert found.order == tuple("ijkl")
         costs[form] = found.cost
-    assert costs["COO"] == pytest.approx(costs["CSF"] + NOMINAL.folded_entry_steps * 100_000)
+    assert costs["COO"] == pytest.approx(costs["CSF"] + NOMINAL.copies.folded_entry_steps * 100_000)
 
 
 def test_a_tiny_problem_gets_the_order_of_the_next_larger_ones() -> None:
@@ -240,9 +240,9 @@ def test_an_intersection_of_very_different_lengths_costs_less_than_walking_both(
         known = operands(whole, sizes, {"A": few, "B": 2e5})
         return order_cost(whole, term, statistics(whole.assignment, known), ("i", "j"))
 
-    walked = NOMINAL.merge_steps * (1e4 + 2e5)
+    walked = NOMINAL.loops.merge_steps * (1e4 + 2e5)
     assert 0.9 * walked < cost(1.3e4) < 1.2 * walked
-    assert cost(200.0) < 0.3 * NOMINAL.merge_steps * 2e5
+    assert cost(200.0) < 0.3 * NOMINAL.loops.merge_steps * 2e5
 
 
 def test_a_coordinate_list_is_copied_in_its_own_order_for_less() -> None:
@@ -250,7 +250,7 @@ def test_a_coordinate_list_is_copied_in_its_own_order_for_less() -> None:
     (term,) = split_terms(whole.assignment.value)
     known = statistics(whole.assignment, operands(whole, None, {"A": 2e3, "B": 5e5}))
     kept, sorted_ = (order_cost(whole, term, known, order) for order in (("i", "j"), ("j", "i")))
-    more = NOMINAL.sorted_entry_steps - NOMINAL.folded_entry_steps
+    more = NOMINAL.copies.sorted_entry_steps - NOMINAL.copies.folded_entry_steps
     assert sorted_ - kept > 0.9 * more * (2e3 + 5e5)
     assert best_order(whole, term, known).order == ("i", "j")
 
@@ -301,21 +301,21 @@ def test_what_the_far_caches_hold_costs_less_than_what_they_do_not(
     stats = statistics(known.assignment, operands(known, sizes, {"A": 10.0 * size}))
     assert best_order(known, term, stats).order == tuple("bijf")
     inside, outside = (order_cost(known, term, stats, tuple(o)) for o in ("bijf", "ibjf"))
-    met, all_ = (batches * size * n * row * 8 / NOMINAL.line_bytes for n in (10, 1))
-    assert outside - inside > 0.5 * NOMINAL.far_line_steps * (met - all_)
+    met, all_ = (batches * size * n * row * 8 / NOMINAL.loops.line_bytes for n in (10, 1))
+    assert outside - inside > 0.5 * NOMINAL.loops.far_line_steps * (met - all_)
 
 
 @pytest.mark.parametrize(
     ("order", "each"),
     [
-        ("bijf", NOMINAL.held_row_steps),
-        ("ibjf", NOMINAL.held_row_steps),
+        ("bijf", NOMINAL.loops.held_row_steps),
+        ("ibjf", NOMINAL.loops.held_row_steps),
         ("ijbf", NOMINAL.vector_scatter_steps),  # each batch has a row of its own
         ("bjif", NOMINAL.vector_scatter_steps),
-        ("bifj", NOMINAL.held_row_steps),
-        ("ijfb", NOMINAL.scatter_steps - 1.0),
-        ("bjfi", NOMINAL.scatter_steps - 1.0),
-        ("bfji", NOMINAL.scatter_steps - 1.0),
+        ("bifj", NOMINAL.loops.held_row_steps),
+        ("ijfb", NOMINAL.loops.scatter_steps - 1.0),
+        ("bjfi", NOMINAL.loops.scatter_steps - 1.0),
+        ("bfji", NOMINAL.loops.scatter_steps - 1.0),
     ],
 )
 def test_what_is_added_to_a_row_in_registers_is_free(order: str, each: float) -> None:

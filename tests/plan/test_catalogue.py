@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from taco_py.compiler.cost.machine import machine_of
 from taco_py.planner.context import Context
 from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.log import Decision, Log
@@ -29,6 +31,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     Trials,
     result,
 )
@@ -36,10 +39,11 @@ from taco_py.planner.rules.page import page, summary
 from taco_py.planner.search import Search, tried
 from taco_py.report.explanation.summary import numbers
 from tests.problems import operands, problem
+from tests.test_architecture import inside, modules
 
 ROOT = Path(__file__).parents[2]
 RULES = tuple(dict.fromkeys(rule for rule, _ in catalogue.CATALOGUE))
-FOLDER = ROOT / "taco_py" / "plan" / "rules"
+FOLDER = ROOT / "taco_py" / "planner" / "rules"
 
 
 def test_each_rule_has_a_file_of_its_name_and_each_name_once() -> None:
@@ -59,13 +63,47 @@ def test_each_place_in_the_order_has_a_reason() -> None:
     assert not [rule.name for rule, why in catalogue.CATALOGUE if not why.strip()]
 
 
-def test_sets_of_rules_that_options_leave_out_name_rules() -> None:
-    sets = (
-        catalogue.FORMS, catalogue.WALKED, catalogue.ONE_KERNEL, catalogue.GIVEN_PATH,
-        catalogue.UNDER_COMMANDS,
-    )  # fmt: skip
+def test_each_trait_is_one_of_some_rules() -> None:
     names = {rule.name for rule in RULES}
-    assert not [name for each in sets for name in each if name not in names]
+    for trait in Trait:
+        assert 0 < len(catalogue.NAMES[trait]) < len(names)
+        assert catalogue.names_of(trait) == set(catalogue.NAMES[trait]) < names
+    assert {rule.part_of for rule in RULES} - {""} < names
+
+
+def test_a_rule_takes_no_part_where_its_own_name_or_that_of_its_rule_is_left_out(
+    context: Context,
+) -> None:
+    rule = Rule("change_nothing", Phase.TIDY, change_nothing, result, part_of="change")
+    assert rule.takes_part(context)
+    for name in (rule.name, rule.part_of):
+        goal = replace(context.goal, left_out=frozenset((name,)))
+        assert not rule.takes_part(replace(context, goal=goal))
+
+
+def test_a_rule_of_the_host_takes_no_part_on_a_gpu(context: Context) -> None:
+    on_gpu = replace(context, goal=replace(context.goal, machine=machine_of("cuda")))
+    assert on_gpu.goal.machine.is_gpu and not context.goal.machine.is_gpu
+    for rule in RULES:
+        assert rule.takes_part(context)
+        assert rule.takes_part(on_gpu) is not rule.on_host
+
+
+ASKING = ("taco_py.planner", "taco_py.arguments", "taco_py.calls", "taco_py.report")
+
+
+def test_only_a_rule_itself_says_its_name() -> None:
+    """Others ask for traits, or for the name of its `RULE`."""
+    names = {rule.name for rule in RULES}
+    wrong = [
+        f"{module}:{node.lineno} {node.value}"
+        for module, tree in modules().items()
+        if any(inside(module, room) for room in ASKING)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in names
+        if not inside(module, "taco_py.planner.rules")
+    ]
+    assert not wrong
 
 
 def test_the_page_of_rules_is_that_of_the_catalogue(update_golden: bool) -> None:
@@ -85,7 +123,7 @@ def test_rules_import_no_rule_but_parts_of_their_own() -> None:
     }
     for rule in RULES:
         (path,) = FOLDER.rglob(f"{rule.name}.py")
-        imported = re.findall(r"from taco_py\.plan\.rules\.\w+\.(\w+) import", path.read_text())
+        imported = re.findall(r"from taco_py\.planner\.rules\.\w+\.(\w+) import", path.read_text())
         assert set(imported) <= allowed.get(rule.name, set()), rule.name
 
 
@@ -126,10 +164,10 @@ def test_a_candidate_is_taken_where_it_pays_and_the_other_way_where_that_is_reve
     wider = program.with_facts({"z": program.facts["y"]})
     machine = context.goal.machine
     limits = {
-        Gain.DETOUR: 100.0 / machine.detour_gain,
-        Gain.DENSE: 100.0 / machine.dense_detour_gain,
+        Gain.DETOUR: 100.0 / machine.copies.detour_gain,
+        Gain.DENSE: 100.0 / machine.copies.dense_detour_gain,
     }
-    limit = limits.get(gain, 100.0 * machine.detour_gain) if gain is not None else 100.0
+    limit = limits.get(gain, 100.0 * machine.copies.detour_gain) if gain is not None else 100.0
     for after, pays in ((limit * 0.99, True), (limit * 1.01, gain is None)):
 
         def apply(program: Program, site: Site, context: Context, after: float = after) -> Outcome:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call import prepare
 from taco_py.calls.call.read_text import parsed
 from taco_py.compiler.concrete.nodes import Assign, Forall, Sequence, Statement, Where
@@ -22,7 +22,7 @@ Orders = tuple[tuple[str, ...], ...]
 def planned(case: Case, storages: tuple[str, str]) -> Plan:
     with nominal():
         assignment = parsed(case.text)
-        return prepare.prepare(assignment, operands(case, storages), Settings()).plan
+        return prepare.prepare(assignment, operands(case, storages), CallOptions()).plan
 
 
 def kernel_of(plan: Plan, target: str) -> KernelStep | None:

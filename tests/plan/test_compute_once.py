@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call import prepare
 from taco_py.calls.call.read_text import parsed
 from taco_py.language.diagnostics.errors import InternalError
@@ -56,7 +56,7 @@ def plan_of(text: str, given: dict[str, Any]) -> Plan:
         text = f"{target} = min(i, where({value} == {extremum}(i_2, {other}), p[i], n))"
     positions = {"p": np.arange(COLUMNS), "n": np.int64(COLUMNS)}
     operands = used(text, given) | (positions if found else {})
-    return prepare.prepare(parsed(text), operands, Settings()).plan
+    return prepare.prepare(parsed(text), operands, CallOptions()).plan
 
 
 # ---------------------------------------------------------------- which expressions

@@ -68,7 +68,7 @@ def test_an_array_costs_what_it_takes_to_gather_it() -> None:
     whole = best_order(known, term, stats).cost
     names = ("cleared_element", "marked_entry", "placed_block", "gathered_element")
     fields = [f"{name}_steps" for name in names]
-    free = replace(stats, machine=replace(NOMINAL, **dict.fromkeys(fields, 0.0)))
+    free = replace(stats, machine=NOMINAL.with_costs(**dict.fromkeys(fields, 0.0)))
     made = result_size(stats, term.body, known.assignment.target.indices)
     cleared, marked, placed, gathered = (getattr(NOMINAL, field) for field in fields)
     expected = cleared * 200 * 200 * 8 + marked * 200_000 + (gathered + placed / 8) * made
@@ -86,7 +86,7 @@ def test_blocks_beyond_the_near_caches_are_fetched(form: str, lines: float) -> N
     (term,) = split_terms(known.assignment.value)
     stats = statistics(known.assignment, operands(known, sizes, {"T": 200_000.0}))
     steps, order = Steps(known, term, stats), best_order(known, term, stats).order
-    free = replace(stats, machine=replace(NOMINAL, line_steps=0.0))
+    free = replace(stats, machine=NOMINAL.with_costs(line_steps=0.0))
 
     def cost(known_: Statistics) -> float:
         costs = LoopCosts(known, term, known_, steps)
@@ -95,7 +95,7 @@ def test_blocks_beyond_the_near_caches_are_fetched(form: str, lines: float) -> N
             outside = costs.inside(outside, index)
         return outside.cost
 
-    assert cost(stats) - cost(free) == pytest.approx(NOMINAL.line_steps * lines)
+    assert cost(stats) - cost(free) == pytest.approx(NOMINAL.loops.line_steps * lines)
 
 
 def test_one_kernel_where_steps_would_gather_a_large_array() -> None:

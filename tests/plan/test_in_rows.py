@@ -142,7 +142,7 @@ def test_choices_between_kernels_know_what_copies_cost() -> None:
     given_, request = operands(known, SIZES, ENTRIES), Request(known.result)
     names = Names(given_)
     found = in_rows(known.assignment, given_, request, names)
-    assert found.copies
+    assert found is not None and found.copies.steps
     program, context = program_of(known.assignment, given_, request, Options())
     cost = context.costs.loops(program, known.assignment, context)
     assert cost == pytest.approx(found.cost)

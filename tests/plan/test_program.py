@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call import prepare
 from taco_py.calls.call.read_text import parsed
 from taco_py.data.kernels import KERNELS
@@ -71,7 +71,7 @@ def test_every_rule_leaves_a_legal_program_and_the_old_one_as_it_was(
     for case in cases():
         with nominal():
             assignment = parsed(case.text)
-            plan = prepare.prepare(assignment, operands(case, storages), Settings()).plan
+            plan = prepare.prepare(assignment, operands(case, storages), CallOptions()).plan
         verify(plan.program)
         assert parse_program(program_text(plan.program)) == plan.program
     assert count > 20

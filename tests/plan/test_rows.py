@@ -111,10 +111,10 @@ def test_expected_steps_are_those_of_a_graph_with_hubs() -> None:
     (met,) = costs.meetings(("i", "j", "k"))
     rows = np.diff(A.indptr).astype(float)
     others = float(rows[A.indices].sum())
-    merged = NOMINAL.merge_steps * (others + float((rows**2).sum()))
-    written = (NOMINAL.row_lookup_entry_steps + NOMINAL.row_lookup_loop_steps) * A.nnz
+    merged = NOMINAL.loops.merge_steps * (others + float((rows**2).sum()))
+    written = (NOMINAL.loops.row_lookup_entry_steps + NOMINAL.loops.row_lookup_loop_steps) * A.nnz
     assert met.merged == pytest.approx(merged, rel=0.1)
-    assert NOMINAL.row_lookup_steps * others + written < met.cost < merged / 3
+    assert NOMINAL.loops.row_lookup_steps * others + written < met.cost < merged / 3
     assert met.lookup is not None and met.lookup.access.tensor == "D"
 
 

@@ -108,7 +108,7 @@ def test_the_search_prices_the_step_by_the_samples_entries() -> None:
     pairs, larger, *_ = near_trees(stats, product, ("i", "f"), Effort(), inf)
     assert pairs.most == 2
     assert larger.path == ((0, 1, 2), (0, 1))
-    kept = NOMINAL.temporary_entry_steps * 5000
+    kept = NOMINAL.copies.temporary_entry_steps * 5000
     assert larger.cost == pytest.approx(5000 * 16 + kept + 5000 * 32)
     assert larger in simple_trees(stats, product, ("i", "f"))  # those that are timed
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from codegen.target import Target
+from codegen.machine.cpu import Processor
+from codegen.machine.target import Target
 from taco_py.compiler.driver import make_source
 from taco_py.data.storage.tensor_data import LevelArrays, TensorData
 from taco_py.report.explanation.memory_traffic import bytes_of, told_traffic
@@ -82,7 +83,9 @@ def test_what_does_not_fit_comes_in_for_every_use() -> None:
     b = TensorData(tp.dense(2), (100, 16), (LevelArrays(),) * 2, np.zeros((100, 16)))
     a = csr(1000, 100, 5)
     small, large = b.values.nbytes - 1, b.values.nbytes
-    told = told_traffic(step, {"A": a, "B": b}, Target(caches=(small, large)))
+    told = told_traffic(
+        step, {"A": a, "B": b}, Target(machine=Processor(cache_bytes=(small, large)))
+    )
     once = bytes_of(a) + 1000 * 16 * 8
     assert bytes_of(a) == 5000 * 12 + 1001 * 4
     amounts = f"{once + 5000 * 16 * 8:.2g} bytes, into cache 2 {once + large:.2g}, at most"

@@ -13,9 +13,10 @@ import pytest
 
 from codegen.emit.c import emit_c
 from codegen.ir import Array, Block, Expr, Function, Module, Storage, Var
+from codegen.machine.cpu import Processor
+from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.passes.order import run_passes
-from codegen.target import Target
 from codegen.types import FLOAT64
 from codegen.verify import verify
 from polyhedral.model import Statement, access, loops
@@ -199,7 +200,7 @@ TEXTS = (
 def with_tiny_blocks(text: str) -> Module:
     made = module(text, TINY_TILE, TINY_BLOCKS)
     verify(made)
-    passed = run_passes(made, Target(vector_bytes=16, openmp=True))
+    passed = run_passes(made, Target(machine=Processor(vector_bytes=16), openmp=True))
     verify(passed)
     return passed
 
@@ -227,5 +228,5 @@ def test_tiny_blocks(text: str, gaps: int, sizes: tuple[int, ...]) -> None:
 def test_functions_are_internal_but_the_last() -> None:
     made = module("ik,kj->ij", Tile(6, 2, 4), Blocks(126, 4096, 256, 128, 4096))
     assert [f.name for f in made.exported] == ["product_of"]
-    text = emit_c(made, Target(vector_bytes=32, openmp=True))
+    text = emit_c(made, Target(machine=Processor(vector_bytes=32), openmp=True))
     assert text.count("static TACO_INTERNAL") == len(made.functions) - 1

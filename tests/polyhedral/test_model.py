@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polyhedral
+from codegen.machine.cpu import Processor
 from polyhedral.affine import Affine, affine, parse_affine, variable
 from polyhedral.band_schedule import Row, Schedule, original, permute, rearrange
 from polyhedral.errors import NestError, NonAffineError, PolyhedralError, ScheduleError
@@ -21,7 +22,7 @@ from polyhedral.nests.tile import strip_mine, tile
 from polyhedral.nests.tile_size import Cache
 from polyhedral.nests.to_loops import to_loops
 from polyhedral.programs.program_plan import plan_program
-from polyhedral.programs.question import Processor, ProgramQuestion
+from polyhedral.programs.question import ProgramQuestion
 
 IV, JV = variable("i"), variable("j")
 GEMM = nest(
@@ -113,7 +114,11 @@ REFUSED: list[tuple[Callable[[], object], type[PolyhedralError], str]] = [
     (lambda: ProgramQuestion(GEMM, {"N": 4}), NestError, "a value for each parameter, found none"),
     (lambda: ProgramQuestion(GEMM, SIZES, tiles=(4, 0)), ScheduleError, "1 or more, up to 2^31"),
     (lambda: ProgramQuestion(GEMM, SIZES, tiles=(2.5,)), ScheduleError, "integers, found 2.5"),  # type: ignore[arg-type]
-    (lambda: Processor(caches=()), ScheduleError, "caches of 1 byte or more, found ()"),
+    (
+        lambda: ProgramQuestion(GEMM, SIZES, Processor(cache_bytes=())),
+        ScheduleError,
+        "caches of 1 byte or more, found ()",
+    ),
     (lambda: plan_program(ProgramQuestion(GEMM, SIZES), -1), ScheduleError, "found -1"),
     (lambda: to_loops(GEMM, original(GEMM), {}), NestError, "a body for each statement, found"),
     (

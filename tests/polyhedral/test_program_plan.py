@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
+from codegen.machine.cpu import Processor
 from codegen.pretty import pretty
 from polyhedral.affine import affine
 from polyhedral.band_schedule import Schedule, Tag, original, rearrange
@@ -21,7 +22,7 @@ from polyhedral.nests.tile_legality import check_order, check_parallel, check_re
 from polyhedral.nests.tile_plan import Band, choose_sizes
 from polyhedral.programs.program_loops import program_loops
 from polyhedral.programs.program_plan import ProgramPlan, plan_program
-from polyhedral.programs.question import Processor, ProgramQuestion
+from polyhedral.programs.question import ProgramQuestion
 from tests.polyhedral.brute_force import conflicting, new_key, pairs, written
 from tests.polyhedral.random_nests import PARAMETERS, changes, nests, nests_of_updates
 from tests.polyhedral.test_to_loops import logging, run_log
@@ -48,7 +49,10 @@ def planned(data: Any) -> tuple[Nest, ProgramPlan]:
     question = ProgramQuestion(
         made,
         PARAMETERS,
-        processor=Processor(data.draw(st.sampled_from(((32768,), (64, 4096), (256, 512))))),
+        processor=Processor(
+            vector_bytes=32,
+            cache_bytes=data.draw(st.sampled_from(((32768,), (64, 4096), (256, 512)))),
+        ),
         tiles=tiles,
         reorder=data.draw(st.booleans()),
         parallel=True,
@@ -275,7 +279,7 @@ def test_a_band_of_one_loop_says_whether_there_are_others(loops: str, why: str) 
 
 
 def test_a_cache_that_holds_no_tile_is_named() -> None:
-    tiny = Processor(caches=(64, 63))
+    tiny = Processor(vector_bytes=32, cache_bytes=(64, 63))
     plan = plan_program(replace(question(GEMM, 1024), processor=tiny))
     assert "of 63 bytes, more than there are: no tile fits" in str(plan)
 
@@ -294,7 +298,7 @@ def test_no_tiles_where_as_much_moves_without_them() -> None:
             "S", "i in 0..N, j in 0..N, a in 0..3, b in 0..3", "O[i,j] +=; K[a,b]; I[i+a,j+b]"
         )
     )
-    memory = Processor(caches=(49152, 1 << 20, 1 << 25))
+    memory = Processor(vector_bytes=32, cache_bytes=(49152, 1 << 20, 1 << 25))
     plan = plan_program(ProgramQuestion(made, {"N": 2048}, memory))
     assert "S: no tiles" in str(plan)
     assert "not clearly less in tiles of i 120, j 512, a 3: traffic: " in str(plan)

@@ -8,9 +8,9 @@ import pytest
 
 from codegen.build import const
 from codegen.ir import Array, Block, Function, Shuffle, Storage, Var
+from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.passes.order import run_passes
-from codegen.target import Target
 from codegen.tree import find
 from codegen.types import FLOAT64
 from codegen.verify import verify

@@ -29,9 +29,10 @@ from codegen.ir import (
     Store,
     Var,
 )
+from codegen.machine.cpu import Processor
+from codegen.machine.target import Target
 from codegen.passes.order import run_passes
 from codegen.pretty import pretty
-from codegen.target import Target
 from codegen.tree import walk
 from codegen.types import FLOAT64, INT64
 from codegen.verify import verify
@@ -188,7 +189,7 @@ SCHEDULES = {
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """The product in every order, after all passes, in C."""
-    target = Target(vector_bytes=16)
+    target = Target(machine=Processor(vector_bytes=16))
     functions = [
         Function(name, (A, B, C), (N,), to_loops(PRODUCT, schedule, BODIES))
         for name, schedule in SCHEDULES.items()

@@ -26,8 +26,8 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import hand_out
-from taco_py.arguments.settings import Settings, settings_of
 from taco_py.calls.call.prepare import Prepared, prepare, start
 from taco_py.calls.call.read_text import accumulated, parsed
 from taco_py.compiler.concrete.nodes import APART, Assembly, Merge, Race
@@ -459,12 +459,15 @@ def results(case: Scheduled, schedule: Schedule, *, compiled: bool) -> Iterator[
             yield hand_out(_run(prepared, execution, case.phases), prepared.kind)
 
 
-def _prepared(case: Scheduled, schedule: Schedule, threads: int) -> tuple[Prepared, Settings]:
+def _prepared(case: Scheduled, schedule: Schedule, threads: int) -> tuple[Prepared, CallOptions]:
     program = case.program
     operands = program.stored
     if program.start is not None:
         operands = {**operands, "R": program.start.copy()}
-    settings = settings_of(program.result, schedule, threads, None, "safe", program.static)
+    settings = CallOptions.of({
+        "format": program.result, "schedule": schedule, "threads": threads,
+        "static": program.static,
+    })  # fmt: skip
     return prepare(parsed(program.text), operands, settings), settings
 
 

@@ -34,7 +34,7 @@ def matrix(rows: Any, width: int, dtype: str = "float64", index: str = "int32") 
     random = np.random.default_rng(len(lengths))
     crd = [np.sort(random.choice(width, n, replace=False)) for n in lengths]
     pos = np.concatenate([[0], np.cumsum(lengths)]).astype(index)
-    flat = np.concatenate(crd).astype(index) if len(crd) else np.zeros(0, index)
+    flat = np.concatenate(crd).astype(index) if crd else np.zeros(0, index)
     values = random.integers(1, 3, len(flat)).astype(dtype)
     return sp.csr_array((values, flat, pos), shape=(len(lengths), width))
 

@@ -305,13 +305,13 @@ def test_files_round_trip(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        "values.tensor",
-        "convert.convert",
-        "convert.diagonal",
-        "interop.numpy_arrays",
-        "storage.coordinates",
-        "storage.pack",
-        "storage.sizes",
+        "data.tensors.tensor",
+        "data.convert.convert",
+        "data.convert.diagonal",
+        "data.interop.numpy_arrays",
+        "data.storage.coordinates",
+        "data.storage.pack",
+        "data.storage.sizes",
     ],
 )
 def test_examples_in_docstrings(module: str) -> None:

@@ -37,9 +37,9 @@ def test_what_is_asked_of_the_processor_is_the_machines(
     name: str, facts: tuple[object, ...]
 ) -> None:
     def seen() -> tuple[object, ...]:
-        target = native_target()
-        assert target.cores == processor.core_count()
-        return target.vector_bytes, target.registers, target.cores, target.caches
+        cpu = native_target().processor
+        assert cpu.cores == processor.core_count()
+        return cpu.vector_bytes, cpu.registers, cpu.cores, cpu.cache_bytes
 
     here, key, identity = seen(), KERNELS.full_key("k"), processor.cpu_identity()
     with on_machine(name):

@@ -249,9 +249,9 @@ def test_the_command_line(
 ) -> None:
     from taco_py.tuning.jobs import usual_job
 
-    def search(text: str, operands: Any, options: Any, **more: Any) -> Any:
-        assert (more["trials"], more["seconds"], options["threads"]) == (1, 5.0, 1)
-        quick(tasks(1)[0], operands, options["target"], more["store"])
+    def search(text: str, operands: Any, options: Any, search: Any, store: Any) -> Any:
+        assert (search.trials, search.seconds, options["threads"]) == (1, 5.0, 1)
+        quick(tasks(1)[0], operands, options["target"], store)
         return SimpleNamespace(outcome=SimpleNamespace(why=""))
 
     monkeypatch.setattr(usual_job, "tune_text", search)

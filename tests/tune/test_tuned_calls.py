@@ -22,6 +22,7 @@ from taco_py.tuning.session.tuning_session import Attempt, Timed
 from taco_py.tuning.space.axis import label_of, point_of
 from taco_py.tuning.store.active_store import active_file
 from taco_py.tuning.store.store_file import StoreFile
+from taco_py.tuning.tasks.search_options import SearchOptions
 
 RANDOM = np.random.default_rng(0)
 A = sp.random_array((300, 200), density=0.05, format="csr", rng=RANDOM)
@@ -292,11 +293,8 @@ def test_tune_finds_keeps_and_tells() -> None:
             TEXT,
             {"A": A, "x": X},
             {},
-            trials=6,
-            seconds=60.0,
-            search="model",
-            seed=0,
-            store=store,
+            SearchOptions(trials=6),
+            store,
             watch=lambda attempt, *_: told.append(attempt),
             isolated=False,
         )

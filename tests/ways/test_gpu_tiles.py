@@ -25,7 +25,7 @@ from tests.counted_launches import counted_launches
 from tests.devices.nvcc import needs_nvcc
 from tests.end_to_end.test_cuda import EMULATED, GOLDEN
 
-WAY = "cuda_emulated_tiles"
+WAY = "cuda_tiles"
 Tile = tuple[int, ...]
 
 
@@ -41,7 +41,7 @@ def in_tiles(text: str, tile: Tile, dtype: str) -> driver.CompiledKernel:
     types = tuple((name, replace(type, dtype=dtype)) for name, type in problem.operands)
     problem = replace(problem, operands=types, result=replace(problem.result, dtype=dtype))
     made = recipe.schedule.with_way(Make(WAY, tile))
-    return driver.compile_recipe(Recipe(problem, made))
+    return driver.compile_recipe(Recipe(problem, made, target=EMULATED))
 
 
 def run(kernel: driver.CompiledKernel, sizes: dict[str, int], **arrays: Any) -> None:

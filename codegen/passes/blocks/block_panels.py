@@ -33,7 +33,6 @@ from codegen.ir import (
     For,
     Function,
     Load,
-    LoopKind,
     Module,
     Stmt,
     Store,
@@ -42,13 +41,13 @@ from codegen.ir import (
     VectorLoad,
     VectorStore,
 )
+from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.passes.blocks.held_blocks import Turns
 from codegen.passes.panels import WIDTHS, in_lanes, only_store
 from codegen.passes.simplify import simplify_tree
 from codegen.passes.vectorize import stride
 from codegen.records import dataclass
-from codegen.target import Target
 from codegen.tree import find, map_children, map_fields, walk
 from codegen.types import INT64, vector
 from codegen.variables import assigned_vars, declared_vars, free_vars, substitute
@@ -104,7 +103,7 @@ class BlockRows:
 
 def match_rows(root: For, names: Names) -> BlockRows | None:
     """Return the sum whose loop is `root`; None where it is no sum over blocks of rows."""
-    if root.kind is not LoopKind.SERIAL or root.unroll or not any(find(root.body, For)):
+    if not root.is_serial or root.unroll or not any(find(root.body, For)):
         return None
     turns = Turns(names, keeps=_is_columns)
     written = turns.written_out(root.body, {})
@@ -125,7 +124,7 @@ def match_rows(root: For, names: Names) -> BlockRows | None:
 
 
 def _is_columns(loop: For) -> bool:
-    return loop.kind is LoopKind.SERIAL and loop.step == 1 and only_store(loop.body) is not None
+    return loop.is_serial and loop.step == 1 and only_store(loop.body) is not None
 
 
 def _store_of(stmt: Stmt, columns: For) -> Store | None:
@@ -169,7 +168,7 @@ def _widest(rows: BlockRows, target: Target) -> int:
     """Registers of a row in the widest panel; 0 where no panel has room."""
     if target.lanes(rows.array.element) == 1:
         return 0
-    held = MOST_SUMS[32 if target.registers >= 32 else 16]
+    held = MOST_SUMS[32 if target.processor.registers >= 32 else 16]
     return min(WIDEST, held // len(rows.places))
 
 

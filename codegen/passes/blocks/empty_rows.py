@@ -28,7 +28,6 @@ from codegen.ir import (
     For,
     If,
     Load,
-    LoopKind,
     Module,
     Stmt,
     Store,
@@ -97,7 +96,7 @@ def _place(bound: Expr, known: dict[Var, Expr]) -> Expr:
 
 
 def _counts_rows(loop: For) -> bool:
-    plain = loop.kind is LoopKind.SERIAL and loop.step == 1 and not loop.unroll
+    plain = loop.is_serial and loop.step == 1 and not loop.unroll
     if not plain or loop.start != Const(0, INT64) or not isinstance(loop.stop, Const):
         return False
     return int(loop.stop.value.real) in ROWS

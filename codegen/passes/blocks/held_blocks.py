@@ -37,7 +37,6 @@ from codegen.ir import (
     For,
     Function,
     Load,
-    LoopKind,
     Module,
     Stmt,
     Store,
@@ -107,7 +106,7 @@ class Held:
 def match_sum(root: For, names: Names) -> Held | None:
     """Return the sum whose loop is `root`; None where it is no sum over blocks."""
     loops = [stmt for stmt in root.body.body if isinstance(stmt, For)]
-    if root.kind is not LoopKind.SERIAL or root.unroll or not loops:
+    if not root.is_serial or root.unroll or not loops:
         return None
     if columns_of(root) is not None:
         return None  # one loop in another down to one store: rows are panels, or vectors
@@ -184,7 +183,7 @@ class Turns:
         if not (isinstance(start, Const) and isinstance(stop, Const)):
             self.count += 1
             return [simplify_tree(substitute(loop, values))] if self.keeps(loop) else None
-        if loop.kind is not LoopKind.SERIAL or loop.step != 1 or loop.unroll:
+        if not loop.is_serial or loop.step != 1 or loop.unroll:
             return None
         first, last = int(start.value.real), int(stop.value.real)
         if not 0 < last - first <= MOST_TURNS:

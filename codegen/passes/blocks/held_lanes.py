@@ -27,7 +27,6 @@ from codegen.ir import (
     Expr,
     For,
     Load,
-    LoopKind,
     Module,
     Prefetch,
     Select,
@@ -81,7 +80,7 @@ class Slice:
 
 def match_slice(root: For) -> Slice | None:
     """Return the sum whose loop is `root`; None where it is none over lanes."""
-    if root.kind is not LoopKind.SERIAL or root.unroll or root.step != 1:
+    if not root.is_serial or root.unroll or root.step != 1:
         return None
     split = declared_and_last(root.body)
     if split is None or not isinstance(split[1], For):
@@ -115,7 +114,7 @@ def match_slice(root: For) -> Slice | None:
 def _counts_lanes(loop: For) -> bool:
     bounds = (loop.start, loop.stop)
     constant = all(isinstance(each, Const) for each in bounds)
-    if not constant or loop.kind is not LoopKind.SERIAL or loop.step != 1 or loop.unroll:
+    if not constant or not loop.is_serial or loop.step != 1 or loop.unroll:
         return False
     first, last = (int(each.value.real) for each in bounds if isinstance(each, Const))
     return first == 0 and last in LANES

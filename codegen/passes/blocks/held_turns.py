@@ -28,7 +28,6 @@ from codegen.ir import (
     For,
     If,
     Load,
-    LoopKind,
     Module,
     Stmt,
     Store,
@@ -74,7 +73,7 @@ class Pair:
 
 def match_pair(root: For) -> Pair | None:
     """Return the sum whose loop is `root`; None where it has no two turns, or they may meet."""
-    if root.kind is not LoopKind.SERIAL or root.unroll or root.step != 1:
+    if not root.is_serial or root.unroll or root.step != 1:
         return None
     split = declared_and_last(root.body)
     if split is None or not isinstance(split[1], For) or not _counts_two(split[1]):
@@ -100,7 +99,7 @@ def match_pair(root: For) -> Pair | None:
 
 
 def _counts_two(loop: For) -> bool:
-    plain = loop.kind is LoopKind.SERIAL and loop.step == 1 and not loop.unroll
+    plain = loop.is_serial and loop.step == 1 and not loop.unroll
     return plain and loop.start == Const(0, INT64) and loop.stop == Const(2, INT64)
 
 

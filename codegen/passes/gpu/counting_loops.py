@@ -47,7 +47,7 @@ def _at_once(node: Any, ends: Mapping[Var, Expr]) -> Any:
     if not isinstance(node, For) or node.kind not in kinds or node.step != 1:
         return node
     stop = ends.get(node.stop, node.stop) if isinstance(node.stop, Var) else node.stop
-    if stop == build.add(node.start, 1) and node.kind is LoopKind.SERIAL:
+    if stop == build.add(node.start, 1) and node.is_serial:
         return Block((Declare(node.var, node.start, constant=True), *node.body.body))
     counts = tuple(_counts(node))
     if not counts or len(counts) < len(node.body.body):

@@ -25,23 +25,23 @@ from codegen.ir import (
 from codegen.pretty import pretty
 from codegen.tree import find
 
-WARPS = 32
-"""Warps that a block has at most: each has a place for what they combine."""
 
+def launch_notes(module: Module, warps: int) -> tuple[str, ...]:
+    """Return a line for each launch, in their order.
 
-def launch_notes(module: Module) -> tuple[str, ...]:
-    """Return a line for each launch, in their order."""
+    warps  that a block has at most: each has a place for what they combine
+    """
     kernels = {kernel.name: kernel for kernel in module.kernels}
-    return tuple(line for function in module.functions for line in _lines(function, kernels))
+    return tuple(line for function in module.functions for line in _lines(function, kernels, warps))
 
 
-def _lines(function: Function, kernels: dict[str, Kernel]) -> Iterator[str]:
+def _lines(function: Function, kernels: dict[str, Kernel], warps: int) -> Iterator[str]:
     for launch in find(function.body, Launch):
         kernel = kernels[launch.kernel]
         if kernel.block == 1 and launch.threads == build.const(1):
             yield f"{kernel.name}: one thread"
             continue
-        shared = shared_bytes(kernel)
+        shared = shared_bytes(kernel, warps)
         memory = f"{shared} bytes of shared memory" if shared else "no shared memory"
         blocks = [loop for loop in find(kernel.body, For) if loop.kind is LoopKind.BLOCKS]
         if blocks:
@@ -51,12 +51,12 @@ def _lines(function: Function, kernels: dict[str, Kernel]) -> Iterator[str]:
         yield f"{kernel.name}: {grid}, {memory}"
 
 
-def shared_bytes(kernel: Kernel) -> int:
+def shared_bytes(kernel: Kernel, warps: int) -> int:
     """Return the shared memory of a block: arrays, and a value of each warp for each way to combine
     them."""
     over = (LoopKind.WARPS, LoopKind.THREADS)
     found = {(c.op, c.var.type) for c in find(kernel.body, Combine) if c.kind in over}
-    combined = sum(WARPS * type.itemsize for _, type in found)
+    combined = sum(warps * type.itemsize for _, type in found)
     arrays = (s for s in find(kernel.body, Allocate) if s.array.storage is Storage.SHARED)
     return combined + sum(_bytes(stmt) for stmt in arrays)
 

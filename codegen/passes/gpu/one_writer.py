@@ -46,10 +46,10 @@ from codegen.ir import (
     VectorStore,
     While,
 )
+from codegen.machine.target import Target, UnsupportedError
 from codegen.names import Names
 from codegen.passes.outline_kernels import LOCAL_BYTES
 from codegen.records import dataclass
-from codegen.target import Target, UnsupportedError
 from codegen.tree import children, find, rewrite, walk
 from codegen.variables import assigned_vars, declared_vars, substitute, variables_read
 
@@ -91,10 +91,9 @@ def _private(body: Block, target: Target) -> frozenset[Array]:
             raise UnsupportedError(
                 f"each thread would need {bytes} bytes for {stmt.array.name}, of {LOCAL_BYTES}"
             )
-    if shared > target.shared_bytes:
-        raise UnsupportedError(
-            f"a block would need {shared} bytes of shared memory, of {target.shared_bytes}"
-        )
+    most = target.gpu.block_shared_bytes
+    if shared > most:
+        raise UnsupportedError(f"a block would need {shared} bytes of shared memory, of {most}")
     return frozenset(found)
 
 

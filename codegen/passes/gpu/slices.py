@@ -38,9 +38,9 @@ from codegen.ir import (
     Team,
     Var,
 )
+from codegen.machine.target import Target, UnsupportedError
 from codegen.names import Names
 from codegen.passes.outline_kernels import NO_TABLE
-from codegen.target import Target, UnsupportedError
 from codegen.tree import map_children, rewrite, walk
 
 
@@ -70,8 +70,8 @@ def _shared(team: Team, names: Names, target: Target) -> Iterator[Stmt]:
         return
     slots, slot, number = (Var(names.fresh(name)) for name in ("slots", "slot", "round"))
     each = build.add(*(build.mul(a.size, a.array.element.itemsize) for a in own))
-    room = build.maximum(build.div(target.slice_bytes, build.maximum(each, 1)), 1)
-    yield Declare(slots, build.minimum(team.count, room, target.slices), constant=True)
+    room = build.maximum(build.div(target.gpu.slice_bytes, build.maximum(each, 1)), 1)
+    yield Declare(slots, build.minimum(team.count, room, target.gpu.slice_threads), constant=True)
     yield from (replace(a, size=build.mul(slots, a.size)) for a in own)
     begins = {a.array: Var(names.fresh(f"{a.array.name}_begin")) for a in own}
     places = (Declare(begins[a.array], build.mul(slot, a.size), constant=True) for a in own)

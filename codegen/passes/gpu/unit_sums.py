@@ -43,9 +43,9 @@ from codegen.ir import (
     Var,
     While,
 )
+from codegen.machine.target import UnsupportedError
 from codegen.names import Names
 from codegen.records import dataclass
-from codegen.target import UnsupportedError
 from codegen.tree import find, map_children, walk
 from codegen.types import BOOL, ScalarType
 from codegen.variables import assigned_vars, declared_vars, rename, variables_read

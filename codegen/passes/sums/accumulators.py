@@ -42,7 +42,6 @@ from codegen.ir import (
     Function,
     If,
     Load,
-    LoopKind,
     Module,
     Prefetch,
     Stmt,
@@ -119,7 +118,7 @@ def inline_single_uses(body: Block) -> Block:
 def _is_indirect_sum(loop: For) -> bool:
     """Tell whether `loop` only adds to scalars, and cannot be vectorized."""
     statements = [s for s in loop.body.body if not isinstance(s, Comment)]
-    simple = loop.kind is LoopKind.SERIAL and loop.step == 1 and len(statements) <= MAX_STATEMENTS
+    simple = loop.is_serial and loop.step == 1 and len(statements) <= MAX_STATEMENTS
     simple = simple and not loop.unroll
     if not simple or not all(isinstance(s, Declare | Assign) for s in statements):
         return False

@@ -103,7 +103,7 @@ class _Sums:
             if node.op != "+":
                 self.others.add(node.var)
             self.terms.setdefault(node.var, []).append(loops[self.outside[node.var] :])
-        elif isinstance(node, For) and node.kind is not LoopKind.VECTOR:
+        elif isinstance(node, For) and not node.is_vector:
             self.others.update(each.var for each in node.reductions)
         if isinstance(node, For | While):
             loops = (*loops, node)
@@ -184,7 +184,7 @@ class _Widened:
     def _has_sum_of_its_own(self, loop: For) -> bool:
         """Tell whether what a loop adds is added as a whole. Complex numbers have no lanes to
         lose."""
-        if loop.kind is LoopKind.VECTOR:
+        if loop.is_vector:
             return True
         laned = all(each.var.type.kind != "complex" for each in find(loop.body, Assign))
         return is_plain(loop) and not _is_short(loop) and (laned or _is_indirect(loop))

@@ -34,16 +34,15 @@ from codegen.ir import (
     For,
     Function,
     If,
-    LoopKind,
     Module,
     Reduction,
     Stmt,
     Table,
     Var,
 )
+from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.passes.sums.long_sums import BLOCK, blocks_of, wider
-from codegen.target import Target
 from codegen.tree import map_children, rewrite, walk
 from codegen.variables import declared_vars, rename, substitute
 
@@ -115,7 +114,7 @@ def _part(length: Expr, count: int, lanes: int) -> Expr:
 
 def _only_sums(loop: For) -> bool:
     """Tell whether a loop in vector lanes only adds to scalars."""
-    if loop.kind is not LoopKind.VECTOR or loop.step != 1 or not loop.reductions:
+    if not loop.is_vector or loop.step != 1 or not loop.reductions:
         return False
     simple = all(isinstance(s, Declare | Assign | Comment) for s in loop.body.body)
     return simple and all(r.op == "+" and r.var.type.kind == "float" for r in loop.reductions)

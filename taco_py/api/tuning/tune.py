@@ -73,14 +73,14 @@ def tune(
     """
     options = {
         "format": format, "dtype": dtype, "casting": casting, "threads": threads,
-        "static": static, "libraries": libraries, "budget": schedule_budget, "forbid": forbid,
-        "allow": allow, "target": "c", "semiring": semiring, "mask": mask,
+        "static": static, "libraries": libraries, "schedule_budget": schedule_budget,
+        "forbid": forbid, "allow": allow, "target": "c", "semiring": semiring, "mask": mask,
     }  # fmt: skip
-    from taco_py.arguments.settings import merged
+    from taco_py.arguments.option_checks import merged
 
     given = merged(operands, named)
-    limits = trials, seconds, search, seed
-    return tuned_call(text, given, options, limits, store, progress)
+    searched = {"trials": trials, "seconds": seconds, "search": search, "seed": seed}
+    return tuned_call(text, given, options, searched, store, progress)
 
 
 def tuning_store(store: TuningStore | str | Path | None = None) -> ActiveStore:

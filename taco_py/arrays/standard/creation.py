@@ -1,7 +1,7 @@
 """Creation functions of the array API standard.
 
-What makes arrays makes sparse ones where that is possible: `zeros` and `eye` store what is not 0,
-`ones` and `full` nothing, with a fill value.
+They make sparse arrays where that is possible: `zeros` and `eye` store elements that are not 0,
+`ones` and `full` store nothing but a fill value.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ Shape = Sequence[int] | int
 def asarray(
     obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
 ) -> Tensor:
-    """Make a Tensor of anything, in the type `dtype`; numbers and lists become dense.
+    """Make a Tensor of anything, in this dtype; numbers and lists become dense.
 
-    copy  True for memory of its own, False for an error where a conversion needs that
+    copy  True to copy always, False to raise OperandError where a copy is needed
     """
     _require_host(device)
     if isinstance(obj, bool | int | float | complex | list | tuple):
         if copy is False:
             raise _copied(obj)
         return of_dense(np.asarray(_plain(obj), dtype))
-    found = obj if isinstance(obj, Tensor) else Tensor(as_data(obj))
-    if dtype is not None and found.dtype != dtype:
+    tensor = obj if isinstance(obj, Tensor) else Tensor(as_data(obj))
+    if dtype is not None and tensor.dtype != dtype:
         if copy is False:
             raise _copied(obj)
-        return found.astype(dtype)
-    return found.copy() if copy else found
+        return tensor.astype(dtype)
+    return tensor.copy() if copy else tensor
 
 
 def _copied(obj: Any) -> OperandError:
@@ -51,9 +51,9 @@ def _copied(obj: Any) -> OperandError:
 
 
 def _plain(obj: Any) -> Any:
-    """Return nested lists whose Tensors of one element are numbers."""
+    """Return nested lists in which Tensors of order 0 are numbers."""
     if isinstance(obj, list | tuple):
-        return [_plain(each) for each in obj]
+        return [_plain(item) for item in obj]
     return obj.to_numpy() if isinstance(obj, Tensor) and not obj.shape else obj
 
 
@@ -67,17 +67,17 @@ def _require_host(device: Any) -> None:
 
 def _sizes(shape: Shape) -> tuple[int, ...]:
     sizes = tuple(shape) if isinstance(shape, Sequence) else (shape,)
-    if any(not isinstance(each, int | np.integer) or each < 0 for each in sizes):
+    if any(not isinstance(size, int | np.integer) or size < 0 for size in sizes):
         raise DimensionError(f"Expected sizes as a shape, found {shape!r}", hint="as in (2, 3)")
-    return tuple(int(each) for each in sizes)
+    return tuple(int(size) for size in sizes)
 
 
 def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Make a tensor of one number, which stores nothing: the number is its fill value."""
     _require_host(device)
     sizes = _sizes(shape)
-    given = fill_value.to_numpy() if isinstance(fill_value, Tensor) else fill_value
-    number = np.asarray(given, dtype)
+    fill_number = fill_value.to_numpy() if isinstance(fill_value, Tensor) else fill_value
+    number = np.asarray(fill_number, dtype)
     if not sizes:
         return Tensor(dense_data(number, Format.parse("")))
     none = [np.zeros(0, np.int64)] * len(sizes)
@@ -124,7 +124,7 @@ def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Tensor:
-    """Make a matrix of ones on the diagonal number k, which alone are stored."""
+    """Make a matrix of ones on the diagonal number k; only these are stored."""
     _require_host(device)
     columns = n_rows if n_cols is None else n_cols
     rows = np.arange(max(0, -k), max(0, -k, min(n_rows, columns - k)))
@@ -139,21 +139,21 @@ def arange(
     """Make a dense vector of numbers with equal steps."""
     _require_host(device)
     first, end = (0, start) if stop is None else (start, stop)
-    found: Any = np.arange(first, end, step, dtype=dtype)
-    return of_dense(found)
+    numbers: Any = np.arange(first, end, step, dtype=dtype)
+    return of_dense(numbers)
 
 
 def linspace(
     start: complex, stop: complex, /, num: int, *, dtype: Any = None, device: Any = None,
     endpoint: bool = True,
 ) -> Tensor:  # fmt: skip
-    """Make a dense vector of so many numbers between two."""
+    """Make a dense vector of `num` numbers between two."""
     _require_host(device)
     return of_dense(np.linspace(start, stop, num, dtype=dtype, endpoint=endpoint))
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
-    """Make a tensor of each vector's elements along one mode of its own."""
+    """Make one tensor from each vector; each varies along a mode of its own."""
     return grids(*arrays, indexing=indexing)
 
 

@@ -1,4 +1,4 @@
-"""Types of elements in the array API standard, and what this implementation says of itself."""
+"""Types of elements in the array API standard, and information about this implementation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "real floating": ("float32", "float64"),
     "complex floating": ("complex64", "complex128"),
 })  # fmt: skip
-"""The kinds of types that the standard has, without those that are several of them."""
+"""The standard's kinds of types, without those that combine several."""
 
 SEVERAL: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "integral": ("signed integer", "unsigned integer"),
@@ -29,7 +29,7 @@ SEVERAL: Mapping[str, tuple[str, ...]] = MappingProxyType({
 
 @dataclass(frozen=True, slots=True)
 class FloatInfo:
-    """Limits of a type in floating point, as numbers of Python; of the parts of a complex one."""
+    """Limits of a floating-point type, as Python's numbers; of the parts of a complex one."""
 
     bits: int
     eps: float
@@ -41,7 +41,7 @@ class FloatInfo:
 
 @dataclass(frozen=True, slots=True)
 class IntegerInfo:
-    """Limits of a type of whole numbers."""
+    """Limits of an integer type."""
 
     bits: int
     max: int
@@ -54,52 +54,55 @@ def _dtype(obj: Any) -> np.dtype[Any]:
 
 
 def finfo(type: Any, /) -> FloatInfo:
-    """Return the limits of a type in floating point, or of a Tensor's."""
-    found = np.finfo(_dtype(type))
+    """Return the limits of a floating-point type, or of a Tensor's."""
+    limits = np.finfo(_dtype(type))
     return FloatInfo(
-        found.bits,
-        float(found.eps),
-        float(found.max),
-        float(found.min),
-        float(found.smallest_normal),
-        np.dtype(found.dtype),
+        limits.bits,
+        float(limits.eps),
+        float(limits.max),
+        float(limits.min),
+        float(limits.smallest_normal),
+        np.dtype(limits.dtype),
     )
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
-    """Return the limits of a type of whole numbers, or of a Tensor's."""
-    found = np.iinfo(_dtype(type))
-    return IntegerInfo(found.bits, int(found.max), int(found.min), np.dtype(found.dtype))
+    """Return the limits of an integer type, or of a Tensor's."""
+    limits = np.iinfo(_dtype(type))
+    return IntegerInfo(limits.bits, int(limits.max), int(limits.min), np.dtype(limits.dtype))
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Tell whether a type is another one, or of a kind, or of one of several."""
+    """Tell whether a type equals another, or is of a kind, or of one of several."""
     return bool(np.isdtype(np.dtype(dtype), kind))
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Tell whether a type, or a Tensor's, is promoted to another one."""
+    """Tell whether a type, or a Tensor's, can be promoted to another one."""
     return bool(np.can_cast(_dtype(from_), to))
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """Return the type that Tensors, types and numbers are promoted to."""
     return np.result_type(
-        *(each.dtype if isinstance(each, Tensor) else each for each in arrays_and_dtypes)
+        *(
+            operand.dtype if isinstance(operand, Tensor) else operand
+            for operand in arrays_and_dtypes
+        )
     )
 
 
 class NamespaceInfo:
-    """What this namespace can do, and its types and devices."""
+    """Capabilities of this namespace, and its types and devices."""
 
     __slots__ = ()
 
     def capabilities(self) -> dict[str, Any]:
-        """Return what of the standard's optional behaviour there is."""
+        """Return the optional behaviour that this namespace has."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
-        """Return the device that arrays are made on."""
+        """Return the device on which arrays are made."""
         return "cpu"
 
     def devices(self) -> list[str]:
@@ -107,7 +110,7 @@ class NamespaceInfo:
         return ["cpu"]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
-        """Return the types that arrays have where none is given."""
+        """Return the types that arrays have by default."""
         return {
             "real floating": np.dtype(np.float64), "complex floating": np.dtype(np.complex128),
             "integral": np.dtype(np.int64), "indexing": np.dtype(np.int64),
@@ -115,12 +118,17 @@ class NamespaceInfo:
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
         """Return the types by their names, of a kind or of several."""
-        asked = KINDS if kind is None else kind if isinstance(kind, tuple) else (kind,)
-        names = [n for each in asked for part in SEVERAL.get(each, (each,)) for n in _named(part)]
+        kinds = KINDS if kind is None else kind if isinstance(kind, tuple) else (kind,)
+        names = [
+            n
+            for group in kinds
+            for part in SEVERAL.get(group, (group,))
+            for n in _types_of_kind(part)
+        ]
         return {name: np.dtype(name) for name in names}
 
 
-def _named(kind: str) -> tuple[str, ...]:
+def _types_of_kind(kind: str) -> tuple[str, ...]:
     if kind not in KINDS:
         raise OperandError(
             f"Expected a kind of types, found {kind!r}", hint=", ".join((*KINDS, *SEVERAL))
@@ -129,5 +137,5 @@ def _named(kind: str) -> tuple[str, ...]:
 
 
 def namespace_info() -> NamespaceInfo:
-    """Return what this namespace says of itself."""
+    """Return information about this namespace."""
     return NamespaceInfo()

@@ -1,7 +1,7 @@
 """The extension linalg of the array API standard.
 
-Products, norms, diagonals and powers stay sparse. Factorizations and what needs them are LAPACK's
-of dense matrices, as NumPy calls them: a sparse tensor is refused, for their results are dense.
+Products, norms, diagonals and powers stay sparse. Factorizations, and functions that need them,
+call LAPACK for dense matrices as NumPy does; they refuse sparse tensors, as the results are dense.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class QRResult(NamedTuple):
 
 
 class SlogdetResult(NamedTuple):
-    """The sign of a determinant and the logarithm of its size."""
+    """The sign of a determinant and the logarithm of its absolute value."""
 
     sign: Tensor
     logabsdet: Tensor
@@ -60,7 +60,7 @@ class SVDResult(NamedTuple):
 
 
 def _dense(x: Any, name: str) -> Any:
-    """Return the elements of a dense tensor. Raises FormatError of a sparse one."""
+    """Return the elements of a dense tensor. Raises FormatError for a sparse one."""
     if isinstance(x, Tensor) and not x.format.is_dense and x.size:
         raise FormatError(
             f"Expected a dense tensor for linalg.{name}, found one in the format {x.format}",
@@ -71,18 +71,18 @@ def _dense(x: Any, name: str) -> Any:
 
 
 def _of_lapack(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call a function of NumPy's of dense tensors. Raises OperandError where it fails."""
-    given = [_dense(each, name) for each in args]
+    """Call one of NumPy's functions for dense tensors. Raises OperandError where it fails."""
+    arrays = [_dense(arg, name) for arg in args]
     try:
-        found = function(*given, **options)
+        result = function(*arrays, **options)
     except np.linalg.LinAlgError as error:
         raise OperandError(
             f"Expected matrices that linalg.{name} takes, found: {error}",
-            hint=f"the shapes are {', '.join(str(each.shape) for each in given)}",
+            hint=f"the shapes are {', '.join(str(array.shape) for array in arrays)}",
         ) from None
-    if isinstance(found, tuple):
-        return tuple(of_dense(np.asarray(each)) for each in found)
-    return of_dense(np.asarray(found))
+    if isinstance(result, tuple):
+        return tuple(of_dense(np.asarray(part)) for part in result)
+    return of_dense(np.asarray(result))
 
 
 @tensors
@@ -143,7 +143,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
 
 @tensors
 def solve(x1: Any, x2: Any, /) -> Any:
-    """Solve systems of linear equations, a vector or matrices on the right."""
+    """Solve systems of linear equations for a vector or matrices."""
     return _of_lapack("solve", np.linalg.solve, x1, x2)
 
 
@@ -159,7 +159,7 @@ def svdvals(x: Any, /) -> Any:
     return _of_lapack("svdvals", np.linalg.svdvals, x)
 
 
-# ---------------------------------------------------------------- what stays sparse
+# ---------------------------------------------------------------- functions that stay sparse
 
 
 def _last_modes(x: Any, name: str) -> None:
@@ -204,13 +204,13 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
                 f"Expected a mode of size 3, found {x.shape[axis]}", hint="axis= names it"
             )
     parts = [[part_of(x, place_of(axis, x.ndim), n) for n in range(3)] for x in (x1, x2)]
-    found = []
+    components = []
     for n in range(3):
         a, b = (n + 1) % 3, (n + 2) % 3
-        there = elementwise("multiply", parts[0][a], parts[1][b])
-        back = elementwise("multiply", parts[0][b], parts[1][a])
-        found.append(as_tensor(elementwise("subtract", there, back)))
-    return stack(found, axis)
+        minuend = elementwise("multiply", parts[0][a], parts[1][b])
+        subtrahend = elementwise("multiply", parts[0][b], parts[1][a])
+        components.append(as_tensor(elementwise("subtract", minuend, subtrahend)))
+    return stack(components, axis)
 
 
 @tensors
@@ -224,19 +224,19 @@ def matrix_power(x: Any, n: int, /) -> Any:
     if n == 0:
         one = eye(x.shape[-1], dtype=x.dtype)
         return broadcast_to(one.to_dense() if x.format.is_dense else one, x.shape)
-    found: Any = None
+    power: Any = None
     square = x
     while n:
         if n % 2:
-            found = square if found is None else product(found, square)
+            power = square if power is None else product(power, square)
         n //= 2
         square = product(square, square) if n else square
-    return found
+    return power
 
 
 @tensors
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
-    """Compute norms over modes, of all elements without axis: (sum |x|**ord)**(1/ord)."""
+    """Compute norms over modes, without axis of all elements: (sum |x|**ord)**(1/ord)."""
     if ord == 0:
         count = reduced("count", x, axis, keepdims)
         return count.astype(_sizes(x).dtype) if axis is not None else _sizes(x).dtype.type(count)
@@ -246,16 +246,16 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     if ord == 1:
         return reduced("sum", sizes, axis, keepdims, sizes.dtype)
     raised = elementwise("square", sizes) if ord == 2 else elementwise("power", sizes, float(ord))
-    found = reduced("sum", as_tensor(raised), axis, keepdims, sizes.dtype)
+    total = reduced("sum", as_tensor(raised), axis, keepdims, sizes.dtype)
     if ord == 2:
-        return np.sqrt(found)
-    return elementwise("power", found, 1 / ord)
+        return np.sqrt(total)
+    return elementwise("power", total, 1 / ord)
 
 
 def _sizes(x: Any) -> Any:
     """Return the absolute values, in floating point."""
-    found = as_tensor(elementwise("abs", x))
-    return found if found.dtype.kind == "f" else found.astype(np.float64)
+    magnitudes = as_tensor(elementwise("abs", x))
+    return magnitudes if magnitudes.dtype.kind == "f" else magnitudes.astype(np.float64)
 
 
 @tensors
@@ -265,13 +265,13 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     if ord == "fro":
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in ("nuc", 2, -2):
-        found = np.linalg.matrix_norm(_dense(x, "matrix_norm"), keepdims=keepdims, ord=ord)
-        return of_dense(np.asarray(found))
+        norm = np.linalg.matrix_norm(_dense(x, "matrix_norm"), keepdims=keepdims, ord=ord)
+        return of_dense(np.asarray(norm))
     if ord not in (1, -1, np.inf, -np.inf):
         raise OperandError(
             f"Expected a norm of matrices, found {ord!r}", hint='"fro", "nuc", 1, 2, inf, -1 …'
         )
-    added = -2 if abs(ord) == 1 else -1
-    sums = reduced("sum", _sizes(x), added, True)
-    found = as_tensor(reduced("max" if ord > 0 else "min", sums, -3 - added, True))
-    return found if keepdims else found.reshape(x.shape[:-2])
+    summed_mode = -2 if abs(ord) == 1 else -1
+    sums = reduced("sum", _sizes(x), summed_mode, True)
+    norm = as_tensor(reduced("max" if ord > 0 else "min", sums, -3 - summed_mode, True))
+    return norm if keepdims else norm.reshape(x.shape[:-2])

@@ -1,4 +1,4 @@
-"""Functions of the array API standard that are more than one operation on elements."""
+"""Functions of the array API standard that take more than one operation on elements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from taco_py.arrays import element_functions, matrix_products, scans, shapes, sorted_elements
 from taco_py.arrays import subscripts_of_modes as modes
-from taco_py.arrays.element_functions import where as chosen
+from taco_py.arrays.element_functions import where as elements_where
 from taco_py.arrays.elementwise import elementwise
 from taco_py.arrays.extremum_places import place_of_extremum
 from taco_py.arrays.reductions import reduced
@@ -22,7 +22,7 @@ from taco_py.language.diagnostics.errors import DimensionError, OperandTypeError
 
 @tensors
 def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """Convert the elements to another type. Raises OperandTypeError of complex ones to real."""
+    """Convert the elements to another type. Raises OperandTypeError from complex to real."""
     if x.dtype.kind == "c" and np.dtype(dtype).kind not in "cb":
         raise OperandTypeError(
             f"Expected a complex type for {x.dtype}, found {np.dtype(dtype)}", hint="xp.real(x)"
@@ -36,20 +36,20 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
 @tensors
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     """Take elements of x1 where a condition holds, of x2 elsewhere."""
-    return chosen(condition, x1, x2)
+    return elements_where(condition, x1, x2)
 
 
 @tensors
 def nextafter(x1: Any, x2: Any, /) -> Any:
-    """Find the next number of the type after each of x1 towards x2."""
+    """Find the next number of the type after each element of x1 towards x2."""
     return element_functions.nextafter(x1, x2)
 
 
 @tensors
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-    """Bound elements; the type stays that of x."""
-    found = element_functions.clip(x, min, max)
-    return found if found.dtype == x.dtype else found.astype(x.dtype)
+    """Bound elements; the type is that of x."""
+    bounded = element_functions.clip(x, min, max)
+    return bounded if bounded.dtype == x.dtype else bounded.astype(x.dtype)
 
 
 @tensors
@@ -99,13 +99,13 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
 
 @tensors
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Find the first place of the least along a mode, of all without axis."""
+    """Find the first place of the least element along a mode; without axis, of all."""
     return place_of_extremum("argmin", x, axis, keepdims)
 
 
 @tensors
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Find the first place of the largest along a mode, of all without axis."""
+    """Find the first place of the largest element along a mode; without axis, of all."""
     return place_of_extremum("argmax", x, axis, keepdims)
 
 
@@ -116,8 +116,8 @@ def _scanned(name: str, x: Any, axis: int | None, dtype: Any, include_initial: b
                 f"Expected an axis for a tensor of order {x.ndim}, found none", hint="axis=0"
             )
         axis = 0
-    found = scans.cumulative(name, x, axis, dtype)
-    return scans.with_initial(name, found, place_of(axis, x.ndim)) if include_initial else found
+    scanned = scans.cumulative(name, x, axis, dtype)
+    return scans.with_initial(name, scanned, place_of(axis, x.ndim)) if include_initial else scanned
 
 
 @tensors
@@ -158,26 +158,26 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
 @tensors
 def unstack(x: Any, /, *, axis: int = 0) -> Any:
     """Take a tensor apart along a mode."""
-    return tuple(modes.as_tensor(each) for each in shapes.moveaxis(x, axis, 0))
+    return tuple(modes.as_tensor(part) for part in shapes.moveaxis(x, axis, 0))
 
 
 @tensors
 def expand_dims(x: Any, /, axis: int = 0) -> Any:
-    """Put a mode of size 1 in."""
+    """Add a mode of size 1."""
     return shapes.expand_dims(x, axis)
 
 
 @tensors
 def squeeze(x: Any, /, axis: Any) -> Any:
-    """Leave modes of size 1 out."""
+    """Leave out modes of size 1."""
     return shapes.squeeze(x, axis)
 
 
 @tensors
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     """Give the elements another shape, in row-major order."""
-    found = shapes.reshape(x, shape)
-    return found.copy() if copy else found
+    reshaped = shapes.reshape(x, shape)
+    return reshaped.copy() if copy else reshaped
 
 
 @tensors
@@ -251,15 +251,15 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 
 @tensors
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """Sum products along a mode, of conjugates of the first."""
+    """Sum products along a mode, conjugating the first."""
     first = elementwise("conj", x1) if x1.dtype.kind == "c" else x1
     if -min(x1.ndim, x2.ndim) <= axis < 0 and x1.shape[axis] != x2.shape[axis]:
         raise DimensionError(
             f"Expected modes of one size to sum over, found {x1.shape[axis]} and {x2.shape[axis]}",
             hint="they do not stretch",
         )
-    found = elementwise("multiply", first, x2)
-    return reduced("sum", found, axis, False, found.dtype)
+    products = elementwise("multiply", first, x2)
+    return reduced("sum", products, axis, False, products.dtype)
 
 
 # ---------------------------------------------------------------- places, order, sets
@@ -291,25 +291,25 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 
 @tensors
 def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    """Find the positions that sort the elements along a mode, which is dense."""
+    """Find the positions that sort the elements along a mode, as a dense tensor."""
     return sorted_elements.argsort(x, axis, descending)
 
 
 @tensors
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
-    """Find the places where numbers would be put into a sorted vector."""
+    """Find the places where numbers can be inserted into a sorted vector."""
     return sorted_elements.searchsorted(x1, x2, side, sorter)
 
 
 class Counts(NamedTuple):
-    """Distinct elements, and how often each occurs."""
+    """Distinct elements and their counts."""
 
     values: Tensor
     counts: Tensor
 
 
 class Inverse(NamedTuple):
-    """Distinct elements, and of each element its place among them."""
+    """Distinct elements, and the place of each element among them."""
 
     values: Tensor
     inverse_indices: Tensor
@@ -323,19 +323,19 @@ def unique_values(x: Any, /) -> Any:
 
 @tensors
 def unique_counts(x: Any, /) -> Counts:
-    """Find the distinct elements and how often each occurs."""
-    found = sorted_elements.distinct(x)
-    return Counts(found.values, found.counts)
+    """Find the distinct elements and their counts."""
+    parts = sorted_elements.distinct(x)
+    return Counts(parts.values, parts.counts)
 
 
 @tensors
 def unique_inverse(x: Any, /) -> Inverse:
-    """Find the distinct elements, and of each element its place among them."""
-    found = sorted_elements.distinct(x)
-    return Inverse(found.values, found.inverse_indices)
+    """Find the distinct elements, and the place of each element among them."""
+    parts = sorted_elements.distinct(x)
+    return Inverse(parts.values, parts.inverse_indices)
 
 
 @tensors
 def unique_all(x: Any, /) -> sorted_elements.Distinct:
-    """Find the distinct elements, where they are and how often."""
+    """Find the distinct elements, their places and their counts."""
     return sorted_elements.distinct(x)

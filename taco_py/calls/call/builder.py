@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.records import dataclass
-from taco_py.arguments.settings import Settings, as_schedule, check_threads
+from taco_py.arguments.option_checks import as_schedule, check_threads
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.draft import Draft
 from taco_py.calls.call.kernel import Kernel, compile_draft
 from taco_py.compiler.concrete.nodes import Race
@@ -73,8 +74,8 @@ def state_of(draft: Draft, schedule: Schedule) -> State:
     Raises ScheduleError unless it is legal as a whole."""
     options = Options(schedule=schedule)
     plan = make_plan(draft.assignment, draft.operands, draft.request.as_written, options)
-    for step in plan.kernels:
-        check_recipe(step.recipe())
+    for recipe in plan.recipes:
+        check_recipe(recipe)
     return State(normal_form(draft.assignment, draft.operands), schedule, plan)
 
 
@@ -148,7 +149,7 @@ class ScheduleBuilder:
         """
         state = self._states[-1]
         sparse = [n for n, o in self._draft.operands.items() if not o.type.format.is_dense]
-        units = units_of(self._draft.request.machine.target)
+        units = units_of(self._draft.request.machine.is_gpu)
         tried = Schedule(tuple(candidates(state.loops, sparse, units)))
         named = tried.reading(state.sources)
         found: dict[Command, None] = {}
@@ -166,14 +167,14 @@ class ScheduleBuilder:
 
     def compile(self, threads: int | None = None) -> Kernel:
         """Return the kernel, as `tp.compile` makes it with this schedule."""
-        settings = Settings(
+        options = CallOptions(
             schedule=self.schedule,
             threads=check_threads(threads),
             static=self._draft.request.static,
-            target=self._draft.request.machine.target,
+            target=self._draft.request.machine.target.name,
             memory_limit=self._memory_limit,
         )
-        return compile_draft(self._draft, settings)
+        return compile_draft(self._draft, options)
 
     def show(self) -> Drawing:
         """What the loops derive from and what they run over: `print` it, or `.save("s.svg")`.

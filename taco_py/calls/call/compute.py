@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.operands import copies_made
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import ResultKind
 from taco_py.arguments.results import hand_out
-from taco_py.arguments.settings import Settings
 from taco_py.calls.call.devices.on_device import remember_on_device, stay, told_place
 from taco_py.calls.call.plan_choice import PLAN_CHOICE
 from taco_py.calls.call.prepare import Prepared, note_fit, start
@@ -21,7 +22,7 @@ from taco_py.compiler.driver import compile_recipes
 from taco_py.data.convert.in_type import values_in_type
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.tensor_data import Array, TensorData, arrays_of, on_host
-from taco_py.language.diagnostics.cautions import give
+from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.language.diagnostics.errors import OutputDtypeError, OutputError
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.half_types import computed_dtype, is_half
@@ -37,11 +38,8 @@ from taco_py.running.replay.state import Task
 
 def compute(
     assignment: Assignment,
-    objects: Mapping[str, Any],
-    settings: Settings,
-    out: Array | None = None,
+    call: CallArguments,
     squeezed: Squeezed = (),
-    key: tuple[object, ...] | None = None,
     axes: tuple[int, ...] = (),
     cautions: tuple[UserWarning, ...] = (),
     place: str | None = None,
@@ -49,40 +47,41 @@ def compute(
 ) -> Any:
     """Plan and run `assignment`, whose sums are explicit.
 
-    key   under which to remember the short way for calls like this one
+    call  over numbers
     axes  of the result in the order in which they are wanted, () for that of `assignment`
     cautions  what such calls are warned of
     place  the device that the result stays on, "" for the host; None for where operands are
     watched  whether those who watch calls are told of it
     """
-    give(cautions)
+    objects, options, out, key = call.objects, call.options, call.out, call.key
+    issue_warnings(cautions)
     if watched and WATCH.watchers:
-        WATCH.tell(assignment, objects, settings, {"squeezed": squeezed, "out": out})
+        WATCH.tell(assignment, objects, options, {"squeezed": squeezed, "out": out})
     if place is None:
         place = place_of(objects.values())
     usual = out is None and not (axes or squeezed or place)
-    look = shared_look(assignment, objects, settings) if usual else None
+    look = shared_look(assignment, objects, options) if usual else None
     if look is not None:
         if key is not None:
             remember_shown(key, look)
         return look.function()(*objects.values())
     begin, objects = _begun(assignment, objects, out)
-    stored = settings.tuned  # in a store that later processes look into again
-    settings = PLAN_CHOICE.settings(assignment, objects, settings, squeezed)[0]
-    prepared, usual = prepare(assignment, objects, settings, squeezed)
+    stored = options.tuned  # in a store that later processes look into again
+    options = PLAN_CHOICE.options(assignment, objects, options, squeezed)[0]
+    prepared, usual = prepare(assignment, objects, options, squeezed)
     key = key if usual else None
-    execution = start(prepared, settings, writable(out, prepared, settings))
+    execution = start(prepared, options, writable(out, prepared, options))
     data = rounded(run(prepared.plan, execution), prepared.dtype, out)
     note_fit(key, execution, objects)
     if place and out is None:
         if key is not None and not execution.wide and not is_half(prepared.dtype):
-            remember_on_device(key, prepared, objects, settings, axes, cautions)
+            remember_on_device(key, prepared, objects, options, axes, cautions)
         return stay(data, prepared, axes, place)
-    if key is not None and settings.target == "c" and KERNELS.memo.get(key) in (None, no_short_way):
+    if key is not None and options.is_native and KERNELS.memo.get(key) in (None, no_short_way):
         once = execution.wide or prepared.checked.copied
         task = None if once else task_of(prepared, objects, out, begin, axes)
         if task is not None:
-            remember(key, task, settings, execution.threads, cautions, not stored)
+            remember(key, task, options, execution.threads, cautions, not stored)
     if out is not None:
         return written(out, data)
     found = hand_out(data, prepared.kind)
@@ -152,7 +151,7 @@ def task_of(
 def remember(
     key: tuple[object, ...],
     task: Task,
-    settings: Settings,
+    options: CallOptions,
     threads: int,
     cautions: tuple[UserWarning, ...] = (),
     kept: bool = True,
@@ -166,7 +165,7 @@ def remember(
     call, parts = make_call(task, by_place, threads)
     KERNELS.memo.put(key, warned(call, cautions) if cautions else call)
     if kept and not cautions:
-        keep_call(key, parts, settings.threads)
+        keep_call(key, parts, options.threads)
 
 
 def warned(call: ShortCall, cautions: tuple[UserWarning, ...]) -> ShortCall:
@@ -175,7 +174,7 @@ def warned(call: ShortCall, cautions: tuple[UserWarning, ...]) -> ShortCall:
     def warn_too(*operands: Any) -> Any:
         result = call(*operands)
         if result is not None:
-            give(cautions)
+            issue_warnings(cautions)
         return result
 
     return warn_too
@@ -190,18 +189,18 @@ def told_view(assignment: Assignment) -> str:
 def planned_text(
     assignment: Assignment,
     objects: Mapping[str, Any],
-    settings: Settings,
+    options: CallOptions,
     squeezed: Squeezed = (),
 ) -> str:
     """Plan and compile `assignment`, and say what was planned."""
     from taco_py.report.explanation.plan_report import explain as explain_plan
 
-    settings, times = PLAN_CHOICE.settings(assignment, objects, settings, squeezed)
-    prepared, _ = prepare(assignment, objects, settings, squeezed)
+    options, times = PLAN_CHOICE.options(assignment, objects, options, squeezed)
+    prepared, _ = prepare(assignment, objects, options, squeezed)
     steps = prepared.plan.kernels
-    kernels = compile_recipes([step.recipe() for step in steps])
+    kernels = compile_recipes(prepared.plan.recipes)
     copies = copies_made(objects, prepared.given)
-    execution = start(prepared, settings, None)
+    execution = start(prepared, options, None)
     for step, kernel in zip(steps, kernels, strict=True):
         copies += copies_in_order(kernel, step, execution)
     told = explain_plan(
@@ -211,10 +210,10 @@ def planned_text(
         execution.threads,
         execution.tensors,
     )
-    return times + told_rounding(prepared.dtype) + told_place(objects, settings.target) + told
+    return times + told_rounding(prepared.dtype) + told_place(objects, options.target) + told
 
 
-def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array | None:
+def writable(out: Array | None, prepared: Prepared, options: CallOptions) -> Array | None:
     """Return `out` if a kernel may write into it as it goes, None if the result is to be copied
     there.
 
@@ -222,7 +221,7 @@ def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array
     """
     if out is None:
         return None
-    check_out(out, prepared.kind, prepared.shape, prepared.dtype, settings.casting)
+    check_out(out, prepared.kind, prepared.shape, prepared.dtype, options.casting)
     return out if _direct(out, prepared) else None
 
 

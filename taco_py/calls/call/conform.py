@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from taco_py.arguments.operands import Given, as_number, is_number
-from taco_py.arguments.settings import check_apart
+from taco_py.arguments.option_checks import check_apart
 from taco_py.data.storage.tensor_data import TensorData, with_index_dtype
 from taco_py.language.diagnostics.errors import (
     FormatError,

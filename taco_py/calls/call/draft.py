@@ -15,10 +15,12 @@ from numpy.typing import DTypeLike
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.arguments.operands import Given, check_names, check_orders, check_sizes, describe
+from taco_py.arguments.option_checks import check_static, check_static_index, merged
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import TENSOR, Question, ResultKind, look_up
 from taco_py.arguments.results import result_kind
-from taco_py.arguments.settings import check_static, check_static_index, merged
-from taco_py.calls.call.over_semirings import Over, Written, written_over
+from taco_py.arguments.semiring_mask import SemiringMask
+from taco_py.calls.call.over_semirings import Written, written_over
 from taco_py.calls.call.read_text import accumulated, parsed, understood
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.storage.borrow import as_dtype
@@ -76,7 +78,7 @@ class Draft:
     begin: str = ""
     assumed: tuple[tuple[str, int], ...] = ()
     same: Mapping[str, str] = field(default_factory=dict)
-    over: Over | None = None
+    over: SemiringMask | None = None
 
     @property
     def size_note(self) -> str:
@@ -99,50 +101,54 @@ class Draft:
         return {name: operand.type for name, operand in self.operands.items()}
 
 
-def draft(
-    text: str,
-    formats: Mapping[str, Any],
-    dtypes: Mapping[str, DTypeLike] | DTypeLike | None = None,
-    index_dtype: str = "int32",
-    static: Mapping[str, int] | None = None,
-    over: Over | None = None,
-) -> Draft:
-    """Return `text` over operands of `formats`, which are by name; an array stands for its own
-    format.
+@dataclass(frozen=True, slots=True, eq=False)
+class CompileArguments:
+    """The arguments of `compile` besides its text.
 
-    over  the semiring and the mask, which stands for its own format too
+    formats  by name, of the operands, and of the result where it is not to be chosen; an array
+             stands for its own format
+    static   sizes to compile in, as the user gave them
+    over     the semiring and the mask, which stands for its own format too
+    options  of kernels, as they are checked
+    """
+
+    formats: Mapping[str, Any]
+    dtypes: Mapping[str, DTypeLike] | DTypeLike | None = None
+    index_dtype: str = "int32"
+    static: Mapping[str, int] | None = None
+    over: SemiringMask | None = None
+    options: CallOptions = CallOptions()
+
+
+def draft(text: str, arguments: CompileArguments) -> Draft:
+    """Return `text` over operands of known formats.
 
     Raises NotationError, OperandError, FormatError, OperandTypeError, DimensionError.
     """
-    return draft_assignment(parsed(text), formats, dtypes, index_dtype, static, over)
+    return draft_assignment(parsed(text), arguments)
 
 
 def draft_assignment(
-    written: Assignment,
-    formats: Mapping[str, Any],
-    dtypes: Mapping[str, DTypeLike] | DTypeLike | None = None,
-    index_dtype: str = "int32",
-    static: Mapping[str, int] | None = None,
-    over: Over | None = None,
-    nominal: Nominal | None = None,
+    written: Assignment, arguments: CompileArguments, nominal: Nominal | None = None
 ) -> Draft:
     """Return the same of a text that is read already, whose subscripts are indices alone.
 
     nominal  what sizes and entries are taken for where the usual ones would mislead
     """
-    target = written.target.tensor
-    given = dict(formats)
+    target, over = written.target.tensor, arguments.over
+    given = dict(arguments.formats)
     if written.operator is not None:
         given.setdefault(target, dense(len(written.target.indices)))
     zero = None
     if over is not None:
-        found = _over_numbers(written, given, dtypes, over)
+        found = _over_numbers(written, given, arguments.dtypes, over)
         written, zero = found.assignment, found.zero
         if over.mask is not None:
             given[found.mask] = over.mask.array
     assignment = accumulated(written, {target: None})  # y += value has y among its operands
-    taken = nominal or Nominal()
-    drafted = _drafted(assignment, target, given, dtypes, index_dtype, static, zero, taken)
+    drafted = _drafted(
+        assignment, target, replace(arguments, formats=given), zero, nominal or Nominal()
+    )
     begin = "" if written.operator is None else target
     if over is None or not over.semiring.computes_truths:
         drafted = _with_wide_sums(drafted, begin)
@@ -153,7 +159,7 @@ def _over_numbers(
     written: Assignment,
     given: Mapping[str, Any],
     dtypes: Mapping[str, DTypeLike] | DTypeLike | None,
-    over: Over,
+    over: SemiringMask,
 ) -> Written:
     """Return the assignment over numbers that one over a semiring, under a mask, is.
 
@@ -208,22 +214,18 @@ def _with_wide_sums(drafted: Draft, added: str) -> Draft:
     )
 
 
-def draft_einsum(
-    text: str,
-    formats: Sequence[Any],
-    named: Mapping[str, Any],
-    dtypes: Mapping[str, DTypeLike] | DTypeLike | None = None,
-    index_dtype: str = "int32",
-    static: Mapping[str, int] | None = None,
-) -> Draft:
+def draft_einsum(text: str, formats: Sequence[Any], arguments: CompileArguments) -> Draft:
     """Return the same for einsum's subscripts, whose operands are called op0, op1, … and result
-    `out`."""
-    given = merged({f"op{k}": form for k, form in enumerate(formats)}, named, "formats")
+    `out`.
+
+    formats  of operands in their order; others are by name
+    """
+    given = merged({f"op{k}": form for k, form in enumerate(formats)}, arguments.formats, "formats")
     count = text.split("->")[0].count(",") + 1
     orders = [_order_of(given, f"op{k}") for k in range(count)]
     assignment = parse_einsum(text, orders)
     target = assignment.target.tensor
-    return _drafted(assignment, target, given, dtypes, index_dtype, static, None, Nominal())
+    return _drafted(assignment, target, replace(arguments, formats=given), None, Nominal())
 
 
 def named_formats(text: str, formats: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -265,26 +267,27 @@ def _order_of(given: Mapping[str, Any], name: str) -> int:
 def _drafted(
     assignment: Assignment,
     target: str,
-    given: Mapping[str, Any],
-    dtypes: Mapping[str, DTypeLike] | DTypeLike | None,
-    index_dtype: str,
-    static: Mapping[str, int] | None,
+    arguments: CompileArguments,
     zero: Literal | None,
     nominal: Nominal,
 ) -> Draft:
-    """zero  what a sparse result does not store, None for 0"""
+    """Return the draft of an assignment over numbers, whose sums are explicit.
+
+    zero  what a sparse result does not store, None for 0
+    """
+    given = arguments.formats
     names = operand_names(assignment)
     check_names(assignment, [name for name in given if name != target or name in names])
-    sizes = check_static(static)
+    sizes = check_static(arguments.static)
     for name, _ in sizes:
         check_static_index(name, unique(i for a in accesses(assignment) for i in a.indices))
-    index = check_index_dtype(index_dtype)
+    index = check_index_dtype(arguments.index_dtype)
     arrays = {name: describe(given[name], name) for name in names if is_array(given[name])}
     known = {
         name: replace(array.operand, type=array.operand.type.computable)
         for name, array in arrays.items()
     }
-    types = names_to_dtypes(names, dtypes)
+    types = names_to_dtypes(names, arguments.dtypes)
     operands = _operands(assignment, given, known, types, index, dict(sizes), nominal)
     chosen = {name: operands[name].type.format for name in names}
     assignment = with_fills(assignment, fills_of(operands))

@@ -11,20 +11,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from taco_py.arguments.settings import Settings, integer
+from taco_py.arguments.option_checks import integer
+from taco_py.arguments.options import CallOptions
 from taco_py.language.diagnostics.errors import NotationError
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import MUL
 
 
-def along(settings: Settings, assignment: Assignment, given: Any) -> Settings:
-    """Return the settings with the contraction order that was given for an assignment, if any.
+def with_checked_path(options: CallOptions, assignment: Assignment) -> CallOptions:
+    """Check the contraction order of an assignment that a call asks for, if it asks for one.
 
     Raises NotationError where the assignment is no product, or the order none of its tensors.
     """
-    if given is None:
-        return settings
+    if options.path is None:
+        return options
     if not _is_product(assignment.value):
         raise NotationError(
             "Expected a product of tensors where path= gives its contraction order, found another "
@@ -32,15 +33,15 @@ def along(settings: Settings, assignment: Assignment, given: Any) -> Settings:
             assignment.span,
             hint="leave path= away, or compute the product by itself",
         )
-    path = steps_of(given)
+    path = steps_of(options.path)
     if path is None:
         raise NotationError(
-            f"Expected path to be a list of pairs, found {given!r}",
+            f"Expected path to be a list of pairs, found {options.path!r}",
             hint="each pair takes two operands out and appends their product: [(1, 2), (0, 1)]; "
             "numpy.einsum_path(…)[0] is such a list",
         )
     count = sum(bool(access.indices) for access in accesses(assignment))
-    return replace(settings, path=checked_path(path, count, "path"))
+    return replace(options, path=checked_path(path, count, "path"))
 
 
 def steps_of(path: Any) -> Sequence[Sequence[Any]] | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.compiler.ways.dense_seconds import DenseProduct, best_result
 from taco_py.data.storage.tensor_data import Array
 from taco_py.data.tensors.keys import stride_order
@@ -21,7 +21,7 @@ from taco_py.language.notation.nodes import Access, Assignment
 
 
 def kept_order(
-    assignment: Assignment, arrays: Mapping[str, Array], settings: Settings
+    assignment: Assignment, arrays: Mapping[str, Array], options: CallOptions
 ) -> tuple[str, ...]:
     """Return the result's indices as it is best stored, the last one contiguous.
 
@@ -31,7 +31,7 @@ def kept_order(
     clearly less in another order (`ways.dense_seconds`).
     """
     target = assignment.target.indices
-    asked = settings.format is not None or settings.schedule is not None or settings.chosen_by_data
+    asked = options.format is not None or options.schedule is not None or options.chosen_by_data
     if asked or len(target) < 2 or any(type(array) is not np.ndarray for array in arrays.values()):
         return target
     found = [access for access in accesses(assignment.value) if access.indices]
@@ -83,7 +83,7 @@ def _product(
     left, right = (_stored(access, arrays[access.tensor]) for access in found)
     product = DenseProduct(kept, left, right, sizes, one.dtype.itemsize)
     counts = (sum(index in array for array in product.arrays) for index in product.indices)
-    large = product.points >= product.machine.small_factor_iterations
+    large = product.points >= product.machine.calls.small_factor_iterations
     return product if large and min(counts) > 1 else None
 
 

@@ -21,24 +21,21 @@ from taco_py.arguments.operands import (
     informer,
     taken,
 )
+from taco_py.arguments.option_checks import check_static_size, check_threads, merged
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import TENSOR, ResultKind
 from taco_py.arguments.results import hand_out, kind_for
-from taco_py.arguments.settings import (
-    Settings,
-    check_static_size,
-    check_threads,
-    merged,
-)
+from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.compute import rounded, task_of, told_rounding, writable, written
 from taco_py.calls.call.conform import by_place_and_name, conforming, typed_number
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.draft import Draft
-from taco_py.calls.call.libraries import libraries_of, without_libraries
-from taco_py.calls.call.over_semirings import Over, unfilled
+from taco_py.calls.call.libraries import without_libraries
+from taco_py.calls.call.over_semirings import unfilled
+from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.call.prepare import Checked, Prepared
 from taco_py.calls.call.several.elaborate import Elaborated
 from taco_py.calls.call.several.sequence import Statement, Statements
-from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.driver import CompiledKernel, compile_recipes
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.data.kernels import KERNELS
@@ -59,7 +56,7 @@ from taco_py.language.notebook.folded_report import Report
 from taco_py.language.problem import TensorType
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.make import Options, make_plan
+from taco_py.planner.make import make_plan
 from taco_py.report.explanation.kernel_roofline import kernel_roofline
 from taco_py.report.explanation.plan_report import explain
 from taco_py.report.explanation.plan_schedule import graphs_of, schedule_of
@@ -91,12 +88,12 @@ class Kernel:
     types: Mapping[str, TensorType]
     kind: ResultKind
     dtype: np.dtype[Any]
-    settings: Settings
+    options: CallOptions
     compiled: tuple[CompiledKernel, ...]
     kernels: dict[tuple[str, str], CompiledKernel]
     begin: str = ""
     same: Mapping[str, str] = field(default_factory=dict)
-    over: Over | None = None
+    over: SemiringMask | None = None
     ways: Ways = field(default_factory=Ways)
     writing: Ways = field(default_factory=Ways)
 
@@ -112,7 +109,7 @@ class Kernel:
         What the user asked for and, of a single kernel, the order of loops that was chosen and the
         loop that threads share.
         """
-        return schedule_of(self.plan, self.settings.schedule)
+        return schedule_of(self.plan, self.options.schedule)
 
     def show(self) -> Drawing:
         """Draw what the loops derive from and what they run over.
@@ -163,14 +160,14 @@ class Kernel:
             )
         objects = merged(operands, named)
         if not objects:
-            static, bounds = dict(self.settings.static), self.schedule.bounds
+            static, bounds = dict(self.options.static), self.schedule.bounds
             assignment = rename(self.assignment, tensors=self.same)
             types = {name: self.types[name] for name in self.formats}
             objects = example(assignment, types, static, bounds)
         given, _ = self._given(objects)
         tensors = {operand: g.data for operand, g in given.items()}
         plan = without_libraries(self.plan)
-        kernels = compile_recipes([step.recipe() for step in plan.kernels])
+        kernels = compile_recipes(plan.recipes)
         if not (operands or named):
             check_promises(plan, tensors)
         return export(plan, kernels, tensors, Path(folder), name)
@@ -178,7 +175,7 @@ class Kernel:
     def __reduce__(self) -> tuple[Any, ...]:
         """What to compile again: kernels are found by their recipes, functions are not stored."""
         told = (self.assignment, self.plan, self.formats, self.types, self.kind, self.dtype)
-        return compile_plan, (*told, self.settings, self.begin, dict(self.same), self.over)
+        return compile_plan, (*told, self.options, self.begin, dict(self.same), self.over)
 
     def __repr__(self) -> str:
         """Return the assignment, and each operand's format and dtype, in one line."""
@@ -196,7 +193,7 @@ class Kernel:
 
         stored = {name: (str(f), self.types[name].element) for name, f in self.formats.items()}
         stored[self.assignment.target.tensor] = (str(self.kind.format), str(self.dtype))
-        facts = {"schedule": self.schedule, "target": self.settings.target}
+        facts = {"schedule": self.schedule, "target": self.options.target}
         told = (self.source, self.explain(), self.show().svg)
         return kernel_page(to_text(self.assignment), stored, facts, *told)
 
@@ -206,7 +203,7 @@ class Kernel:
 
         `show()` draws the graphs, `schedule` has the loops as commands.
         """
-        limit = self.settings.threads or KERNELS.cores
+        limit = self.options.threads or KERNELS.cores
         return Report(told_rounding(self.dtype) + explain(self.plan, self.compiled, limit=limit))
 
     def roofline(
@@ -229,7 +226,7 @@ class Kernel:
         objects = merged(operands, named)
         given = self._given(objects)[0] if objects else None
         call = (lambda: self(**objects)) if objects else None
-        threads = self.settings.threads
+        threads = self.options.threads
         return kernel_roofline(path, self.plan, self.compiled, threads, given, call)
 
     def __call__(
@@ -251,14 +248,14 @@ class Kernel:
         Raises as `evaluate` does, and FormatError for another format.
         """
         objects = self._named(operands, named) if operands else named
-        if memory_limit is None and self.settings.memory_limit is None:
+        if memory_limit is None and self.options.memory_limit is None:
             return self._found(objects, out, threads)
         with self._limit(memory_limit):
             return self._found(objects, out, threads)
 
     def _limit(self, limit: int | str | None = None) -> AbstractContextManager[None]:
         """Within which a call takes no more memory than it may."""
-        found = check_memory_limit(limit) or self.settings.memory_limit
+        found = check_memory_limit(limit) or self.options.memory_limit
         return nullcontext() if found is None else KERNELS.memory.within(found)
 
     def _found(self, objects: dict[str, Any], out: Array | None, threads: int | None) -> Any:
@@ -272,7 +269,7 @@ class Kernel:
                 if result is not None:
                     return result
         else:
-            limit = check_threads(threads) or self.settings.threads or KERNELS.cores
+            limit = check_threads(threads) or self.options.threads or KERNELS.cores
             ways = self.ways if out is None else self.writing
             for call in ways.within(objects) if KERNELS.memory.on else ways.calls:
                 result = call(objects, limit) if out is None else call(objects, out, limit)
@@ -284,21 +281,21 @@ class Kernel:
 
     def _computed(self, objects: dict[str, Any], out: Array | None, threads: int | None) -> Any:
         """Return the result for operands by name of which no call was made before."""
-        objects, _ = placed(objects, self.settings.target)
+        objects, _ = placed(objects, self.options.target)
         place = place_of(objects.values())
         begin, objects = ("", objects) if out is None else self._begun(objects, out)
         given, sizes = self._given(objects)
         shape = self._shape(sizes)
         kind = self._kind(given)
         prepared = self._prepared(given, sizes, kind)
-        target = writable(out, prepared, self.settings)
+        target = writable(out, prepared, self.options)
         execution = self._execution(given, check_threads(threads), target, shape)
         data = rounded(run(self.plan, execution), self.dtype, out)
         if execution.fits:
             (self.ways if out is None else self.writing).note_fit(
                 {name: obj for name, obj in objects.items() if name != begin}
             )
-        if not execution.wide and self.settings.target == "c":
+        if not execution.wide and self.options.is_native:
             self._remember(prepared, objects, out, begin)
         if out is not None:
             return written(out, data)
@@ -380,7 +377,7 @@ class Kernel:
             return
         task = task_of(prepared, objects, out, begin)
         if task is not None:
-            limit = self.settings.threads or KERNELS.cores
+            limit = self.options.threads or KERNELS.cores
             ways = self.ways if out is None else self.writing
             named = {name: obj for name, obj in objects.items() if name != begin}
             ways.add(named, task.out, lambda: make_call(task, by_name, limit)[0])
@@ -427,7 +424,7 @@ class Kernel:
         shape: tuple[int, ...],
     ) -> Execution:
         tensors = {name: g.data for name, g in given.items()}
-        limit = threads or self.settings.threads or KERNELS.cores
+        limit = threads or self.options.threads or KERNELS.cores
         known, machine = informer(given), self.plan.machine
         return Execution(tensors, limit, out, known, self.kernels, shape=shape, machine=machine)
 
@@ -446,7 +443,7 @@ class Kernel:
         shapes = {name: g.data.shape for name, g in given.items()}
         check_orders(self.assignment, shapes)
         sizes = check_sizes(self.assignment, shapes)
-        for index, size in self.settings.static:
+        for index, size in self.options.static:
             check_static_size(index, size, sizes)
         return given, sizes
 
@@ -461,17 +458,11 @@ def _as_pattern(pattern: Any) -> TensorData:
         ) from None
 
 
-def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
+def compile_draft(drafted: Draft, options: CallOptions) -> Kernel:
     """Return the kernel of an assignment over operands of known formats."""
-    options = Options(schedule=settings.schedule, libraries=libraries_of(settings, compiled=True))
-    effort = Effort(settings.budget)
-    request = replace(
-        drafted.request,
-        effort=effort,
-        left_out=settings.forbid,
-        allow=settings.allow,
-    ).on(settings.target)
-    plan = make_plan(drafted.assignment, drafted.operands, request, options)
+    request = replace(goal_of(options, drafted.request.type), static=drafted.request.static)
+    asked = planner_options(options, compiled=True)
+    plan = make_plan(drafted.assignment, drafted.operands, request, asked)
     plan = replace(plan, sizes=drafted.size_note)
     return compile_plan(
         drafted.assignment,
@@ -480,7 +471,7 @@ def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
         drafted.types,
         drafted.kind,
         drafted.dtype,
-        settings,
+        options,
         drafted.begin,
         dict(drafted.same),
         drafted.over,
@@ -494,15 +485,15 @@ def compile_plan(
     types: Mapping[str, TensorType],
     kind: ResultKind,
     dtype: np.dtype[Any],
-    settings: Settings,
+    options: CallOptions,
     begin: str,
     same: Mapping[str, str],
-    over: Over | None = None,
+    over: SemiringMask | None = None,
 ) -> Kernel:
     """Return a plan as what can be called: all its kernels compiled, or found where they are
     already."""
     steps = plan.kernels
-    compiled = compile_recipes([step.recipe() for step in steps])
+    compiled = compile_recipes(plan.recipes)
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
-    told = (assignment, plan, formats, types, kind, dtype, settings)
+    told = (assignment, plan, formats, types, kind, dtype, options)
     return Kernel(*told, compiled, kernels, begin, same, over)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.compiler.driver import native_target
 from taco_py.compiler.ways.library_choice import Libraries
 from taco_py.compiler.ways.ways import generator, way_of
@@ -12,23 +12,23 @@ from taco_py.planner.ir.nodes import KernelStep
 from taco_py.planner.ir.plan import Plan
 
 
-def libraries_of(settings: Settings, compiled: bool = False) -> Libraries | None:
-    """Return the libraries that kernels with these settings may call; see `Libraries.compiled`."""
-    if not settings.libraries or settings.target != "c":
+def libraries_of(options: CallOptions, compiled: bool = False) -> Libraries | None:
+    """Return the libraries that kernels with these options may call; see `Libraries.compiled`."""
+    if not options.libraries or not options.is_native:
         return None
 
     def available(dtype: str) -> bool:
         from codegen.runtime.blas import available
 
-        return available(dtype, settings.threads)
+        return available(dtype, options.threads)
 
-    return Libraries(available, _narrower, compiled, settings.often)
+    return Libraries(available, _narrower, compiled, options.often)
 
 
 def _narrower() -> float:
     from codegen.runtime.blas import vector_bytes
 
-    generated: int = native_target().vector_bytes
+    generated: int = native_target().processor.vector_bytes
     return max(1.0, generated / (vector_bytes() or generated or 1))
 
 

@@ -10,18 +10,20 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
+from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.arguments.operands import Given, check_names, check_orders, check_sizes, give, taken
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import TENSOR
 from taco_py.arguments.results import result_kind
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.compute import compute, writable
 from taco_py.calls.call.prepare import prepare
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.storage.pack import to_dense, unpack
 from taco_py.data.storage.tensor_data import Array, TensorData
 from taco_py.data.tensors.tensor import Tensor, with_fill
-from taco_py.language.diagnostics.errors import DimensionError, OperandError, OperandTypeError
+from taco_py.language.diagnostics.errors import DimensionError, OperandError
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import operand_names
 from taco_py.language.notation.dtypes import value_dtype
@@ -29,124 +31,35 @@ from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.functions.function_table import NOT, nonzero
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal
 from taco_py.language.notation.operators import STORED
-from taco_py.language.notation.rewrites.masks import Mask, mask_of, masked, with_mask
+from taco_py.language.notation.rewrites.masks import Mask, masked, with_mask
 from taco_py.language.notation.rewrites.semirings import (
     Semiring,
-    semiring_of,
     with_semiring,
     without_fill,
 )  # fmt: skip
 from taco_py.language.problem import TensorType
 from taco_py.running.replay.call_watch import WATCH
 
-ARITHMETIC = Semiring("plus", "times")
-
-
 TENSORS = (Tensor, DeviceTensor)
 """What has a fill value of its own."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Over:
-    """What a call asks for besides its text.
-
-    replace  whether elements of out= that the mask leaves out are set to the semiring's zero
-    """
-
-    semiring: Semiring
-    mask: Mask | None
-    replace: bool
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """What tells calls apart besides their operands."""
-        mask = self.mask
-        known = None if mask is None else (mask.by_value, mask.complement)
-        return ("semiring", self.semiring, *self.semiring.functions, known, self.replace)
-
-    @property
-    def is_usual(self) -> bool:
-        """Tell whether a call computes what its text says over numbers, everywhere."""
-        return self.semiring.is_arithmetic and self.mask is None
-
-    def refuse_several(self, last: Assignment) -> None:
-        """Raise OperandError, for several statements are over numbers."""
-        raise OperandError(
-            "Expected one statement under semiring= or mask=, found several",
-            last.span,
-            hint="compute each in a call of its own",
-        )
-
-    def refuse_out(self, added: bool, assignment: Assignment) -> None:
-        """Raise OperandError where a kernel that writes all of out= should keep a part of it."""
-        if self.mask is not None and not self.replace and not added:
-            raise OperandError(
-                "Expected no out= of a kernel under a mask, which would write all of it, found one",
-                assignment.target.span,
-                hint="compile with replace=True, which sets that to zero, or call tp.evaluate",
-            )
-
-    @property
-    def why_plain(self) -> str:
-        """Say why operands are read in plain formats, where there is a semiring or a mask."""
-        what = "under masks" if self.semiring.is_arithmetic else "over semirings"
-        return f"calls {what} read plain formats alone"
-
-    @property
-    def named_arrays(self) -> dict[str, Any]:
-        """Return the mask's tensor by what it is called, where there is one."""
-        return {} if self.mask is None else {"mask": self.mask.array}
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """Return the mask's tensor, where there is one."""
-        return () if self.mask is None else (self.mask.array,)
-
-
-def over_of(semiring: Any, mask: Any, replace: Any) -> Over:
-    """Read the arguments of a call. Raises NotationError, OperandTypeError or OperandError."""
-    if not isinstance(replace, bool):
-        raise OperandTypeError(
-            f"Expected replace to be True or False, found {replace!r}",
-            hint="True sets what the mask leaves out of out= to zero",
-        )
-    if replace and mask is None:
-        raise OperandError(
-            "Expected a mask with replace=True, found none",
-            hint="without a mask all of out= is written; leave replace= out",
-        )
-    found = ARITHMETIC if semiring is None else semiring_of(semiring)
-    return Over(found, None if mask is None else mask_of(mask), replace)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ready:
-    """A call over numbers.
-
-    settings  those of the call; sums of truths are truths, also where others are widened
-    plain  whether `objects` are what the user passed
-    """
-
-    assignment: Assignment
-    objects: dict[str, Any]
-    settings: Settings
-    plain: bool = True
-
-
-def over_numbers(
-    assignment: Assignment,
-    objects: Mapping[str, Any],
-    settings: Settings,
-    over: Over,
-    squeezed: Squeezed = (),
-) -> Ready:
+def to_arithmetic(
+    assignment: Assignment, call: CallArguments, squeezed: Squeezed = ()
+) -> tuple[Assignment, CallArguments]:
     """Write an assignment over a semiring, under a mask, as one over numbers.
+
+    Returns it with the arguments of its call. Their key is None where operands are others than the
+    user passed. Sums of truths are truths, also where others are widened.
 
     Raises DimensionError for a mask of another shape than the result's, and as `with_semiring`.
     """
-    asked = settings.dtype if over.semiring.computes_truths else None
+    over, objects, options = call.over, call.objects, call.options
+    if over is None:
+        return assignment, call
+    asked = options.dtype if over.semiring.computes_truths else None
     if over.semiring.computes_truths:
-        settings = replace(settings, wide_sums=False, dtype=None)
+        options = replace(options, wide_sums=False, dtype=None)
     names, target = operand_names(assignment), assignment.target.tensor
     added = assignment.operator is not None and target not in names
     check_names(assignment, [name for name in objects if not (added and name == target)])
@@ -154,8 +67,8 @@ def over_numbers(
     if assignment.operator is not None and target in objects:
         unfilled[target] = _added_to(target, objects[target], over.semiring)
     plain = all(unfilled[name] is obj for name, obj in objects.items())
-    objects, given = unfilled, give(unfilled, settings.dtype, settings.weak)
-    dtypes = {n: settings.dtype or g.data.dtype for n, g in given.items()}
+    objects, given = unfilled, give(unfilled, options.dtype, options.weak)
+    dtypes = {n: options.dtype or g.data.dtype for n, g in given.items()}
     sparse = [name for name in names if not is_full(given[name].data.format)]
     onto = dtypes.get(target) if assignment.operator is not None else None
     read = with_semiring(assignment, over.semiring, dtypes, sparse, onto, asked)
@@ -164,22 +77,23 @@ def over_numbers(
     zero = None if zero == 0 else zero
     shown = assignment
     if over.mask is not None:
-        allowed, array, name = _allowed(assignment, given, over.mask, settings, squeezed)
+        allowed, array, name = _allowed(assignment, given, over.mask, options, squeezed)
         plain = plain and array is over.mask.array
         objects = {**objects, name: array}
         given = {**given, **give({name: array}, None, False)}
         typed = None if zero is None else Literal(zero, dtype=dtype.name)
         shown = replace(assignment, value=with_mask(assignment.value, allowed, None))
         read = masked(read, allowed, typed, dtype)
-    if zero is not None and assignment.operator is None and _is_scipys(shown, given, settings):
+    if zero is not None and assignment.operator is None and _is_scipys(shown, given, options):
         read = replace(read, value=without_fill(read.value, dtype))
-    return Ready(read, objects, settings, plain)
+    key = call.key if plain else None
+    return read, CallArguments(objects, options, call.out, None, key)
 
 
-def _is_scipys(shown: Assignment, given: Mapping[str, Given], settings: Settings) -> bool:
+def _is_scipys(shown: Assignment, given: Mapping[str, Given], options: CallOptions) -> bool:
     """Tell whether a result is a scipy.sparse array, which has no fill value: what it does not
     store is left out, whatever the zero is."""
-    kind = result_kind(shown, given, settings.format)
+    kind = result_kind(shown, given, options.format)
     return kind.kind != TENSOR and not is_full(kind.format)
 
 
@@ -232,7 +146,7 @@ def _allowed(
     assignment: Assignment,
     given: Mapping[str, Given],
     mask: Mask,
-    settings: Settings,
+    options: CallOptions,
     squeezed: Squeezed,
 ) -> tuple[Expr, Any, str]:
     """Return the condition that a mask is, its tensor, and the tensor's name."""
@@ -245,7 +159,7 @@ def _allowed(
     array = mask.array
     if isinstance(array, TENSORS) and not by_value and data.fill:
         array = _refilled(array, 0)
-    if settings.dtype is not None:  # to which all operands are converted
+    if options.dtype is not None:  # to which all operands are converted
         array = _as_truths(array, data)
     return _condition(element, by_value, mask.complement), array, name
 
@@ -285,18 +199,17 @@ def _check_shape(
         )
 
 
-def computed(
-    over: Over,
+def compute_over(
     assignment: Assignment,
-    objects: Mapping[str, Any],
-    settings: Settings,
-    out: Array | None = None,
+    call: CallArguments,
     squeezed: Squeezed = (),
-    key: tuple[object, ...] | None = None,
     axes: tuple[int, ...] = (),
     cautions: tuple[UserWarning, ...] = (),
 ) -> Any:
     """Compute an assignment over a semiring, under a mask. Arguments as of `compute`."""
+    over, out = call.over, call.out
+    if over is None:
+        return compute(assignment, call, squeezed, axes, cautions)
     added = assignment.operator is not None
     if added and over.replace:
         raise OperandError(
@@ -307,21 +220,18 @@ def computed(
         )
     if WATCH.watchers:
         told = {"squeezed": squeezed, "out": out, "semiring": over.semiring, "mask": over.mask}
-        WATCH.tell(assignment, objects, settings, told)
-    ready = over_numbers(assignment, objects, settings, over, squeezed)
-    settings = ready.settings
-    key = key if ready.plain else None
-    of_kernel = settings, out, squeezed, key, axes, cautions
+        WATCH.tell(assignment, call.objects, call.options, told)
+    assignment, call = to_arithmetic(assignment, call, squeezed)
     if out is not None and over.mask is not None and not over.replace and not added:
-        prepared = prepare(ready.assignment, ready.objects, settings, squeezed)
-        writable(out, prepared, settings)
-        of_kernel = settings, None, squeezed, None, axes, cautions
-        made = compute(ready.assignment, ready.objects, *of_kernel, place="", watched=False)
+        prepared = prepare(assignment, call.objects, call.options, squeezed)
+        writable(out, prepared, call.options)
+        alone = CallArguments(call.objects, call.options)
+        made = compute(assignment, alone, squeezed, axes, cautions, place="", watched=False)
         return _merged(out, made, over)
-    return compute(ready.assignment, ready.objects, *of_kernel, watched=False)
+    return compute(assignment, call, squeezed, axes, cautions, watched=False)
 
 
-def _merged(out: Array, found: Any, over: Over) -> Array:
+def _merged(out: Array, found: Any, over: SemiringMask) -> Array:
     """Return `out` with the result where the mask allows it."""
     assert over.mask is not None
     data = taken(over.mask.array, "the mask")
@@ -353,7 +263,7 @@ class Written:
 
 
 def written_over(
-    assignment: Assignment, types: Mapping[str, TensorType], over: Over, mask: str
+    assignment: Assignment, types: Mapping[str, TensorType], over: SemiringMask, mask: str
 ) -> Written:
     """Write an assignment over a semiring, under a mask, as one over numbers, for `compile`.
 

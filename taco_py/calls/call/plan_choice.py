@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.nodes import Assignment
 
 
 class PlanChoice:
-    """Settings for the operands of a call, by timing plans or from the store of tuned plans.
+    """CallOptions for the operands of a call, by timing plans or from the store of tuned plans.
 
     home  the name of the module with the function `chosen`
     """
@@ -26,18 +26,18 @@ class PlanChoice:
     def __init__(self) -> None:
         self.home = ""
 
-    def settings(
+    def options(
         self,
         assignment: Assignment,
         objects: Mapping[str, Any],
-        settings: Settings,
+        options: CallOptions,
         squeezed: Squeezed,
-    ) -> tuple[Settings, str]:
-        """Return settings with a plan that is priced or given, and the lines of explain() on it."""
-        if not (settings.measure or settings.tuned):
-            return settings, ""
-        chosen: tuple[Settings, str] = import_module(self.home).chosen(
-            assignment, objects, settings, squeezed
+    ) -> tuple[CallOptions, str]:
+        """Return options with a plan that is priced or given, and the lines of explain() on it."""
+        if not (options.measure or options.tuned):
+            return options, ""
+        chosen: tuple[CallOptions, str] = import_module(self.home).chosen(
+            assignment, objects, options, squeezed
         )
         return chosen
 

@@ -22,15 +22,14 @@ from taco_py.arguments.operands import (
     joined_of,
     type_of,
 )
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import TENSOR, ResultKind
 from taco_py.arguments.results import container
-from taco_py.arguments.settings import Settings
-from taco_py.calls.call.libraries import libraries_of
+from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.call.row_major import lined_up
 from taco_py.calls.call.several.elaborate import Elaborated, Read, ResultOptions, elaborate
 from taco_py.calls.call.several.sequence import Statements, check_passed, in_single_assignment
 from taco_py.calls.call.widened import may_repeat
-from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.data.convert.in_type import values_in_type
 from taco_py.data.kernels import KERNELS
@@ -48,9 +47,7 @@ from taco_py.language.notation.dtypes import DType
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.half_types import computed_dtype, is_half
 from taco_py.language.notation.nodes import Assignment
-from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.make import Options
 from taco_py.planner.statements import plan_statements
 from taco_py.running.execute.run import Execution
 from taco_py.running.execute.within_limit import exceeds
@@ -146,17 +143,17 @@ class Prepared:
 def prepare(
     assignment: Assignment,
     objects: Mapping[str, Any],
-    settings: Settings,
+    options: CallOptions,
     squeezed: Squeezed = (),
 ) -> Prepared:
     """Check the operands of one assignment, and plan it."""
-    return make_prepared(check(assignment, objects, settings, squeezed), settings)
+    return make_prepared(check(assignment, objects, options, squeezed), options)
 
 
 def prepare_statements(
     written: Sequence[Assignment],
     objects: Mapping[str, Any],
-    settings: Settings,
+    options: CallOptions,
     outputs: Sequence[str],
     formats: Mapping[str, Any],
 ) -> Prepared:
@@ -165,29 +162,29 @@ def prepare_statements(
     outputs  the names that are wanted
     formats  those that are asked for, by name
     """
-    check_schedule(settings)
+    check_schedule(options)
     statements = in_single_assignment(written, outputs, objects)
     check_passed(written, statements, objects)
-    return make_prepared(check_statements(statements, objects, settings, formats), settings)
+    return make_prepared(check_statements(statements, objects, options, formats), options)
 
 
 def check(
     assignment: Assignment,
     objects: Mapping[str, Any],
-    settings: Settings,
+    options: CallOptions,
     squeezed: Squeezed = (),
 ) -> Checked:
     """Check the operands of one assignment, and find what it makes."""
     name = assignment.target.tensor
     statements = in_single_assignment((assignment,), (name,), objects)
     check_names(statements.assignments[0], objects)
-    return check_statements(statements, objects, settings, {name: settings.format}, squeezed)
+    return check_statements(statements, objects, options, {name: options.format}, squeezed)
 
 
 def check_statements(
     statements: Statements,
     objects: Mapping[str, Any],
-    settings: Settings,
+    options: CallOptions,
     formats: Mapping[str, Any],
     squeezed: Squeezed = (),
 ) -> Checked:
@@ -198,23 +195,23 @@ def check_statements(
 
     Raises OperandError, OperandTypeError, DimensionError, FormatError.
     """
-    given = give(objects, settings.dtype, settings.weak)
-    if settings.dtype is None:
+    given = give(objects, options.dtype, options.weak)
+    if options.dtype is None:
         given |= read_as(*_halves(given))
     else:
-        check_casts(given, settings.dtype, settings.casting)
-        given = read_as(given, dict.fromkeys(given, settings.dtype))
-    options = ResultOptions(
+        check_casts(given, options.dtype, options.casting)
+        given = read_as(given, dict.fromkeys(given, options.dtype))
+    result_options = ResultOptions(
         formats,
-        settings.dtype,
-        settings.static,
+        options.dtype,
+        options.static,
         _repeated(given),
-        wide_sums=settings.wide_sums,
+        wide_sums=options.wide_sums,
         squeezed=squeezed,
     )
     operands = {name: each.operand for name, each in given.items()}
     containers = {name: container(each) for name, each in given.items()}
-    elaborated = elaborate(statements, operands, containers, options)
+    elaborated = elaborate(statements, operands, containers, result_options)
     reads = {name: _read(given, read) for name, read in elaborated.reads.items()}
     copied = any(read.converted for read in elaborated.reads.values())
     given, shapes = {**given, **reads}, {n: o.shape for n, o in elaborated.operands.items()}
@@ -223,7 +220,7 @@ def check_statements(
     if len(elaborated.assignments) == 1:
         added = statements.steps[0].added
         fixed = (added, *(name for name, _ in squeezed))
-        given = {**lined_up(last, given, sizes, settings, fixed)}
+        given = {**lined_up(last, given, sizes, options, fixed)}
     return Checked(statements, elaborated, given, sizes, shapes, squeezed, copied)
 
 
@@ -271,17 +268,17 @@ class _Planned:
     kernels: dict[tuple[str, str], CompiledKernel]
 
 
-def make_prepared(checked: Checked, settings: Settings) -> Prepared:
+def make_prepared(checked: Checked, options: CallOptions) -> Prepared:
     """Plan statements whose operands are checked, once for operands with the same facts."""
     elaborated, results = checked.elaborated, (*checked.statements.outputs.values(),)
-    exact = settings.counts or bool(settings.plan)  # which may have sizes compiled in
+    exact = options.counts or bool(options.plan)  # which may have sizes compiled in
     key = (
         *("plan", elaborated.assignments, results, *elaborated.kinds.items(), checked.squeezed),
-        *(settings, facts(checked.given, exact)),
+        *(options, facts(checked.given, exact)),
     )
     planned: _Planned | None = KERNELS.memo.get(key)
     if planned is None:
-        plan = _plan(checked, settings, results)
+        plan = _plan(checked, options, results)
         kinds = dict(elaborated.kinds)
         if checked.is_alone:  # whose modes may be stored in another order
             kinds[checked.target] = replace(kinds[checked.target], format=plan.result.format)
@@ -290,46 +287,33 @@ def make_prepared(checked: Checked, settings: Settings) -> Prepared:
     return Prepared(checked, planned.plan, planned.kinds, planned.kernels)
 
 
-def _plan(checked: Checked, settings: Settings, results: tuple[str, ...]) -> Plan:
-    """Plan statements over operands, or read the plan that the settings have as text."""
+def _plan(checked: Checked, options: CallOptions, results: tuple[str, ...]) -> Plan:
+    """Plan statements over operands, or read the plan that the options have as text."""
     elaborated, types = checked.elaborated, checked.elaborated.types
     operands = {name: each.operand for name, each in checked.given.items()}
     is_tensor = elaborated.kinds[results[-1]].kind == TENSOR
-    request = Request(
-        types[results[-1]],
-        settings.static,
-        Effort(settings.budget, rows=settings.look_up),
-        memory=settings.memory,
-        forms=settings.forms,
-        look_up=settings.look_up,
-        sized=True,
-        left_out=settings.forbid,
-        allow=settings.allow,
-        reversed=settings.reversed,
-        orders=settings.orders,
-        any_order=is_tensor and settings.format is None,
-    ).on(settings.target)
-    if settings.plan:
+    any_order = is_tensor and options.format is None
+    request = replace(goal_of(options, types[results[-1]]), sized=True, any_order=any_order)
+    if options.plan:
         from taco_py.running.plan_texts.fitted_plan import plan_of_text
 
         (alone,) = elaborated.assignments
-        return plan_of_text(settings.plan, operands, request, alone, checked.squeezed)
-    libraries = libraries_of(settings)
-    options = Options(settings.path, settings.contract, settings.schedule, libraries)
+        return plan_of_text(options.plan, operands, request, alone, checked.squeezed)
+    asked = planner_options(options)
     return plan_statements(
-        elaborated.assignments, operands, types, request, results, options, checked.squeezed
+        elaborated.assignments, operands, types, request, results, asked, checked.squeezed
     )
 
 
-def check_schedule(settings: Settings) -> None:
+def check_schedule(options: CallOptions) -> None:
     """Raise where a call asks for what only one statement can have."""
-    if settings.schedule is not None or settings.chosen_by_data:
+    if options.schedule is not None or options.chosen_by_data:
         raise ScheduleError(
             "Expected no schedule for several statements, each of which has loops of its own, "
             "found one",
             hint="leave schedule= away, or compute that statement by a call of its own",
         )
-    if settings.path is not None:
+    if options.path is not None:
         raise NotationError(
             "Expected no path for several statements, found one",
             hint="leave path= away, or compute that statement by a call of its own",
@@ -383,10 +367,10 @@ def converts_in_place(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
     return complexity and np.can_cast(found, wanted, "same_kind")
 
 
-def start(prepared: Prepared, settings: Settings, out: Array | None) -> Execution:
+def start(prepared: Prepared, options: CallOptions, out: Array | None) -> Execution:
     """Return an execution over the prepared operands."""
     tensors = {name: each.data for name, each in prepared.given.items()}
-    threads = settings.threads or KERNELS.cores
+    threads = options.threads or KERNELS.cores
     known, machine = (informer(prepared.given), prepared.kernels), prepared.plan.machine
     shape = prepared.shape if prepared.checked.is_alone else None
     return Execution(tensors, threads, out, *known, shape=shape, machine=machine)
@@ -399,7 +383,10 @@ MOST_PLANS = 12
 
 
 def prepare_within(
-    assignment: Assignment, objects: Mapping[str, Any], settings: Settings, squeezed: Squeezed = ()
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    options: CallOptions,
+    squeezed: Squeezed = (),
 ) -> tuple[Prepared, bool]:
     """Prepare a call whose plan fits into the limit of memory, where there is one that does.
 
@@ -407,10 +394,10 @@ def prepare_within(
 
     Returns what is prepared, and whether its plan is the one that there is without a limit.
     """
-    prepared = prepare(assignment, objects, settings, squeezed)
+    prepared = prepare(assignment, objects, options, squeezed)
     if not KERNELS.memory.on:
         return prepared, True
-    found = _fitting(prepared, settings, partial(prepare, assignment, objects, squeezed=squeezed))
+    found = _fitting(prepared, options, partial(prepare, assignment, objects, squeezed=squeezed))
     return found, found is prepared
 
 
@@ -423,40 +410,36 @@ def note_fit(
 
 
 def _fitting(
-    prepared: Prepared, settings: Settings, again: Callable[[Settings], Prepared]
+    prepared: Prepared, options: CallOptions, again: Callable[[CallOptions], Prepared]
 ) -> Prepared:
     """Try the plan with one decision of its log the other way, and with all of them.
 
-    again  prepares the call with other settings
+    again  prepares the call with other options
     """
     limit = KERNELS.memory.limit
-    if (
-        limit is None
-        or settings.schedule is not None
-        or _exceeds(prepared, settings, limit) is None
-    ):
+    if limit is None or options.schedule is not None or _exceeds(prepared, options, limit) is None:
         return prepared
-    for other in _others(prepared, settings):
+    for other in _others(prepared, options):
         try:
             found = again(other)
         except TacoError:  # a rule that is left out may be needed
             continue
-        if _exceeds(found, settings, limit) is None:
+        if _exceeds(found, options, limit) is None:
             return found
     return prepared
 
 
-def _exceeds(prepared: Prepared, settings: Settings, limit: int) -> Prepared | None:
+def _exceeds(prepared: Prepared, options: CallOptions, limit: int) -> Prepared | None:
     """Return the plan where it surely takes more, None else."""
     tensors = {name: given.data for name, given in prepared.given.items()}
-    threads = settings.threads or KERNELS.cores
+    threads = options.threads or KERNELS.cores
     return prepared if exceeds(prepared.plan, tensors, threads, limit) else None
 
 
-def _others(prepared: Prepared, settings: Settings) -> Iterator[Settings]:
-    """Yield settings that lead to other plans."""
+def _others(prepared: Prepared, options: CallOptions) -> Iterator[CallOptions]:
+    """Yield options that lead to other plans."""
     taken = [key for key, entry in prepared.plan.log.decisions.items() if entry.taken]
     for key in taken[:MOST_PLANS]:
-        yield replace(settings, reversed=settings.reversed | {key})
+        yield replace(options, reversed=options.reversed | {key})
     if len(taken) > 1:
-        yield replace(settings, reversed=settings.reversed | {*taken})
+        yield replace(options, reversed=options.reversed | {*taken})

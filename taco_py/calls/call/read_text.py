@@ -9,8 +9,8 @@ from typing import Any
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.arguments.settings import merged
-from taco_py.language.diagnostics.cautions import give
+from taco_py.arguments.option_checks import merged
+from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.language.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.language.notation.checks import check_assignment, operand_names, refuse_subscripts
 from taco_py.language.notation.functions.function_table import nonzero
@@ -29,7 +29,7 @@ def parsed(text: str) -> Assignment:
     """
     found = understood(text)
     refuse_subscripts(found.assignment)
-    give(found.cautions)
+    issue_warnings(found.cautions)
     return found.assignment
 
 
@@ -38,7 +38,7 @@ def parsed_statements(text: str) -> tuple[Assignment, ...]:
     found = statements_of(text, EVERY_NAME)
     for each in found:
         refuse_subscripts(each.assignment)
-        give(each.cautions)
+        issue_warnings(each.cautions)
     return tuple(each.assignment for each in found)
 
 

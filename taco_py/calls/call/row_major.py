@@ -19,7 +19,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import Given, joined_of, type_of
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.machine import NOMINAL, Machine
 from taco_py.data.storage.tensor_data import row_major
@@ -33,7 +33,7 @@ def lined_up(
     assignment: Assignment,
     given: Mapping[str, Given],
     sizes: Mapping[str, int],
-    settings: Settings,
+    options: CallOptions,
     kept: Sequence[str] = (),
 ) -> Mapping[str, Given]:
     """Copy dense operands to row-major order where that costs less than another kernel.
@@ -44,12 +44,12 @@ def lined_up(
     Which ones are copied does not depend on how others are stored. Raises OutOfMemoryError.
     """
     across = [name for name, each in given.items() if name not in kept and _lies_across(each)]
-    if not across or settings.schedule is not None:
+    if not across or options.schedule is not None:
         return given
     uses = Uses(assignment, given, sizes)
     found = dict(given)
     for name in across:
-        small = given[name].data.nnz <= settings.memory
+        small = given[name].data.nnz <= options.memory
         if small and all(uses.pays(access) for access in uses.of(name)):
             found[name] = _copied(name, given[name])
     return found
@@ -93,22 +93,23 @@ class Uses:
     def pays(self, access: Access) -> bool:
         """Tell whether a copy in row-major order costs less than another kernel for the operand."""
         machine, values = self.machine, self.given[access.tensor].data.values
-        if len(access.indices) != values.ndim or values.nbytes > machine.far_cache_bytes:
+        if len(access.indices) != values.ndim or values.nbytes > machine.loops.far_cache_bytes:
             return False
-        near = values.nbytes <= machine.near_cache_bytes
-        each = machine.copied_element_seconds if near else machine.far_copied_element_seconds
-        seconds = machine.lined_up_call_seconds + values.size * each
+        seconds = machine.calls.lined_up_call_seconds
+        seconds += values.size * machine.copied_element(values.nbytes)
         term = next(each for each in self._terms() if access in each)
         modes, unit = stride_order(values)
         last, inner = access.indices[-1], self._innermost(access, term)
         if unit and access.indices[modes[-1]] == inner != last:
             return False  # loops run along it as it is, and across the copy
         if inner == last and not self._in_lists(inner, term) and self._sparse_among(term):
-            gain = machine.copied_element_seconds / machine.small_factor_ratio
+            gain = machine.calls.copied_element_seconds / machine.calls.small_factor_ratio
             seconds -= gain * self._reads(access, term)
         call = self._least_iterations() * machine.quickest_steps * machine.step_seconds
-        unnoticed = max(machine.lined_up_least_seconds, machine.lined_up_share * call)
-        return seconds <= min(machine.compile_seconds / machine.compile_calls, unnoticed)
+        unnoticed = max(machine.calls.lined_up_least_seconds, machine.calls.lined_up_share * call)
+        return seconds <= min(
+            machine.calls.compile_seconds / machine.calls.compile_calls, unnoticed
+        )
 
     def _terms(self) -> list[tuple[Access, ...]]:
         return [accesses(term.body) for term in split_terms(self.assignment.value)]

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import inf
 from typing import Any
 
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.numpy_einsum import left_to_numpy
 from taco_py.arguments.operands import taken
-from taco_py.arguments.settings import Settings, settings_of
-from taco_py.calls.call.compute import compute
+from taco_py.arguments.options import CallOptions
+from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.devices.placed import placed_operands
 from taco_py.calls.call.given_path import checked_path, steps_of
 from taco_py.calls.call.kept_order import kept_order
-from taco_py.calls.call.over_semirings import Over, over_numbers
-from taco_py.calls.call.over_semirings import computed as computed_over
+from taco_py.calls.call.over_semirings import compute_over, to_arithmetic
 from taco_py.calls.call.read_text import Understood
 from taco_py.calls.call.sum_bounds import narrow_sum
 from taco_py.calls.call.texts.in_blocks import (
@@ -27,12 +27,12 @@ from taco_py.calls.call.texts.in_blocks import (
     explained_over_blocks,
     facts_of,
     over_blocks,
-    plain_way,
     told_plain,
+    unblock_operands,
 )
 from taco_py.calls.call.views import look_of
-from taco_py.data.storage.tensor_data import Array, TensorData
-from taco_py.data.tensors.traced_operands import options_said, taken_over, taker_of
+from taco_py.data.storage.tensor_data import TensorData
+from taco_py.data.tensors.traced_operands import said_options, taken_over, taker_of
 from taco_py.language.diagnostics.errors import NotationError, OperandError, OperandTypeError
 from taco_py.language.diagnostics.suggest import with_suggestion
 from taco_py.language.notation.dtypes import common_dtype
@@ -43,6 +43,8 @@ from taco_py.running.replay.make_call import remember_shown
 
 ORDERS = ("C", "F", "A", "K")
 STRATEGIES = ("greedy", "optimal", "auto")
+PLAIN_ALONE = "this call reads plain formats alone"
+"""Why operands in blocks are converted."""
 
 
 @lru_cache(maxsize=1024)
@@ -50,112 +52,65 @@ def _parsed(subscripts: str, orders: tuple[int, ...]) -> Assignment:
     return parse_einsum(subscripts, orders)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NumpyOptions:
-    """The keyword arguments of `numpy.einsum`, as the user gave them."""
-
-    out: Array | None
-    dtype: Any
-    order: str
-    casting: str
-    optimize: Any
-
-
-def computed(
+def compute_einsum(
     operands: tuple[Any, ...],
-    numpys: NumpyOptions,
-    options: tuple[Any, ...],
+    keywords: Mapping[str, Any],
+    over: SemiringMask | None,
     key: tuple[object, ...] | None,
-    over: Over | None = None,
 ) -> Any:
     """Return the einsum of its positional arguments, by NumPy's own where that alone has such
     elements.
 
-    options  what `settings_of` takes: format, schedule, threads, dtype, casting, static and so on;
-             last the target, None for where operands are
-    key, over  as `contract` has them
+    keywords  the arguments of the call by parameter, options among them as the user gave them
+    key       under which to remember the short way for calls like this one
     """
-    own = {"format": options[0], "schedule": options[1], "static": options[5]}
     masks = () if over is None else over.arrays
     if key is None and (taker := taker_of((*operands, *masks))) is not None:
-        said = (options, {"dtype": numpys.dtype, "out": numpys.out}, over)
-        return taken_over(taker, "tp.einsum", operands, options_said(*said))
-    left = left_to_numpy(operands, numpys.dtype, own) if over is None else None
+        return taken_over(taker, "tp.einsum", operands, said_options(keywords, over))
+    left = left_to_numpy(operands, keywords) if over is None else None
     if left is not None:
-        return left.run(numpys.out, numpys.dtype, numpys.order, numpys.casting, numpys.optimize)
-    operands, where = placed_operands(operands, options[-1], () if over is None else over.arrays)
-    options = (*options[:-1], where)
-    settings = settings_of(*options)
-    return contract(operands, numpys.optimize, settings, numpys.out, key, numpys.order, over)
-
-
-def contract(
-    operands: tuple[Any, ...],
-    optimize: Any,
-    settings: Settings,
-    out: Array | None,
-    key: tuple[object, ...] | None,
-    order: str = "K",
-    over: Over | None = None,
-) -> Any:
-    """Return the einsum of its positional arguments.
-
-    key    under which to remember the short way for calls like this one
-    order  of a dense result: "K", or "C" for one that is contiguous as its indices are written
-    over   the semiring and the mask, None for those of plain calls
-    """
+        return left.run(keywords)
+    operands, where = placed_operands(operands, keywords["target"], masks)
+    options = CallOptions.of({**keywords, "target": where})
     subscripts, tensors = split_operands(operands)
-    if concerns(tensors, settings.format):
-        return _contract_blocks(subscripts, tensors, optimize, settings, out, key, order, over)
-    return _contract(subscripts, tensors, optimize, settings, out, key, order, over)
+    call = CallArguments(_named(tensors), options, keywords["out"], over, key)
+    return contract(subscripts, call, keywords["optimize"], keywords["order"])
 
 
-def _contract_blocks(
-    subscripts: Any,
-    tensors: Sequence[Any],
-    optimize: Any,
-    settings: Settings,
-    out: Array | None,
-    key: tuple[object, ...] | None,
-    order: str,
-    over: Over | None,
-) -> Any:
-    """Return the einsum of operands some of which are in blocks, or whose result is to be."""
-    named = {f"op{k}": t for k, t in enumerate(tensors)}
-    whole = None if over is not None else _whole_of_blocks(subscripts, tensors, optimize, settings)
-    if whole is not None:
-        read = Understood(whole.assignment, ())
-        found = over_blocks(read, whole.operands, whole.settings, None, out, key)
+def _named(tensors: Sequence[Any]) -> dict[str, Any]:
+    """Name operands by their places."""
+    return {f"op{place}": tensor for place, tensor in enumerate(tensors)}
+
+
+def contract(subscripts: Any, call: CallArguments, optimize: Any, order: str = "K") -> Any:
+    """Return the einsum of operands that are named by their places.
+
+    order  of a dense result: "K", or "C" for one that is contiguous as its indices are written
+    """
+    if not concerns(call.objects.values(), call.options.format):
+        return _contract(subscripts, call, optimize, order)
+    einsum = None if call.over is not None else _einsum_of_blocks(subscripts, call, optimize)
+    if einsum is not None:
+        found = over_blocks(Understood(einsum.assignment, ()), einsum.call)
         if found is not None:
             return found.result
-    way = plain_way(named, settings.format, () if over is None else over.arrays, key)
-    settings, plain = replace(settings, format=way.format), tuple(way.objects.values())
-    return way.finished(_contract(subscripts, plain, optimize, settings, out, way.key, order, over))
+    unblocked = unblock_operands(call)
+    return unblocked.finished(_contract(subscripts, unblocked.call, optimize, order))
 
 
-def _whole_of_blocks(
-    subscripts: Any, tensors: Sequence[Any], optimize: Any, settings: Settings
-) -> _Whole | None:
+def _einsum_of_blocks(subscripts: Any, call: CallArguments, optimize: Any) -> _Einsum | None:
     """Return the einsum of operands in blocks; None where modes of size 1 are broadcast, or sums
     may pass a small type, of which plain ways warn."""
-    datas = [facts_of(t, f"operand {k}") for k, t in enumerate(tensors)]
+    datas = [facts_of(t, f"operand {k}") for k, t in enumerate(call.objects.values())]
     assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
-    whole = _whole(assignment, tensors, datas, optimize, settings, False)
-    warned = settings.dtype is None and narrow_sum(assignment, datas)
-    return None if whole.squeezed or warned else whole
+    einsum = _einsum(assignment, call, datas, optimize, False)
+    warned = call.options.dtype is None and narrow_sum(assignment, datas)
+    return None if einsum.squeezed or warned else einsum
 
 
-def _contract(
-    subscripts: Any,
-    tensors: Sequence[Any],
-    optimize: Any,
-    settings: Settings,
-    out: Array | None,
-    key: tuple[object, ...] | None,
-    order: str,
-    over: Over | None,
-) -> Any:
+def _contract(subscripts: Any, call: CallArguments, optimize: Any, order: str) -> Any:
     """Return the einsum of operands in plain formats."""
+    tensors, out, over = tuple(call.objects.values()), call.out, call.over
     datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
     orders = tuple(len(d.shape) for d in datas)
     if isinstance(subscripts, str):
@@ -164,20 +119,17 @@ def _contract(
         assignment = parse_einsum(subscripts, orders)
     first, *others = tensors
     if out is None and not others and isinstance(first, np.ndarray) and over is None:
-        look = look_of(assignment, first, settings)
+        look = look_of(assignment, first, call.options)
         view = None if look is None else look.function()(first)
         if view is not None and (order == "K" or view.flags.c_contiguous):
-            if look is not None and key is not None and order == "K":
-                remember_shown(key, look)
+            if look is not None and call.key is not None and order == "K":
+                remember_shown(call.key, look)
             return view
-    keeps = order == "K" and out is None
-    whole = _whole(assignment, tensors, datas, optimize, settings, keeps, over)
-    asked = whole.assignment, whole.operands, whole.settings
-    short = None if whole.settings.counts else key
-    warned = settings.dtype is None and (over is None or over.semiring.is_arithmetic)
+    einsum = _einsum(assignment, call, datas, optimize, order == "K" and out is None)
+    warned = einsum.call.options.dtype is None and (over is None or over.semiring.is_arithmetic)
     cautions = narrow_sum(assignment, datas) if warned else ()
-    compute_it = compute if over is None else partial(computed_over, over)
-    found = compute_it(*asked, out, whole.squeezed, short, whole.axes, cautions)
+    inner = replace(einsum.call, key=None) if einsum.call.options.counts else einsum.call
+    found = compute_over(einsum.assignment, inner, einsum.squeezed, einsum.axes, cautions)
     if order == "C" and out is None and isinstance(found, np.ndarray):
         return np.asarray(found, order="C")
     return found
@@ -205,63 +157,60 @@ def refuse_unknown(
 
 def explain_subscripts(
     operands: tuple[Any, ...],
+    options: CallOptions,
+    over: SemiringMask | None,
     optimize: Any,
-    settings: Settings,
     seconds: float | None,
-    over: Over,
 ) -> str:
-    """Return how the einsum of these arguments is computed, and where its schedule stands."""
+    """Return how the einsum of these arguments is computed, and where its schedule stands.
+
+    seconds  of the comparison with the frontier, None for as many as the search may take
+    """
     from taco_py.calls.call.explain_call import explained
 
     subscripts, tensors = split_operands(operands)
-    named, why = {f"op{k}": t for k, t in enumerate(tensors)}, over.why_plain
-    notes = told_plain(named | over.named_arrays, settings, why)
-    if concerns(tensors, settings.format):
-        if over.is_usual:
-            told, notes = _told_blocks(subscripts, tensors, optimize, settings, seconds)
+    call = CallArguments(_named(tensors), options, over=over)
+    shown, why = call.objects, PLAIN_ALONE
+    if over is not None:
+        shown, why = {**shown, **over.named_arrays}, over.why_plain
+    notes = told_plain(shown, call.options, why)
+    if concerns(call.objects.values(), call.options.format):
+        if over is None:
+            told, notes = _told_blocks(subscripts, call, optimize, seconds)
             if told:
                 return told
-        way = plain_way(named, settings.format, (), None)
-        tensors, settings = tuple(way.objects.values()), replace(settings, format=way.format)
-    datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
+        call = unblock_operands(call).call
+    datas = [taken(t, f"operand {k}") for k, t in enumerate(call.objects.values())]
     assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
-    whole = _whole(assignment, tensors, datas, optimize, settings, True, over)
-    asked = whole.assignment, whole.operands, whole.settings
-    if not over.is_usual:
-        ready = over_numbers(*asked, over, whole.squeezed)
-        asked = ready.assignment, ready.objects, ready.settings
-    return notes + _told_order(whole, assignment) + explained(*asked, seconds, whole.squeezed)
+    einsum = _einsum(assignment, call, datas, optimize, True)
+    planned = to_arithmetic(einsum.assignment, einsum.call, einsum.squeezed)
+    return notes + _told_order(einsum, assignment) + explained(*planned, seconds, einsum.squeezed)
 
 
 def _told_blocks(
-    subscripts: Any,
-    tensors: Sequence[Any],
-    optimize: Any,
-    settings: Settings,
-    seconds: float | None,
+    subscripts: Any, call: CallArguments, optimize: Any, seconds: float | None
 ) -> tuple[str, str]:
     """What is planned over stored modes, "" where nothing is; then what is converted instead."""
-    blocks = _whole_of_blocks(subscripts, tensors, optimize, settings)
-    if blocks is None:
-        named = {f"op{k}": t for k, t in enumerate(tensors)}
+    einsum = _einsum_of_blocks(subscripts, call, optimize)
+    if einsum is None:
         why = "modes of size 1 stretch, or sums may not fit into the type of the elements"
-        return "", told_plain(named, settings, why)
-    read, named = Understood(blocks.assignment, ()), blocks.operands
-    told = explained_over_blocks(read, named, blocks.settings, None, seconds)
-    why = "this call reads plain formats alone"
-    return told or "", "" if told else told_plain(named, blocks.settings, why, read)
+        return "", told_plain(call.objects, call.options, why)
+    read, inner = Understood(einsum.assignment, ()), einsum.call
+    told = explained_over_blocks(read, inner, seconds)
+    notes = "" if told else told_plain(inner.objects, inner.options, PLAIN_ALONE, read)
+    return told or "", notes
 
 
-def _told_order(whole: _Whole, assignment: Assignment) -> str:
-    if not whole.axes:
+def _told_order(einsum: _Einsum, assignment: Assignment) -> str:
+    if not einsum.axes:
         return ""
-    kept = ",".join(whole.assignment.target.indices)
+    kept = ",".join(einsum.assignment.target.indices)
     stored = f"stored in the order {kept}, as the operands store these"
     return f"result    {to_text(assignment.target)} is a view of an array that is {stored}\n"
 
 
 @dataclass(frozen=True, slots=True)
-class _Whole:
+class _Einsum:
     """An einsum as what `evaluate` computes.
 
     squeezed  the operands' modes of size 1 that are broadcast, and left out
@@ -269,41 +218,42 @@ class _Whole:
     """
 
     assignment: Assignment
-    operands: dict[str, Any]
-    settings: Settings
+    call: CallArguments
     squeezed: Squeezed
     axes: tuple[int, ...] = ()
 
 
-def _whole(
+def _einsum(
     assignment: Assignment,
-    tensors: Sequence[Any],
+    call: CallArguments,
     datas: Sequence[TensorData],
     optimize: Any,
-    settings: Settings,
     keeps: bool,
-    over: Over | None = None,
-) -> _Whole:
-    """keeps  whether the result may be stored as the operands are"""
-    named = {f"op{k}": t for k, t in enumerate(tensors)}
+) -> _Einsum:
+    """Read an einsum as what `evaluate` computes.
+
+    keeps  whether the result may be stored as the operands are
+    """
+    over, options = call.over, call.options
     shapes = {f"op{k}": d.shape for k, d in enumerate(datas)}
     broadcast = drop_broadcast(assignment, shapes)
-    path, apart, memory = _optimize(optimize, len(tensors))
-    dtype = settings.dtype
+    path, apart, memory = _optimize(optimize, len(datas))
+    dtype = options.dtype
     arithmetic = over is None or over.semiring.is_arithmetic
     if dtype is None and arithmetic and len({d.dtype for d in datas}) > 1:
         dtype = common_dtype(d.dtype for d in datas)  # NumPy converts before it computes
-    settings = replace(settings, dtype=dtype, path=path, contract=apart, memory=memory)
-    settings = replace(settings, weak=False, wide_sums=False)
+    options = replace(options, dtype=dtype, path=path, contract=apart, memory=memory)
+    options = replace(options, weak=False, wide_sums=False)
+    call = replace(call, options=options)
     assignment, squeezed = broadcast.assignment, broadcast.squeezed
     old = assignment.target.indices
     keeps = keeps and not squeezed and (over is None or over.mask is None)
-    kept = kept_order(assignment, named, settings) if keeps else old
+    kept = kept_order(assignment, call.objects, options) if keeps else old
     if kept == old:
-        return _Whole(assignment, named, settings, squeezed)
+        return _Einsum(assignment, call, squeezed)
     target = replace(assignment.target, indices=kept)
     axes = tuple(map(kept.index, old))
-    return _Whole(replace(assignment, target=target), named, settings, squeezed, axes)
+    return _Einsum(replace(assignment, target=target), call, squeezed, axes)
 
 
 def laid_out(order: str, operands: tuple[Any, ...], out: Any, compute: Callable[..., Any]) -> Any:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from taco_py.arguments.operands import describe
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import permuted
 from taco_py.arguments.results import result_kind
-from taco_py.arguments.settings import Settings
 from taco_py.data.storage.tensor_data import Array
 from taco_py.language.notation.nodes import Access, Assignment
 from taco_py.running.replay.helpers import Helper
@@ -19,7 +19,7 @@ from taco_py.running.replay.helpers import Helper
 MODES = "taco_py.data.tensors.shown_modes"
 
 
-def look_of(assignment: Assignment, operand: Array, settings: Settings) -> Helper | None:
+def look_of(assignment: Assignment, operand: Array, options: CallOptions) -> Helper | None:
     """Return how to see operands like this one as the result; None where a result must be computed.
 
     B[j,i] = A[i,j]   ->   A.transpose(1, 0)
@@ -28,9 +28,9 @@ def look_of(assignment: Assignment, operand: Array, settings: Settings) -> Helpe
     access, target = assignment.value, assignment.target
     if type(operand) is not np.ndarray or not isinstance(access, Access) or not operand.ndim:
         return None
-    if settings.format is not None or assignment.operator is not None:
+    if options.format is not None or assignment.operator is not None:
         return None
-    if settings.dtype is not None and settings.dtype != operand.dtype:
+    if options.dtype is not None and options.dtype != operand.dtype:
         return None
     if len(access.indices) != operand.ndim or set(access.indices) != set(target.indices):
         return None
@@ -58,7 +58,7 @@ def _diagonals(indices: tuple[str, ...]) -> tuple[tuple[tuple[int, int], ...], t
 
 
 def shared_look(
-    assignment: Assignment, objects: Mapping[str, Any], settings: Settings
+    assignment: Assignment, objects: Mapping[str, Any], options: CallOptions
 ) -> Helper | None:
     """Give the function that shows a sparse operand with its modes permuted, in its own arrays.
 
@@ -69,14 +69,14 @@ def shared_look(
     access = assignment.value
     if not isinstance(access, Access) or objects.keys() != {access.tensor}:
         return None
-    asked = settings.format, settings.schedule, settings.path
-    if any(each is not None for each in asked) or settings.chosen_by_data or settings.static:
+    asked = options.format, options.schedule, options.path
+    if any(each is not None for each in asked) or options.chosen_by_data or options.static:
         return None
     given = describe(objects[access.tensor], access.tensor)
     form = permuted(assignment, given.data.format)
     if given.data.format.is_dense or form is None:
         return None
-    if settings.dtype is not None and settings.dtype != given.data.dtype:
+    if options.dtype is not None and options.dtype != given.data.dtype:
         return None
     kind = result_kind(assignment, {access.tensor: given}, None).kind
     axes = tuple(map(access.indices.index, assignment.target.indices))

@@ -34,7 +34,7 @@ class Domain:
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class BoundaryOptions:
     """What a call says of sizes and borders.
 
     border  "error", or "fill" to read 0 outside of operands and write nothing outside of the result
@@ -48,7 +48,7 @@ class Stated:
 
 
 def domain_of(
-    assignment: Assignment, shapes: Mapping[str, Sequence[int]], stated: Stated
+    assignment: Assignment, shapes: Mapping[str, Sequence[int]], boundary: BoundaryOptions
 ) -> Domain:
     """Find the sizes, and check that accesses stay inside where the border is an error.
 
@@ -61,19 +61,19 @@ def domain_of(
     outer = {id(access) for access in _outer(assignment)}
     if assignment.operator is not None and target.tensor in shapes:
         met = (target, *met)
-        _check_added(target, shapes[target.tensor], stated)
+        _check_added(target, shapes[target.tensor], boundary)
     _check_orders(met, shapes)
-    sizes = _said(target, stated.shape)
+    sizes = _said(target, boundary.shape)
     _take_plain(met, shapes, sizes, frozenset(sizes))
-    for index, size in _said(target, stated.out).items():
+    for index, size in _said(target, boundary.out).items():
         sizes.setdefault(index, size)
-    if stated.border == ERROR:
+    if boundary.border == ERROR:
         _bound(met, shapes, sizes)
-    _check_known(assignment, met, sizes, stated)
+    _check_known(assignment, met, sizes, boundary)
     for access in met:
-        if access is not target and (stated.border == ERROR or id(access) not in outer):
+        if access is not target and (boundary.border == ERROR or id(access) not in outer):
             _check_inside(access, shapes[access.tensor], sizes, target)
-    return Domain(sizes, _result_shape(assignment, shapes, sizes, stated))
+    return Domain(sizes, _result_shape(assignment, shapes, sizes, boundary))
 
 
 def bounds(subscript: Subscript, sizes: Sizes) -> tuple[int, int]:
@@ -117,11 +117,11 @@ def _said(target: Access, shape: Sequence[int] | None) -> dict[str, int]:
     return {mode.index: int(n) for mode, n in pairs if mode.index and mode.index in single}
 
 
-def _check_added(target: Access, shape: Sequence[int], stated: Stated) -> None:
+def _check_added(target: Access, shape: Sequence[int], boundary: BoundaryOptions) -> None:
     """Raise DimensionError where the operand that is added to has another shape than is said."""
-    if stated.shape is not None and tuple(shape) != stated.shape:
+    if boundary.shape is not None and tuple(shape) != boundary.shape:
         raise DimensionError(
-            f"Expected {target.tensor} of the shape {stated.shape} that shape= says, found "
+            f"Expected {target.tensor} of the shape {boundary.shape} that shape= says, found "
             f"{tuple(shape)}",
             target.span,
             f"leave shape= away where {target.tensor} is given",
@@ -142,7 +142,7 @@ def _take_plain(
 ) -> None:
     """Take the sizes of modes that an index has by itself.
 
-    given  the indices whose sizes are stated, from which modes may differ
+    given  the indices whose sizes the call states, from which modes may differ
     """
     first: dict[str, tuple[Access, int]] = {}
     for access in met:
@@ -214,7 +214,7 @@ def _most(mode: Subscript, index: str, size: int, sizes: Sizes) -> int:
 
 
 def _check_known(
-    assignment: Assignment, met: Sequence[Access], sizes: Sizes, stated: Stated
+    assignment: Assignment, met: Sequence[Access], sizes: Sizes, boundary: BoundaryOptions
 ) -> None:
     """Raise DimensionError for an index whose size nothing says."""
     numbers = numbers_of(assignment)
@@ -230,7 +230,7 @@ def _check_known(
             if by_shape:
                 size = ", ".join(mode.index or "…" for mode in assignment.target.modes)
                 hint = f"say how far it goes: shape=({size},) with numbers in their places"
-            why = ' and border="fill", which sets no bound' if stated.border == FILL else ""
+            why = ' and border="fill", which sets no bound' if boundary.border == FILL else ""
             raise DimensionError(
                 f"Expected a size for index {index}, found it in {where} alone{why}",
                 access.span,
@@ -281,12 +281,15 @@ def _remedy(access: Access, mode: Subscript, target: Access, low: int) -> str:
 
 
 def _result_shape(
-    assignment: Assignment, shapes: Mapping[str, Sequence[int]], sizes: Sizes, stated: Stated
+    assignment: Assignment,
+    shapes: Mapping[str, Sequence[int]],
+    sizes: Sizes,
+    boundary: BoundaryOptions,
 ) -> tuple[int, ...]:
     """Return the size of each mode of the result. A mode that is no index by itself is as large as
     is said, or as holds all positions, where these do not depend on what operands hold."""
     target = assignment.target
-    known = stated.shape or stated.out
+    known = boundary.shape or boundary.out
     if known is None and assignment.operator is not None:
         known = tuple(shapes[target.tensor]) if target.tensor in shapes else None
     found = []
@@ -304,7 +307,11 @@ def _result_shape(
         low, high = bounds(mode, sizes)
         empty = any(sizes[index] == 0 for index in target.indices)
         size = (0 if empty else high + 1) if known is None else int(known[place])
-        if stated.border == ERROR and not (mode.gathered or empty) and not 0 <= low <= high < size:
+        if (
+            boundary.border == ERROR
+            and not (mode.gathered or empty)
+            and not 0 <= low <= high < size
+        ):
             raise DimensionError(
                 f"Expected positions from 0 to {size - 1} in mode {place} of {target.tensor}, "
                 f"found {_found(mode, sizes)}",

@@ -15,8 +15,9 @@ from typing import Any
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.arguments.operands import check_names
-from taco_py.arguments.settings import Settings, integer
-from taco_py.calls.indexed.domains import BORDERS, ERROR, Stated
+from taco_py.arguments.option_checks import integer
+from taco_py.arguments.options import CallOptions
+from taco_py.calls.indexed.domains import BORDERS, ERROR, BoundaryOptions
 from taco_py.calls.indexed.make_operands import (
     Layout,
     Made,
@@ -31,16 +32,16 @@ from taco_py.data.tensors.tensor import Tensor
 from taco_py.language.diagnostics.errors import DimensionError, OperandError
 from taco_py.language.diagnostics.suggest import with_suggestion
 from taco_py.language.notation.checks import has_subscripts
-from taco_py.language.notation.nodes import Assignment, Reduce
+from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.printer import to_text
-from taco_py.language.notation.tree import walk
+from taco_py.language.notation.tree import has_reductions
 from taco_py.running.replay.find import ShortCall, find
 
 MOST_LAYOUTS = 64
 """Layouts that are remembered for a text, one for each mix of shapes."""
 
 
-def stated_of(border: Any, shape: Any, out: Any = None) -> Stated:
+def boundary_options(border: Any, shape: Any, out: Any = None) -> BoundaryOptions:
     """What a call says of borders and sizes. Raises OperandError or DimensionError."""
     if not isinstance(border, str) or border not in BORDERS:
         raise OperandError(
@@ -57,7 +58,7 @@ def stated_of(border: Any, shape: Any, out: Any = None) -> Stated:
                 f"Expected a size for each mode of the result in shape=, found {shape!r}",
                 hint="as in shape=(100,)",
             )
-    return Stated(border, sizes, getattr(out, "shape", None))
+    return BoundaryOptions(border, sizes, getattr(out, "shape", None))
 
 
 def is_indexed(assignment: Assignment, border: Any, shape: Any) -> bool:
@@ -74,29 +75,29 @@ class IndexedCall:
     """
 
     assignment: Assignment
-    stated: Stated
+    boundary: BoundaryOptions
     identity: tuple[object, ...]
     layouts: dict[tuple[object, ...], tuple[Layout, str]]
     dtype: Any = None
 
     def made(self, objects: Mapping[str, Any], out: Any) -> tuple[Layout, str, Made]:
         """Return the layout for such operands, its text, and the operands that it reads."""
-        assignment, stated = self.assignment, self.stated
+        assignment, boundary = self.assignment, self.boundary
         tensors = arrays_of_operands(objects)
         if out is not None:
-            stated = replace(stated, out=getattr(out, "shape", None))
+            boundary = replace(boundary, out=getattr(out, "shape", None))
         dtypes = dtypes_for_meeting(assignment, objects, tensors, self.dtype)
         facts = ((data.shape, data.format.is_dense) for data in tensors.values())
-        key = (stated.out, *facts, *dtypes.values())
+        key = (boundary.out, *facts, *dtypes.values())
         known = self.layouts.get(key)
         if known is None:
             added = {assignment.target.tensor} if assignment.operator is not None else set()
             check_names(assignment, [name for name in objects if name not in added])
-            layout = layout_of(assignment, tensors, stated, dtypes=dtypes)
+            layout = layout_of(assignment, tensors, boundary, dtypes=dtypes)
             known = layout, to_text(layout.plain.assignment)
             if len(self.layouts) < MOST_LAYOUTS:
                 self.layouts[key] = known
-        return *known, make_operands(assignment, objects, tensors, known[0], stated)
+        return *known, make_operands(assignment, objects, tensors, known[0], boundary)
 
     def key(self, text: str, made: Made) -> tuple[object, ...] | None:
         """Under which the short way over indices alone is remembered."""
@@ -119,8 +120,10 @@ class IndexedCall:
         return call
 
 
-def settled(assignment: Assignment, layout: Layout, made: Made, settings: Settings) -> Settings:
-    """Return the settings for what is scattered.
+def settled(
+    assignment: Assignment, layout: Layout, made: Made, options: CallOptions
+) -> CallOptions:
+    """Return the options for what is scattered.
 
     Of dense operands alone it is dense. What `=` assigns has the type of the value: each element
     has one, so that the sum over what is selected needs no type of its own.
@@ -128,11 +131,11 @@ def settled(assignment: Assignment, layout: Layout, made: Made, settings: Settin
     names = {one.name for one in layout.plain.selections}
     others = [obj for name, obj in made.objects.items() if name not in names]
     if not names:
-        return settings
-    if settings.format is None and not any(map(_is_sparse, others)):
-        settings = replace(settings, format="d" * len(layout.plain.assignment.target.indices))
-    sums = any(isinstance(node, Reduce) for node, _ in walk(assignment.value))
-    return settings if sums or assignment.operator else replace(settings, wide_sums=False)
+        return options
+    if options.format is None and not any(map(_is_sparse, others)):
+        options = replace(options, format="d" * len(layout.plain.assignment.target.indices))
+    sums = has_reductions(assignment.value)
+    return options if sums or assignment.operator else replace(options, wide_sums=False)
 
 
 def _is_sparse(obj: Any) -> bool:

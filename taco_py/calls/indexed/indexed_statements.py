@@ -14,8 +14,8 @@ from typing import Any
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.calls.indexed.derived import Derived
-from taco_py.calls.indexed.domains import Stated
-from taco_py.calls.indexed.indexed_call import stated_of
+from taco_py.calls.indexed.domains import BoundaryOptions
+from taco_py.calls.indexed.indexed_call import boundary_options
 from taco_py.calls.indexed.make_operands import (
     arrays_of_operands,
     layout_of,
@@ -41,7 +41,7 @@ class PlainStatements:
     told: tuple[str, ...]
 
 
-def stated_for_several(border: Any, shape: Any) -> Stated:
+def boundary_options_of_several(border: Any, shape: Any) -> BoundaryOptions:
     """What a call says of borders for all statements.
 
     Raises OperandError, DimensionError where it says a shape: each statement has its own.
@@ -51,11 +51,11 @@ def stated_for_several(border: Any, shape: Any) -> Stated:
             "Expected no shape= for several statements, found one",
             hint="compute the statement that needs it by a text of its own",
         )
-    return stated_of(border, None)
+    return boundary_options(border, None)
 
 
 def indexed_statements(
-    written: Sequence[Assignment], objects: Mapping[str, Any], stated: Stated
+    written: Sequence[Assignment], objects: Mapping[str, Any], boundary: BoundaryOptions
 ) -> PlainStatements:
     """Make the operands that statements ask for, one statement after the other.
 
@@ -73,10 +73,10 @@ def indexed_statements(
     found = dict[str, Any]()
     for each in written:
         refuse_scatter(each.target, AMONG_SEVERAL)
-        layout = layout_of(each, tensors, stated, made, names)
+        layout = layout_of(each, tensors, boundary, made, names)
         for one in layout.plain.derived:
             _check_is_operand(one, made)
-        operands = make_operands(each, objects, tensors, layout, stated)
+        operands = make_operands(each, objects, tensors, layout, boundary)
         found.update(operands.objects)
         told += told_operands(layout, operands)
         assignments.append(layout.plain.assignment)

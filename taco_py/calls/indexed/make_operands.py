@@ -16,7 +16,7 @@ from codegen.records import dataclass
 from taco_py.arguments.operands import taken
 from taco_py.calls.indexed.dense_windows import View, dense_window, fixed_view
 from taco_py.calls.indexed.derived import Derived, Plain, without_subscripts
-from taco_py.calls.indexed.domains import FILL, Domain, Stated, domain_of
+from taco_py.calls.indexed.domains import FILL, BoundaryOptions, Domain, domain_of
 from taco_py.calls.indexed.host_operands import OnHost, kind_on_host
 from taco_py.calls.indexed.picked_rows import picked_rows
 from taco_py.calls.indexed.scattered import meeting_of
@@ -55,7 +55,7 @@ class Layout:
 def layout_of(
     assignment: Assignment,
     tensors: Mapping[str, TensorData],
-    stated: Stated,
+    boundary: BoundaryOptions,
     made: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
     names: Names | None = None,
     dtypes: Mapping[str, DType] = MappingProxyType({}),
@@ -69,7 +69,7 @@ def layout_of(
     shapes = {**{name: data.shape for name, data in tensors.items()}, **made}
     sparse = {name for name, data in tensors.items() if not data.format.is_dense}
     assignment = stretched(assignment, shapes, sparse)
-    domain = domain_of(assignment, shapes, stated)
+    domain = domain_of(assignment, shapes, boundary)
     sizes = domain.sizes
 
     def whole(access: Access) -> bool:
@@ -120,14 +120,14 @@ def make_operands(
     objects: Mapping[str, Any],
     tensors: Mapping[str, TensorData],
     layout: Layout,
-    stated: Stated,
+    boundary: BoundaryOptions,
 ) -> Made:
     """Make the operands that a layout asks for. Whatever can be wrong with positions is an error
     before any kernel runs.
 
     tensors  the arrays of the objects
     """
-    plain, sizes, fills = layout.plain, layout.domain.sizes, stated.border == FILL
+    plain, sizes, fills = layout.plain, layout.domain.sizes, boundary.border == FILL
     tensors = OnHost(tensors)
     found = {name: objects[name] for name in layout.used}
     told = []

@@ -25,7 +25,7 @@ from taco_py.language.notation.dtypes import DType, dtype_of_number, is_weak, va
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import ADD, KEPT, MUL, VALUE, Operator
 from taco_py.language.notation.rewrites.fills import filled_of_type
-from taco_py.language.notation.tree import map_children, walk
+from taco_py.language.notation.tree import has_reductions, map_children, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def meeting_of(
         return map_children(expr, typed)
 
     fill = fill_of(assignment.value, lambda access: None if is_full(access) else 0)
-    reduces = any(isinstance(node, Reduce) for node, _ in walk(assignment.value))
+    reduces = has_reductions(assignment.value)
     absent = fill == 0 or (reduces and not all(map(is_full, accesses(assignment.value))))
     numeric = begins and is_weak(assignment.value)
     return Meeting(operator, dtype, typed if numeric else lambda expr: expr, absent)

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from taco_py.calls.indexed.domains import alone
 from taco_py.language.notation.checks import accesses, free_indices, unique
-from taco_py.language.notation.nodes import Access, Assignment, Reduce, Subscript
-from taco_py.language.notation.tree import map_accesses, walk
+from taco_py.language.notation.nodes import Access, Assignment, Subscript
+from taco_py.language.notation.tree import all_reductions, map_accesses
 
 
 def stretched(
@@ -49,7 +49,7 @@ def stretched(
     value = map_accesses(assignment.value, at_zero)
     if value is assignment.value:
         return assignment
-    sums = (node for node, _ in walk(value) if isinstance(node, Reduce))
+    sums = all_reductions(value)
     if any(node.index not in free_indices(node.body) for node in sums):
         return assignment
     return replace(assignment, value=value)

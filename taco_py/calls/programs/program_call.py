@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.arguments.settings import check_threads
+from taco_py.arguments.option_checks import check_threads
 from taco_py.calls.programs.program_operands import Array, as_arrays, as_size, check_apart
-from taco_py.calls.programs.program_tiles import Tiles, Wish, read_tiles
+from taco_py.calls.programs.program_tiles import Tiles, TileSizes, read_tiles
 from taco_py.compiler.affine.bounds import check_inside
 from taco_py.compiler.affine.compile import CompiledProgram, compile_program
 from taco_py.compiler.affine.index_ranges import same_sizes
@@ -105,8 +105,8 @@ class Program:
             return
         try:
             plain = tiles is None or type(tiles) is str
-            wish = (threads, type(threads), tiles if plain else read_tiles(tiles))
-            key = call_key(self.text, self.tensors, self.sizes, operands, wish)
+            options = (threads, type(threads), tiles if plain else read_tiles(tiles))
+            key = call_key(self.text, self.tensors, self.sizes, operands, options)
             known = find_call(key)
             if known is not None and known.run(operands):
                 return
@@ -166,9 +166,9 @@ class Program:
         if near == call.values:
             return str(call.plan)
         types = {name: _type_of(array) for name, array in call.arrays.items()}
-        wish = read_tiles(tiles)
-        question = self._question(types, call.values, (check_threads(threads) or 1) > 1, wish)
-        plan = _planned(question, wish, self.statements)
+        tiling = read_tiles(tiles)
+        question = self._question(types, call.values, (check_threads(threads) or 1) > 1, tiling)
+        plan = _planned(question, tiling, self.statements)
         if plan.kernel_key == call.plan.kernel_key:
             return str(plan)
         sizes = ", ".join(f"{name} = {near[name]}" for name in self.lowered.nest.parameters)
@@ -214,7 +214,7 @@ class Program:
         arrays: Mapping[str, Array],
         values: Mapping[str, int],
         threads: int,
-        tiles: Wish,
+        tiles: TileSizes,
     ) -> tuple[ProgramPlan, CompiledProgram]:
         """Return the plan and the kernel for such operands, which are remembered."""
         types = tuple((name, _type_of(array)) for name, array in arrays.items())
@@ -232,7 +232,7 @@ class Program:
         types: Mapping[str, OperandType],
         values: Mapping[str, int],
         parallel: bool,
-        tiles: Wish,
+        tiles: TileSizes,
     ) -> tuple[ProgramPlan, CompiledProgram]:
         from polyhedral.errors import BudgetExceededError, LargeCodeError
         from polyhedral.isl.limits import BUDGET
@@ -262,11 +262,10 @@ class Program:
         types: Mapping[str, OperandType],
         values: Mapping[str, int],
         parallel: bool,
-        tiles: Wish,
+        tiles: TileSizes,
     ) -> ProgramQuestion:
         from polyhedral.programs.question import ProgramQuestion
         from taco_py.compiler.affine.affine_products import products
-        from taco_py.compiler.affine.compile import processor_of
         from taco_py.compiler.driver import native_target
 
         dtypes = {name: np.dtype(each.dtype) for name, each in types.items()}
@@ -274,7 +273,7 @@ class Program:
         return ProgramQuestion(
             in_order(self.lowered.nest, others),
             values,
-            processor_of(native_target()),
+            native_target().processor,
             {name: dtype.itemsize for name, dtype in dtypes.items()},
             tiles.sizes,
             reorder=tiles.sizes != (),
@@ -283,7 +282,9 @@ class Program:
         )
 
 
-def _planned(question: ProgramQuestion, tiles: Wish, statements: tuple[Placed, ...]) -> ProgramPlan:
+def _planned(
+    question: ProgramQuestion, tiles: TileSizes, statements: tuple[Placed, ...]
+) -> ProgramPlan:
     """Raises ScheduleError, with carets under the first statement that it is about."""
     from polyhedral import errors as polyhedral_errors
     from polyhedral.isl.limits import BUDGET
@@ -291,7 +292,7 @@ def _planned(question: ProgramQuestion, tiles: Wish, statements: tuple[Placed, .
     from polyhedral.programs.requested_tiles import plan_asked
 
     try:
-        asked = tiles.asked
+        asked = tiles.by_loop
         return plan_asked(question, asked) if asked else plan_program(question, BUDGET)
     except polyhedral_errors.ScheduleError as error:
         named = [s for s in statements if re.search(rf"\b{s.name}\b", error.message)]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taco_py.arguments.operands import as_number, is_number, shown
-from taco_py.arguments.settings import integer
+from taco_py.arguments.option_checks import integer
 from taco_py.compiler.affine.nodes import LARGEST_SIZE
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.tensors.tensor import Tensor

@@ -7,7 +7,7 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import shown
-from taco_py.arguments.settings import integer
+from taco_py.arguments.option_checks import integer
 from taco_py.compiler.affine.nodes import LARGEST_SIZE
 from taco_py.language.diagnostics.errors import OperandTypeError
 
@@ -15,7 +15,7 @@ Tiles = int | tuple[int, ...] | Mapping[str, int] | str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TileSizes:
     """Tiles of these sizes, None for the model's choice, () for none.
 
     loops   those that are tiled, by name; () for the bands of loops that are found
@@ -25,17 +25,17 @@ class Wish:
     loops: tuple[str, ...] = ()
 
     @property
-    def asked(self) -> dict[str, int]:
+    def by_loop(self) -> dict[str, int]:
         """Return the sizes by loop, where loops are named."""
         return dict(zip(self.loops, self.sizes or (), strict=False))
 
 
-def read_tiles(tiles: Any) -> Wish:
-    """What a caller wishes. Raises OperandTypeError."""
+def read_tiles(tiles: Any) -> TileSizes:
+    """Read the sizes of tiles that a caller asks for. Raises OperandTypeError."""
     if tiles is None:
-        return Wish(())
+        return TileSizes(())
     if isinstance(tiles, str) and tiles == "auto":
-        return Wish()
+        return TileSizes()
     named = tiles if isinstance(tiles, Mapping) else {}
     sizes = tuple(named.values()) or (tiles if isinstance(tiles, tuple | list) else (tiles,))
     found = tuple(integer(size) for size in sizes)
@@ -48,4 +48,4 @@ def read_tiles(tiles: Any) -> Wish:
     large = [size for size in found if size is not None and size > LARGEST_SIZE]
     if large:
         raise OperandTypeError(f"Expected tiles= of at most 2^31, found {shown(large[0])}")
-    return Wish(tuple(size for size in found if size is not None), tuple(named))
+    return TileSizes(tuple(size for size in found if size is not None), tuple(named))

@@ -17,15 +17,22 @@ from dataclasses import replace
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.data.convert.remap import plain_format
-from taco_py.language.formats import Format, LevelKind, RemappedFormat
+from taco_py.language.formats import Format, RemappedFormat
 from taco_py.language.formats.stored_modes import Quotient, Remainder, StoredMode
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.checks import accesses, all_indices, with_linearity
 from taco_py.language.notation.dtypes import DType, sum_dtype
-from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.language.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.language.notation.operators import ADD
 from taco_py.language.notation.printer import to_text
-from taco_py.language.notation.tree import children, map_accesses, map_children
+from taco_py.language.notation.tree import (
+    children,
+    is_additive,
+    is_reduction_by,
+    is_sum,
+    map_accesses,
+    map_children,
+)
 
 AnyFormat = Format | RemappedFormat
 LONGEST_STATIC = 16
@@ -132,7 +139,7 @@ def _unwalkable(
 
 def _widened(name: str, value: Expr, dtype: DType) -> str:
     """Say why sums over places would give another type, "" where the text has such sums itself."""
-    if isinstance(value, Reduce) and value.operator == ADD:
+    if is_reduction_by(value, ADD):
         return ""
     if isinstance(value, Access) and value.tensor == name:
         return f"a sum over the places of entries of {dtype} would be of {sum_dtype(dtype)}"
@@ -142,9 +149,9 @@ def _widened(name: str, value: Expr, dtype: DType) -> str:
 def _factors_beside(value: Expr, access: Access) -> Iterator[Access]:
     """Yield the accesses in the additive terms that have one: A * x has x beside A, and not B *
     x."""
-    if isinstance(value, Reduce) and value.operator.additive:
+    if is_sum(value):
         yield from _factors_beside(value.body, access)
-    elif isinstance(value, Call) and value.operator.additive:
+    elif is_additive(value):
         for arg in value.args:
             yield from _factors_beside(arg, access)
     elif access in (found := accesses(value)):
@@ -217,7 +224,7 @@ def _refusal(
     if not is_sparse(form):
         return ""
     level = form.levels[form.mode_order.index(mode)]
-    if level.kind is LevelKind.DENSE:
+    if level.full:
         return ""
     return f"{name} stores the coordinates of {index}, which are not in blocks"
 
@@ -302,7 +309,7 @@ class _ToStored:
         """Return an expression, whose operands' entries are summed around it where it is no sum."""
         if isinstance(expr, Access):
             return self.access(expr)
-        apart = isinstance(expr, Reduce) or (isinstance(expr, Call) and expr.operator.additive)
+        apart = isinstance(expr, Reduce) or is_additive(expr)
         found = map_children(expr, self.summed if apart else self.expression)
         if isinstance(found, Reduce) and found.index in self.halves:
             outer, inner = self.halves[found.index]

@@ -17,8 +17,8 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.arguments.operands import check_orders, check_sizes
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
-from taco_py.arguments.settings import Settings
 from taco_py.calls.remapped.cut_indices import (
     AnyFormat,
     CutAssignment,
@@ -113,7 +113,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wish:
+class ResultForm:
     """How the result is to be stored and handed out.
 
     asked  the format that the call asks for, None where it does not
@@ -136,7 +136,7 @@ class RemappedCall:
     """
 
     cut: CutAssignment
-    wish: Wish
+    result: ResultForm
     forms: Mapping[str, AnyFormat]
     identity: tuple[object, ...]
     layouts: dict[tuple[tuple[int, ...], ...], Layout]
@@ -171,10 +171,10 @@ class RemappedCall:
         places = {name: place for place, name in enumerate(objects)}
         order = tuple((places[name], made.make) for name, made in makers.values())
         shape = tuple(sizes[index] for index in cut.written.target.indices)
-        whole = filled_up(shape, cut.target) == shape and self.wish.asked is None
-        whole = whole and self.wish.modes == stored_modes(cut.target)
+        whole = filled_up(shape, cut.target) == shape and self.result.asked is None
+        whole = whole and self.result.modes == stored_modes(cut.target)
         blocks = (*cut.cuts.items(), filled_up(shape, cut.target) == shape)
-        told = (to_text(cut.assignment), *self.identity, blocks, str(self.wish.form), *makers)
+        told = (to_text(cut.assignment), *self.identity, blocks, str(self.result.form), *makers)
         inner = adjacent(shape, cut.target)
         return Layout(makers, order, shape, inner, whole, ("blocks", *told))
 
@@ -228,19 +228,19 @@ class RemappedCall:
 
     def finished(self, found: Any, shape: tuple[int, ...]) -> Any:
         """Return the result as the user expects it."""
-        cuts, wish = self.cut.target, self.wish
+        cuts, result = self.cut.target, self.result
         if isinstance(found, np.ndarray | np.generic):
             whole = self._joined(np.asarray(found), shape) if any(cuts) else found
-            if wish.asked is None or wish.kind.kind == ARRAY:
+            if result.asked is None or result.kind.kind == ARRAY:
                 return whole
-            return _in_kind(Tensor.from_numpy(whole), wish)
+            return _in_kind(Tensor.from_numpy(whole), result)
         if isinstance(found, Tensor):
-            made = joined_tensor(found.data, shape, cuts, wish.modes, self.blocks)
-            return _in_kind(made, wish)
+            made = joined_tensor(found.data, shape, cuts, result.modes, self.blocks)
+            return _in_kind(made, result)
         return found
 
     def _joined(self, array: Array, shape: tuple[int, ...]) -> Array:
-        return joined_array(array, shape, self.cut.target, self.wish.modes)
+        return joined_array(array, shape, self.cut.target, self.result.modes)
 
     def told(self, layout: Layout) -> list[str]:
         """What each operand over stored modes is."""
@@ -251,9 +251,9 @@ class RemappedCall:
             if how.how
         ]
 
-    def settings(self, settings: Settings) -> Settings:
-        """Return the settings of the statement over stored modes."""
-        return replace(settings, static=self.cut.static, format=self.wish.form)
+    def options(self, options: CallOptions) -> CallOptions:
+        """Return the options of the statement over stored modes."""
+        return replace(options, static=self.cut.static, format=self.result.form)
 
 
 def copied_into(out: Any, found: Any) -> bool:
@@ -265,14 +265,14 @@ def copied_into(out: Any, found: Any) -> bool:
     return True
 
 
-def _in_kind(tensor: Tensor, wish: Wish) -> Any:
+def _in_kind(tensor: Tensor, result: ResultForm) -> Any:
     """Return a sparse result as an object of the expected kind, in the format that is asked for."""
-    if wish.asked is not None:
-        tensor = tensor.to_format(wish.asked)
-        kind = wish.kind.kind
+    if result.asked is not None:
+        tensor = tensor.to_format(result.asked)
+        kind = result.kind.kind
         plain = kind not in (TENSOR, ARRAY) and not isinstance(tensor, RemappedTensor)
         return handed_out(tensor.data, kind) if plain else tensor
-    kind = wish.kind.kind
+    kind = result.kind.kind
     if kind == TENSOR:
         return tensor
     if kind == ARRAY:
@@ -367,14 +367,14 @@ def _is_finite(expr: Expr) -> bool:
 def remapped_call(
     assignment: Assignment,
     objects: Mapping[str, Any],
-    settings: Settings,
+    options: CallOptions,
     identity: tuple[object, ...] = (),
 ) -> tuple[RemappedCall | None, dict[str, str]]:
     """Return the call over stored modes; None where operands are read in plain formats.
 
     Returns with it the reasons for which each of these is.
     """
-    why = _refusal(assignment, objects, settings)
+    why = _refusal(assignment, objects, options)
     blocks = [name for name, obj in objects.items() if is_in_blocks(obj)]
     if why:
         return None, dict.fromkeys(blocks, why)
@@ -387,28 +387,28 @@ def remapped_call(
     if cut is None:
         return None, plain
     containers = {name: container(obj, forms[name]) for name, obj in objects.items()}
-    wish = wish_of(cut, containers, forms, settings.format)
-    if cut.numbers and wish.kind.kind != ARRAY:
+    result = result_form(cut, containers, forms, options.format)
+    if cut.numbers and result.kind.kind != ARRAY:
         why = "the result is sparse, and entries that are numbered are not in its order"
         return None, dict.fromkeys(blocks, why)
-    cut = with_target(cut, wish.modes)
-    call = RemappedCall(cut, wish, forms, identity, {})
+    cut = with_target(cut, result.modes)
+    call = RemappedCall(cut, result, forms, identity, {})
     shapes = {name: shape_of(obj) for name, obj in objects.items()}
     sizes = sizes_of(assignment, shapes)
     unfit = "operands do not fit" if sizes is None else unfilled(cut, sizes, shapes)
     return (None, dict.fromkeys(blocks, unfit)) if unfit else (call, plain)
 
 
-def _refusal(assignment: Assignment, objects: Mapping[str, Any], settings: Settings) -> str:
+def _refusal(assignment: Assignment, objects: Mapping[str, Any], options: CallOptions) -> str:
     """Say why a call cannot be computed over stored modes, whatever its operands store."""
     used = {*operand_names(assignment), assignment.target.tensor}
     if not {*operand_names(assignment)} <= {*objects} or not {*objects} <= used:
         return "operands do not fit"
-    if any(isinstance(obj, DeviceTensor) for obj in objects.values()) or settings.target != "c":
+    if any(isinstance(obj, DeviceTensor) for obj in objects.values()) or not options.is_native:
         return "blocks are read on CPUs alone"
-    if settings.schedule is not None and settings.schedule.shapes:
+    if options.schedule is not None and options.schedule.shapes:
         return "the schedule names the loops of the text"
-    if settings.static:
+    if options.static:
         return "static= names the indices of the text"
     if any(access.subscripts for access in accesses(assignment)):
         return "subscripts are more than indices"
@@ -422,12 +422,12 @@ def _filled(obj: Any) -> bool:
     return isinstance(obj, RemappedTensor) and bool(obj.fill)
 
 
-def wish_of(
+def result_form(
     cut: CutAssignment,
     containers: Mapping[str, str],
     forms: Mapping[str, AnyFormat],
     format: Any,
-) -> Wish:
+) -> ResultForm:
     """Return how the result is to be stored: as asked, as blocks where inference says so, or plain.
 
     containers  what the operands are, in the words of the table of results
@@ -440,13 +440,13 @@ def wish_of(
     beside = stored_modes(cut.target)
     if not any(cut.target) and not (kind.kind == ARRAY and cut.numbers):
         form = plain if isinstance(plain, Format) else None
-        return Wish(asked, kind, form, beside)
+        return ResultForm(asked, kind, form, beside)
     if kind.kind == ARRAY:
         whole = plain is not None or TENSOR not in containers.values() or cut.numbers
-        return Wish(plain, kind, dense(len(beside)) if whole else None, beside)
+        return ResultForm(plain, kind, dense(len(beside)) if whole else None, beside)
     if asked is not None and asked.cuts == cut.target and asked.is_blocked:
-        return Wish(asked, kind, asked.inner, asked.modes)
-    return Wish(plain, kind, None, outer_first(cut.target) if all(cut.target) else beside)
+        return ResultForm(asked, kind, asked.inner, asked.modes)
+    return ResultForm(plain, kind, None, outer_first(cut.target) if all(cut.target) else beside)
 
 
 def plain_kind(

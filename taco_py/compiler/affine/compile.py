@@ -19,10 +19,9 @@ from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import CompilerError
 
 if TYPE_CHECKING:
+    from codegen.machine.target import Target
     from codegen.runtime.kernel_cache import KernelSource
-    from codegen.target import Target
     from polyhedral.programs.program_plan import ProgramPlan
-    from polyhedral.programs.question import Processor
 
 Argument = tuple[str, str, int]
 """Where a parameter comes from: ("values" | "number", tensor, 0), ("stride", tensor, mode),
@@ -85,7 +84,7 @@ def make_source(
     """C for a program, through every stage."""
     from codegen.emit.c import emit_c
     from codegen.ir import For as Loop
-    from codegen.ir import Function, LoopKind, Module, Var
+    from codegen.ir import Function, Module, Var
     from codegen.names import Names
     from codegen.passes.order import run_nest_passes, run_passes
     from codegen.runtime.kernel_cache import KernelSource
@@ -106,7 +105,7 @@ def make_source(
     used = {*(each.name for each in memory.arrays), *(each.name for each in scalars)}
     taken = used | calls.names
     body = program_loops(lowered.nest, plan, made, sizes, taken, budget)
-    threaded = any(loop.kind is LoopKind.PARALLEL for loop in find(body, Loop))
+    threaded = any(loop.is_parallel for loop in find(body, Loop))
     threaded = threaded or any(each.threaded for each in plan.products)
     function = Function("run", memory.arrays, scalars, body, threaded=threaded)
     (function,) = run_nest_passes(Module((function,)), target).functions
@@ -120,13 +119,6 @@ def make_source(
     arguments = [sources[name] for name in parameters]
     facts = {"arguments": arguments, "threaded": threaded}
     return KernelSource(emit_c(module, target), (signature_of(function),), json.dumps(facts))
-
-
-def processor_of(target: Target) -> Processor:
-    """What of `target` plans depend on."""
-    from polyhedral.programs.question import Processor
-
-    return Processor(target.caches, target.registers, vector_bytes=target.vector_bytes)
 
 
 def _header(lowered: Lowered, plan: ProgramPlan) -> str:

@@ -30,7 +30,7 @@ from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.formats import dense
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr
-from taco_py.language.notation.tree import map_accesses
+from taco_py.language.notation.tree import is_call_of, map_accesses
 from taco_py.language.problem import Problem, TensorType
 
 
@@ -166,7 +166,7 @@ def _factors(expr: Expr) -> Hashable:
 
 def _flat(expr: Call) -> Iterator[Expr]:
     for arg in expr.args:
-        if isinstance(arg, Call) and arg.operator == expr.operator:
+        if is_call_of(arg, expr.operator):
             yield from _flat(arg)
         else:
             yield arg

@@ -27,7 +27,16 @@ from taco_py.compiler.concrete.terms import sums_apart
 from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import ADD, Operator
-from taco_py.language.notation.tree import children, exchange, map_accesses, map_children
+from taco_py.language.notation.tree import (
+    children,
+    exchange,
+    is_additive,
+    is_call_of,
+    is_reduction_by,
+    map_accesses,
+    map_children,
+    peel_reductions,
+)
 
 REWRITES = 16
 """Distributed forms of an expression that are considered."""
@@ -60,7 +69,7 @@ def groupings(assignment: Assignment, names: Sequence[str]) -> Iterator[Group]:
     temporaries."""
     drafts = tuple(f"{place}" for place in range(DRAFTS))
     for value in _forms(assignment)[:REWRITES]:
-        reduced, body = _peeled(value)
+        reduced, body = peel_reductions(value, ADD)
         for group in _groups(assignment.target, body, reduced, drafts):
             yield _named(group, iter(names), {})
 
@@ -79,15 +88,6 @@ def _named(group: Group, names: Iterator[str], known: dict[str, str]) -> Group:
 
 def _renamed(access: Access, names: Mapping[str, str]) -> Access:
     return replace(access, tensor=names.get(access.tensor, access.tensor))
-
-
-def _peeled(expr: Expr) -> tuple[tuple[str, ...], Expr]:
-    """Return the indices of the sums around an expression, and what is inside them."""
-    reduced: list[str] = []
-    while isinstance(expr, Reduce) and expr.operator == ADD:
-        reduced.append(expr.index)
-        expr = expr.body
-    return tuple(reduced), expr
 
 
 # ---------------------------------------------------------------- distribution
@@ -144,7 +144,7 @@ def _distributed(expr: Expr) -> Iterator[Expr]:
         for place, arg in enumerate(expr.args):
             if expr.operator.linear[place] and _is_sum(arg):
                 yield replace(arg, args=tuple(_at(expr, place, term) for term in arg.args))
-    if isinstance(expr, Reduce) and expr.operator == ADD and _is_sum(body := expr.body):
+    if is_reduction_by(expr, ADD) and _is_sum(body := expr.body):
         terms = tuple(replace(expr, body=term) for term in body.args)
         if all(expr.index in free_indices(term.body) for term in terms):
             yield replace(body, args=terms)
@@ -154,7 +154,7 @@ def _distributed(expr: Expr) -> Iterator[Expr]:
 
 
 def _is_sum(expr: Expr) -> TypeGuard[Call]:
-    return isinstance(expr, Call) and expr.operator.additive and len(expr.args) == 2
+    return is_additive(expr) and len(expr.args) == 2
 
 
 def _at(call: Call, place: int, arg: Expr) -> Call:
@@ -199,7 +199,7 @@ def _cuts(
 
 def _temporaries(expr: Expr, names: tuple[str, ...]) -> Iterator[Cut]:
     """Yield a temporary for the whole of `expr`, a sum or a part of a sum or product."""
-    reduced, body = _peeled(expr)
+    reduced, body = peel_reductions(expr, ADD)
     target = Access(names[0], free_indices(expr))
     for group in _groups(target, body, reduced, names[1:]):
         yield target, (group,)
@@ -250,7 +250,7 @@ def _joined(cuts: Sequence[Cut]) -> tuple[Group, ...]:
 
 def _flat(operator: Operator, expr: Expr) -> tuple[Expr, ...]:
     """Return the arguments of nested calls of one operator."""
-    if isinstance(expr, Call) and expr.operator == operator:
+    if is_call_of(expr, operator):
         return tuple(part for arg in expr.args for part in _flat(operator, arg))
     return (expr,)
 

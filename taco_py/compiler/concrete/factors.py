@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codegen.records import dataclass
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal
 from taco_py.language.notation.operators import Operator
+from taco_py.language.notation.tree import is_call_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def _without(operator: Operator, value: Expr, part: Call) -> list[Expr] | None:
 
 
 def _factors(operator: Operator, expr: Expr) -> Iterator[Expr]:
-    if isinstance(expr, Call) and expr.operator == operator:
+    if is_call_of(expr, operator):
         for arg in expr.args:
             yield from _factors(operator, arg)
     else:

@@ -13,7 +13,12 @@ from collections.abc import Hashable, Iterator, Mapping
 from taco_py.compiler.concrete.terms import reductions
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import MUL
-from taco_py.language.notation.tree import children, exchange, walk
+from taco_py.language.notation.tree import (
+    all_reductions,
+    children,
+    exchange,
+    peel_reductions,
+)
 
 
 def sum_key(sum_: Expr) -> Hashable:
@@ -89,16 +94,13 @@ def own_indices(sum_: Reduce) -> frozenset[str]:
 
     sum(j, sum(k, A[i,j] * sum(l, B[k,l])))  →  j and k
     """
-    found, body = {sum_.index}, sum_.body
-    while isinstance(body, Reduce) and body.operator == sum_.operator:
-        found.add(body.index)
-        body = body.body
-    return frozenset(found)
+    indices, _ = peel_reductions(sum_, sum_.operator)
+    return frozenset(indices)
 
 
 def bound_in(sum_: Reduce) -> frozenset[str]:
     """Give the indices that a sum and the sums inside it add up over."""
-    return frozenset(node.index for node, _ in walk(sum_) if isinstance(node, Reduce))
+    return frozenset(node.index for node in all_reductions(sum_))
 
 
 def _needs(expr: Expr, sum_: Reduce) -> bool:

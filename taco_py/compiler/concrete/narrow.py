@@ -12,7 +12,7 @@ from taco_py.language.legal.types import sum_wraps_alone
 from taco_py.language.notation.dtypes import expression_dtype, is_weak
 from taco_py.language.notation.nodes import Assignment, Call, Expr, Literal
 from taco_py.language.notation.operators import MUL
-from taco_py.language.notation.tree import map_children
+from taco_py.language.notation.tree import is_additive, map_children
 
 
 def narrow_apart(assignment: Assignment, dtypes: Mapping[str, np.dtype[Any]]) -> Assignment:
@@ -26,7 +26,7 @@ def narrow_apart(assignment: Assignment, dtypes: Mapping[str, np.dtype[Any]]) ->
     whole = expression_dtype(assignment.value, dtypes)
 
     def apart(expr: Expr) -> Expr:
-        if not isinstance(expr, Call) or not expr.operator.additive:
+        if not is_additive(expr):
             return expr
         own = expression_dtype(expr, dtypes)
         if not sum_wraps_alone(own, whole) or is_weak(expr):

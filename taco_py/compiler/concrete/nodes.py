@@ -63,6 +63,31 @@ class Workspace:
     stored: Access | None = None
 
     @property
+    def is_number(self) -> bool:
+        """Tell whether it is one variable."""
+        return self.kind is WorkspaceKind.SCALAR
+
+    @property
+    def is_array(self) -> bool:
+        """Tell whether it is a dense array, of which any element may be read."""
+        return self.kind is WorkspaceKind.DENSE
+
+    @property
+    def is_marked(self) -> bool:
+        """Tell whether it is a row that tells elements that were not written from zeros."""
+        return self.kind is WorkspaceKind.MARKED
+
+    @property
+    def is_table(self) -> bool:
+        """Tell whether it is a hash table."""
+        return self.kind is WorkspaceKind.HASH
+
+    @property
+    def lists_coordinates(self) -> bool:
+        """Tell whether it knows the coordinates that were written: a row or a table."""
+        return not self.is_number and not self.is_array
+
+    @property
     def access(self) -> Access:
         return Access(self.name, self.indices)
 

@@ -12,7 +12,15 @@ from codegen.records import dataclass
 from taco_py.language.notation.checks import all_indices
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import ADD, FILLED, SUB, Operator
-from taco_py.language.notation.tree import children, map_accesses, map_children
+from taco_py.language.notation.tree import (
+    children,
+    is_additive,
+    is_reduction_by,
+    is_sum,
+    map_accesses,
+    map_children,
+    peel_reductions,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +75,13 @@ def accumulating(expr: Expr) -> Operator | None:
     """
     match expr:
         case Call(operator, args) if operator.associative and operator.commutative:
-            own = [isinstance(arg, Reduce) and arg.operator == operator for arg in args]
+            own = [is_reduction_by(arg, operator) for arg in args]
             return operator if any(own) and not operator.additive else None
     return None
 
 
 def _accumulated(part: Expr, operator: Operator) -> Term:
-    if isinstance(part, Reduce) and part.operator == operator:
+    if is_reduction_by(part, operator):
         return _reduced_by(part)
     return Term(False, (), part, operator)
 
@@ -108,11 +116,8 @@ def whole_reduction(expr: Expr) -> Reduce | None:
 
 def _reduced_by(reduce: Reduce) -> Term:
     """Return the term of a reduction: `max(i, max(j, b))` → max over i and j of b."""
-    indices, body = [reduce.index], reduce.body
-    while isinstance(body, Reduce) and body.operator == reduce.operator:
-        indices.append(body.index)
-        body = body.body
-    return Term(False, tuple(indices), body, reduce.operator)
+    indices, body = peel_reductions(reduce, reduce.operator)
+    return Term(False, indices, body, reduce.operator)
 
 
 def terms_in_turn(expr: Expr, is_whole: Callable[[Expr], bool]) -> tuple[Term, ...]:
@@ -124,7 +129,7 @@ def terms_in_turn(expr: Expr, is_whole: Callable[[Expr], bool]) -> tuple[Term, .
 
     is_whole  whether a sum has the type of the whole: those that wrap or round earlier have not
     """
-    if not (isinstance(expr, Call) and expr.operator.additive and is_whole(expr)):
+    if not (is_additive(expr) and is_whole(expr)):
         return (Term(False, (), expr),)
     parts = [
         _negated(terms_in_turn(arg, is_whole)) if sign < 0 else terms_in_turn(arg, is_whole)
@@ -154,7 +159,7 @@ def map_terms(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
 
     map_terms(a - sum(j, b), f) = f(a) - f(sum(j, b))
     """
-    if isinstance(expr, Call) and expr.operator.additive:
+    if is_additive(expr):
         return map_children(expr, lambda arg: map_terms(arg, function))
     if accumulating(expr) is not None:
         return map_children(expr, function)
@@ -207,7 +212,7 @@ def _outside(expr: Expr) -> Expr:
     if not isinstance(expr, Call) or expr.operator.additive or not all(expr.operator.linear):
         return expr
     for place, arg in enumerate(expr.args):
-        if isinstance(arg, Reduce) and arg.operator.additive:
+        if is_sum(arg):
             args = (*expr.args[:place], arg.body, *expr.args[place + 1 :])
             return replace(arg, body=_outside(replace(expr, args=args)))
     return expr

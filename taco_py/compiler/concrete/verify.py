@@ -35,8 +35,8 @@ from taco_py.compiler.concrete.printer import to_text
 from taco_py.compiler.concrete.tree import workspaces_of
 from taco_py.language.diagnostics.errors import InternalError
 from taco_py.language.notation.checks import accesses
-from taco_py.language.notation.nodes import Access, Expr, Reduce
-from taco_py.language.notation.tree import walk
+from taco_py.language.notation.nodes import Access, Expr
+from taco_py.language.notation.tree import all_reductions
 from taco_py.language.problem import Problem
 from taco_py.language.provenance.provenance import UNDERIVED, Provenance
 
@@ -167,7 +167,7 @@ class _Verifier:
             self.fail(f"{name} is overwritten in a loop over {sorted(summed)}")
 
     def value(self, value: Expr, place: _Place) -> None:
-        sums = [node for node, _ in walk(value) if isinstance(node, Reduce)]
+        sums = [*all_reductions(value)]
         self.require(not sums, "a value with a reduction in it")
         operands = dict(self.problem.operands)
         for access in accesses(value):

@@ -39,7 +39,6 @@ from taco_py.compiler.iteration.units_share import (
     updates_words,
 )
 from taco_py.compiler.iteration.weights import weighed_operands
-from taco_py.language.formats import LevelKind
 from taco_py.language.notation.checks import accesses, with_linearity
 from taco_py.language.notation.nodes import Access
 from taco_py.language.notation.operators import Number
@@ -240,9 +239,7 @@ class IterationGraph:
             return True
         if not loop.outer and isinstance(self.statement, Forall):
             return False
-        return loop.merges or any(
-            w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(loop.body)
-        )
+        return loop.merges or any(not w.is_number for w in workspaces_of(loop.body))
 
     def loop_of(self, forall: Forall) -> Loop:
         """What is known of a loop of the statement."""
@@ -301,7 +298,7 @@ class IterationGraph:
             pos = self.provenance.positions_above(loop.index)
             if pos is None or loop.range is not Range.TILES:
                 continue
-            own = any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(loop.body))
+            own = any(not w.is_number for w in workspaces_of(loop.body))
             if own or self._adds_apart(loop):
                 yield pos.tensor
 
@@ -359,7 +356,7 @@ class IterationGraph:
 def shared_in_pieces(graph: IterationGraph) -> bool:
     """Tell whether threads that share the outermost loop need memory of their own, or its
     ranges."""
-    private = any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(graph.statement))
+    private = any(not w.is_number for w in workspaces_of(graph.statement))
     return private or graph.loops[0].merges or not graph.has_places
 
 
@@ -369,7 +366,7 @@ def sparse_levels(problem: Problem, access: Access) -> Mapping[str, Iterator]:
     return {
         access.indices[mode]: Iterator(access, level)
         for level, mode in enumerate(form.mode_order)
-        if form.levels[level].kind is not LevelKind.DENSE
+        if not form.levels[level].full
     }
 
 

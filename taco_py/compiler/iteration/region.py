@@ -28,7 +28,6 @@ from taco_py.compiler.concrete.nodes import (
     Statement,
     Where,
     Workspace,
-    WorkspaceKind,
 )
 from taco_py.language.legal.absent import (
     arg_fill,
@@ -193,7 +192,7 @@ class Regions:
                     region = unite(region, self.statement(part, index))
                 return region
             case Where(workspace, consumer, producer):
-                if workspace.kind is not WorkspaceKind.SCALAR and index in workspace.indices:
+                if not workspace.is_number and index in workspace.indices:
                     return self.statement(consumer, index)
                 known = self
                 if workspace.initial != 0:

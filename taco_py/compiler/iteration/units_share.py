@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.target import CUDA
+from codegen.machine.gpu import NOMINAL_GPU
 from codegen.types import scalar
 from taco_py.compiler.concrete.nodes import Forall, Race, Unit, WorkspaceKind
 from taco_py.compiler.concrete.tree import assignments, workspaces_of
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def updates_words(graph: IterationGraph) -> bool:
     """Tell whether atomic operations on the result also write elements beside theirs, which units
     of a GPU that take other iterations may write at the same time."""
-    if graph.teams or scalar(graph.problem.result.dtype).itemsize >= CUDA.atomic_bytes:
+    if graph.teams or scalar(graph.problem.result.dtype).itemsize >= NOMINAL_GPU.atomic_bytes:
         return False
     return any(loop.mode.parallel is Race.ATOMICS for loop in graph.loops)
 

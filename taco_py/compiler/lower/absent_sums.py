@@ -11,7 +11,7 @@ from taco_py.compiler.concrete.nodes import Assign, Forall, Statement, Where
 from taco_py.compiler.concrete.tree import assignments, walk
 from taco_py.compiler.lower.environment import Environment, Scope
 from taco_py.language.legal.absent import (
-    asks,
+    depends_on_presence,
     differs_where_absent,
     is_everywhere,
     restricts,
@@ -39,7 +39,7 @@ def tells_absent(env: Environment, where: Where) -> bool:
             return True
         if initial != 0:  # which is a number as any other; in a sparse result it stays as it is
             listed = assign.target.tensor == env.target.tensor and is_sparse(result)
-            return asks(assign.value, access) and not listed
+            return depends_on_presence(assign.value, access) and not listed
         return differs_where_absent(assign.value, access, special)
 
     return any(map(reads, assignments(where.consumer))) and not has_terms(env, where)

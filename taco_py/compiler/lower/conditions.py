@@ -22,6 +22,7 @@ from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.functions.function_table import AND, nonzero
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal
 from taco_py.language.notation.operators import FILLED, KEPT, SELECTED, Number
+from taco_py.language.notation.tree import is_call_of
 
 ALWAYS = build.const(True)
 
@@ -87,7 +88,7 @@ def _hands_on(where: Where, target: Access) -> bool:
     if not isinstance(consumer, Assign) or consumer.target != target:
         return False
     value = consumer.value
-    while isinstance(value, Call) and value.operator == FILLED:
+    while is_call_of(value, FILLED):
         value = value.args[0]
     return consumer.operator is None and value == where.workspace.access
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from codegen import build
 from codegen.ir import Expr, Stmt
-from taco_py.compiler.concrete.nodes import Workspace, WorkspaceKind
+from taco_py.compiler.concrete.nodes import Workspace
 from taco_py.compiler.concrete.tree import workspaces_of
 from taco_py.compiler.lower.environment import EMPTY_SCOPE, Environment, Scope
 from taco_py.compiler.lower.ranges import Ranges, named
@@ -49,7 +49,7 @@ def begin_tiles(env: Environment, scope: Scope, workspace: Workspace) -> tuple[S
     """Return the scope inside a `where`: the coordinates that the tiles of its workspace begin
     at."""
     code: list[Stmt] = []
-    if workspace.kind is not WorkspaceKind.DENSE:
+    if not workspace.is_array:
         return scope, code
     origins: dict[tuple[str, str], Expr] = {}
     for index in workspace.indices:

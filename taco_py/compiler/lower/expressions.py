@@ -8,7 +8,6 @@ from codegen import build
 from codegen.ir import Binary, Expr, Load, Ranked, Unary
 from codegen.libraries.scalar_functions import has_function
 from codegen.types import BOOL, INT64, UINT64, ScalarType, scalar
-from taco_py.compiler.concrete.nodes import WorkspaceKind
 from taco_py.compiler.lower import dense_workspaces as dense
 from taco_py.compiler.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.compiler.lower.numbers import number
@@ -188,7 +187,7 @@ def _load_workspace(
         return arrays.scalar
     if arrays.values is None:
         raise InternalError(f"The workspace {access.tensor} has no values")
-    if arrays.workspace.kind is WorkspaceKind.DENSE:
+    if arrays.workspace.is_array:
         return Load(arrays.values, dense.position(env, scope, arrays.workspace))
     if arrays.ranked is not None:
         return Load(arrays.ranked, build.add(arrays.base, value_position(scope, access)))

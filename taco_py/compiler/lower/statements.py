@@ -19,7 +19,6 @@ from taco_py.compiler.concrete.nodes import (
     Sequence,
     Statement,
     Where,
-    WorkspaceKind,
 )
 from taco_py.compiler.concrete.tree import assignments, foralls, workspaces_of
 from taco_py.compiler.levels import locate, locate_strided
@@ -64,6 +63,7 @@ from taco_py.language.notation.dtypes import operand_dtype
 from taco_py.language.notation.nodes import Access, Call
 from taco_py.language.notation.nodes import Expr as Value
 from taco_py.language.notation.operators import CORRECTED, FILLED
+from taco_py.language.notation.tree import is_call_of
 
 Strategy = Callable[[Environment, Forall, Scope, Lower], Iterator[Stmt]]
 
@@ -151,14 +151,14 @@ class Lowerer:
         value, listed = assign.value, is_sparse(self.env.problem.result.format)
         if not listed or assign.target.tensor != self.env.target.tensor:
             return assign
-        asks = isinstance(value, Call) and value.operator == FILLED
+        asks = is_call_of(value, FILLED)
         return replace(assign, value=value.args[0]) if isinstance(value, Call) and asks else assign
 
     def _marks(self, assign: Assign) -> Iterator[Expr]:
         """What tells whether the entries are there that a value looks for in rows."""
         for access in dict.fromkeys(accesses(assign.value)):
             arrays = self.env.workspaces.get(access.tensor)
-            if arrays is not None and arrays.workspace.kind is WorkspaceKind.MARKED:
+            if arrays is not None and arrays.workspace.is_marked:
                 assert arrays.marks is not None
                 yield build.load(arrays.marks, self.env.indices[access.indices[0]])
 
@@ -273,7 +273,7 @@ class Lowerer:
             condition = condition_on(value, access)
         if condition is not None and not later & set(accesses(condition)):
             return lower_condition(self.env, scope, condition)
-        if not isinstance(value, Call) or value.operator != CORRECTED:
+        if not is_call_of(value, CORRECTED):
             return build.const(True)
         if any(access in accesses(arg) for arg in value.args[:2]):
             return build.const(True)
@@ -394,7 +394,7 @@ class Lowerer:
             for workspace in workspaces_of(each.body)
         }
         for workspace in workspaces_of(forall.body):
-            if workspace.name not in inner and workspace.kind is not WorkspaceKind.SCALAR:
+            if workspace.name not in inner and not workspace.is_number:
                 yield from workspaces.allocate(self.env, self.env.workspaces[workspace.name])
 
     def _split(self, forall: Forall) -> tuple[Value | None, Statement]:

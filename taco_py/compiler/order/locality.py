@@ -68,11 +68,13 @@ class Fetch:
 
     def steps(self, machine: Machine) -> Numbers:
         """Return the steps: of each run the first line is waited for, others are fetched ahead."""
-        return self.runs * (machine.line_steps + machine.next_line_steps * (self.each - 1))
+        return self.runs * (
+            machine.loops.line_steps + machine.loops.next_line_steps * (self.each - 1)
+        )
 
     def far_steps(self, machine: Machine) -> Numbers:
         """Return the steps that it takes more where the lines come from memory."""
-        return machine.far_line_steps * self.lines
+        return machine.loops.far_line_steps * self.lines
 
 
 class Locality:
@@ -93,7 +95,7 @@ class Locality:
         count_of: Callable[[Sets], Numbers],
     ) -> None:
         self.machine = machine
-        self.line_bytes = machine.line_bytes
+        self.line_bytes = machine.loops.line_bytes
         self.lattice = lattice
         self.arrays = tuple(arrays)
         self.counts = counts
@@ -103,7 +105,7 @@ class Locality:
     @property
     def near(self) -> bool:
         """Tell whether all that is touched fits, so that no loop fetches any."""
-        room = self.machine.near_cache_bytes
+        room = self.machine.loops.near_cache_bytes
         if sum(self._at_most(array) for array in self.arrays) * self.line_bytes <= room:
             return True
         return bool(self._fits([self._touched(array, NO_LOOPS) for array in self.arrays], room)[0])
@@ -115,7 +117,8 @@ class Locality:
         elements = prod(array.sizes) if dense else float(self.counts[-1])
         machine = self.machine
         return (
-            elements * array.bytes / self.line_bytes + machine.line_steps / machine.next_line_steps
+            elements * array.bytes / self.line_bytes
+            + machine.loops.line_steps / machine.loops.next_line_steps
         )
 
     def fetching(self) -> Numbers:
@@ -124,9 +127,9 @@ class Locality:
         more."""
         every = np.arange(len(self.counts))
         touched = [self._touched(array, every) for array in self.arrays]
-        machine, far = self.machine, self.machine.far_cache_bytes
+        machine, far = self.machine, self.machine.loops.far_cache_bytes
         steps = [each.steps(machine) for each in touched]
-        found = self._from_beyond(touched, machine.near_cache_bytes, steps)
+        found = self._from_beyond(touched, machine.loops.near_cache_bytes, steps)
         if not self._fits(touched, far)[0]:
             found += self._from_beyond(touched, far, [e.far_steps(machine) for e in touched], 1)
         return found

@@ -80,8 +80,8 @@ def _lookup(walks: Walks, access: Access, row: int, lengths: Numbers, place: int
     around &= walks.sets.has[own].all(axis=0)
     round = _round(np.delete(lengths, place, axis=0), lengths[place] / size, size, machine)
     cost = np.where(around, walks.counts * round, inf)
-    written = machine.row_lookup_entry_steps * walks.counts * np.maximum(lengths[place], 0.0)
-    least = machine.row_lookup_entry_steps * walks.entries(access, index)
+    written = machine.loops.row_lookup_entry_steps * walks.counts * np.maximum(lengths[place], 0.0)
+    least = machine.loops.row_lookup_entry_steps * walks.entries(access, index)
     return Lookup(access, row, sum(1 << other for other in own), cost, written, least)
 
 
@@ -118,10 +118,10 @@ def _round(others: Numbers, share: Numbers, size: float, machine: Machine) -> Nu
     """
     there = np.clip(share, 0.0, 1.0)
     rarer = np.minimum(there, 1.0 - there)
-    each = machine.row_lookup_steps + machine.misprediction_steps * rarer
-    if size > machine.near_cache_bytes:
-        each = each + machine.line_steps
+    each = machine.loops.row_lookup_steps + machine.loops.misprediction_steps * rarer
+    if size > machine.loops.near_cache_bytes:
+        each = each + machine.loops.line_steps
     if len(others) > 1:
-        each = each + machine.merge_steps
-    found: Numbers = machine.row_lookup_loop_steps + each * others.sum(axis=0)
+        each = each + machine.loops.merge_steps
+    found: Numbers = machine.loops.row_lookup_loop_steps + each * others.sum(axis=0)
     return found

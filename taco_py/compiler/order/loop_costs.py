@@ -42,13 +42,13 @@ State = tuple[int, int, int, float | None, tuple[int, ...]]
 def copying(statistics: Statistics, access: Access) -> float:
     """What a copy of an operand in another order costs: that of a matrix has a place for each row
     of its own."""
-    pattern, machine = statistics.patterns[access.tensor], statistics.machine
+    pattern, copies = statistics.patterns[access.tensor], statistics.machine.copies
     if pattern.format.order > 2 or pattern.format.is_coo:
-        return machine.sorted_entry_steps * pattern.nnz
+        return copies.sorted_entry_steps * pattern.nnz
     rows = 0.0
     if pattern.format.order == 2 and pattern.format.levels[0].full:
         rows = statistics.sizes[access.indices[pattern.format.mode_order[1]]]
-    return machine.transposed_entry_steps * pattern.nnz + machine.transposed_row_steps * rows
+    return copies.transposed_entry_steps * pattern.nnz + copies.transposed_row_steps * rows
 
 
 def made_as_array(problem: Problem, statistics: Statistics) -> bool:
@@ -64,9 +64,9 @@ def made_as_array(problem: Problem, statistics: Statistics) -> bool:
     if all(level.full for level in form.levels[1:]):
         return True
     keep = problem.assignment.target.indices
-    volume, machine = statistics.volume(keep), statistics.machine
+    volume, copies = statistics.volume(keep), statistics.machine.copies
     made = result_size(statistics, problem.assignment.value, keep)
-    return volume <= machine.gathered_elements and made >= machine.gathered_share * volume
+    return volume <= copies.gathered_elements and made >= copies.gathered_share * volume
 
 
 def storing_alone(problem: Problem) -> Access | None:
@@ -138,7 +138,7 @@ class LoopCosts:
         self.term = term
         self.statistics = statistics
         self.machine = statistics.machine
-        self.row_steps = self.machine.held_row_steps, self.machine.vector_scatter_steps
+        self.row_steps = self.machine.loops.held_row_steps, self.machine.vector_scatter_steps
         self.steps = Steps(problem, term, statistics) if steps is None else steps
         self.bits = self.steps.bits
         self.innermost = self.steps.count(self.steps.every)
@@ -180,7 +180,7 @@ class LoopCosts:
             case Where(workspace, consumer, producer):
                 made, filled = self._rounds_of(producer, bound)
                 used, innermost = self._rounds_of(consumer, bound)
-                kept = self.machine.row_workspace_steps if workspace.indices else 0.0
+                kept = self.machine.loops.row_workspace_steps if workspace.indices else 0.0
                 return made + kept * self.steps.count(filled) + used, innermost
             case _:
                 return 0.0, bound
@@ -210,7 +210,7 @@ class LoopCosts:
         if self.below and bound != self.steps.every:
             strayed = self._strayed(outside, bit)
             more = strayed.bit_count() - outside.strayed.bit_count()
-            cost += self.machine.misordered_array_steps * more * self.innermost
+            cost += self.machine.loops.misordered_array_steps * more * self.innermost
         return Outside((*outside.order, index), bound, cost, copied, strayed, write, written)
 
     def meetings(self, order: Sequence[str]) -> Iterator[Meeting]:
@@ -238,7 +238,7 @@ class LoopCosts:
     def _folded(self, access: Access) -> float:
         """What a copy costs that an access needs in any order; 0 where it needs none."""
         needed = repeats_matter(self.problem, self.term, access)
-        each = self.machine.folded_entry_steps
+        each = self.machine.copies.folded_entry_steps
         return each * self.statistics.patterns[access.tensor].nnz if needed else 0.0
 
     def _repeated(self) -> frozenset[str]:
@@ -319,8 +319,8 @@ class LoopCosts:
             return held if len(rest) == 1 else added
         machine = self.machine
         if len(rest) == 1:
-            return machine.row_workspace_steps
-        return machine.hash_workspace_steps + machine.hash_key_steps * self._fresh
+            return machine.loops.row_workspace_steps
+        return machine.loops.hash_workspace_steps + machine.loops.hash_key_steps * self._fresh
 
     def _added_up(self, write: float, last: str) -> float:
         """What an iteration costs more than at its best where the innermost loop is over `last`.
@@ -331,7 +331,7 @@ class LoopCosts:
         if write not in self.row_steps:
             return 0.0
         if not self.steps.in_vectors(last):
-            return self.machine.scatter_steps - 1.0 - write
+            return self.machine.loops.scatter_steps - 1.0 - write
         return 0.0 if last in self.result else self.machine.vector_scatter_steps - write
 
     def _gathers(self, rest: tuple[str, ...]) -> bool:
@@ -346,16 +346,16 @@ class LoopCosts:
         pattern, machine = storing_alone(self.problem), self.machine
         assert pattern is not None  # it is made as an array
         block = self.result[self.problem.result.format.depth :]
-        gathered = machine.cleared_element_steps * volume(self.result)
-        gathered += machine.marked_entry_steps * self.statistics.patterns[pattern.tensor].nnz
+        gathered = machine.copies.cleared_element_steps * volume(self.result)
+        gathered += machine.copies.marked_entry_steps * self.statistics.patterns[pattern.tensor].nnz
         made = result_size(self.statistics, self.term.body, self.result)
-        placed = machine.placed_block_steps / max(volume(block), 1.0)
-        gathered += made * (machine.gathered_element_steps + placed)
-        if size * volume(rest) <= machine.near_cache_bytes:
+        placed = machine.copies.placed_block_steps / max(volume(block), 1.0)
+        gathered += made * (machine.copies.gathered_element_steps + placed)
+        if size * volume(rest) <= machine.loops.near_cache_bytes:
             return gathered
-        lines = max(1.0, size * volume(block) / machine.line_bytes)
+        lines = max(1.0, size * volume(block) / machine.loops.line_bytes)
         met = self.steps.count(self.steps.every & ~self.steps.bits_of(block))
-        fetched = machine.line_steps + machine.next_line_steps * (lines - 1)
+        fetched = machine.loops.line_steps + machine.loops.next_line_steps * (lines - 1)
         return gathered + 2 * met * fetched  # each comes and goes
 
     @cached_property

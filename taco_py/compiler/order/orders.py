@@ -105,11 +105,11 @@ def known_steps(problem: Problem, term: Term, statistics: Statistics, effort: Ef
     if near is None:
         kept, dense = result_order(problem), is_full(problem.result.format)
         machine = statistics.machine
-        write = machine.row_workspace_steps
+        write = machine.loops.row_workspace_steps
         if dense:
-            write = machine.scatter_steps - 1.0
+            write = machine.loops.scatter_steps - 1.0
         elif len(kept) > 1:
-            write = machine.hash_workspace_steps + machine.hash_key_steps
+            write = machine.loops.hash_workspace_steps + machine.loops.hash_key_steps
         first = effort.recall(
             (first_order, key), lambda: first_order(term, statistics, indices, inner)
         )

@@ -229,7 +229,9 @@ class Steps:
         innermost = found[self.lattice.innermost]
         sparse = tuple(filter(self._sparse, self.accesses))
         mixed = [access for access in sparse if not restricts(self.body, access)]
-        vector = machine.vector_steps if sparse and not mixed else machine.dense_vector_steps
+        vector = (
+            machine.loops.vector_steps if sparse and not mixed else machine.loops.dense_vector_steps
+        )
         found[self.lattice.innermost] = vector * innermost
         for access in mixed:
             self._ask_at_each(access, found)
@@ -256,7 +258,7 @@ class Steps:
             row = self.rows[index]
             others = [i for i in access.indices if i != index]
             last = self.sets.of(others).all(axis=0)
-            merged = self.machine.merge_steps * self.counts[self.lattice.inside[row]]
+            merged = self.machine.loops.merge_steps * self.counts[self.lattice.inside[row]]
             found[row, last] = np.maximum(found[row, last], merged[last])
 
     def _across_lanes(self) -> Numbers:
@@ -287,7 +289,7 @@ class Steps:
         written as seldom as may be; a row for each index."""
         known = self.statistics, self.lattice, self.sets, self.sizes, self.shares, self.counts
         walks = Walks(self.problem, self.body, sparse, *known)
-        found: Numbers = self.machine.merge_steps * self.counts * walks.rounds()
+        found: Numbers = self.machine.loops.merge_steps * self.counts * walks.rounds()
         self.lookups = tuple(lookups(walks))
         if self.lookups:
             self.merges = found.copy()

@@ -27,7 +27,7 @@ from taco_py.compiler.order.orders import Ranked, best_order, order_cost
 from taco_py.language.legal.stored import all_full
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.language.notation.tree import walk
+from taco_py.language.notation.tree import all_reductions
 from taco_py.language.problem import Problem
 
 Order = tuple[str, ...]
@@ -54,10 +54,10 @@ def _by_rows(problem: Problem, order: Order, statistics: Statistics) -> Order:
     for index in reversed(target):
         longer = (index, *row)
         bytes = size * prod(statistics.sizes[i] for i in longer)
-        if order[-len(longer) :] != longer or (row and bytes > machine.nearest_cache_bytes):
+        if order[-len(longer) :] != longer or (row and bytes > machine.loops.nearest_cache_bytes):
             break
         row = longer
-    if not row or size * prod(statistics.sizes[i] for i in row) < machine.row_by_row_bytes:
+    if not row or size * prod(statistics.sizes[i] for i in row) < machine.loops.row_by_row_bytes:
         return order
     outside = order[: -len(row)]
     sums = tuple(index for index in outside if index not in target)
@@ -120,5 +120,5 @@ def innermost_sums(problem: Problem, term: Term) -> frozenset[str] | None:
 
 def _keeps_sums(expr: Expr, order: tuple[str, ...]) -> bool:
     """Tell whether the loops of the sums inside an expression are inside all others."""
-    inner = {node.index for node, _ in walk(expr) if isinstance(node, Reduce)}
+    inner = {node.index for node in all_reductions(expr)}
     return {*order[len(order) - len(inner) :]} == inner

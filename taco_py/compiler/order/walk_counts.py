@@ -31,7 +31,7 @@ def may_leap(statistics: Statistics) -> bool:
     """Tell whether two sparse operands differ enough in their numbers of entries to leap through
     one."""
     sizes = [pattern.nnz for pattern in statistics.patterns.values() if pattern.sparse]
-    return len(sizes) > 1 and max(sizes) >= statistics.machine.gallop_ratio * min(sizes)
+    return len(sizes) > 1 and max(sizes) >= statistics.machine.loops.gallop_ratio * min(sizes)
 
 
 def meet(accesses: Iterable[Access]) -> bool:
@@ -209,9 +209,11 @@ def _merged(runs: Numbers, needed: Sequence[bool], machine: Machine) -> Numbers:
     first = np.maximum(1.0, np.where(walked, runs, inf).min(axis=0))
     others = walked[~np.array(needed, np.bool_)].any(axis=0)
     leaps = (
-        (lengths.max(axis=0) >= machine.gallop_ratio * first) & (walked.sum(axis=0) > 1) & ~others
+        (lengths.max(axis=0) >= machine.loops.gallop_ratio * first)
+        & (walked.sum(axis=0) > 1)
+        & ~others
     )
-    each = np.where(walked, np.maximum(lengths / first, 1.0) ** machine.gallop_exponent, 0.0)
-    least = np.minimum(found, machine.gallop_merge_steps * first * (each.sum(axis=0) - 1.0))
+    each = np.where(walked, np.maximum(lengths / first, 1.0) ** machine.loops.gallop_exponent, 0.0)
+    least = np.minimum(found, machine.loops.gallop_merge_steps * first * (each.sum(axis=0) - 1.0))
     found = np.where(leaps, least, found)
     return found

@@ -26,10 +26,10 @@ from taco_py.compiler.schedule.commands import Distribute
 from taco_py.compiler.schedule.refused import refused
 from taco_py.language.notation.checks import MAX_DEPTH, free_indices
 from taco_py.language.notation.dtypes import expression_dtype
-from taco_py.language.notation.nodes import Assignment, Call, Expr, Reduce
+from taco_py.language.notation.nodes import Assignment, Call, Expr
 from taco_py.language.notation.operators import ADD, NEG, SUB
 from taco_py.language.notation.printer import to_text
-from taco_py.language.notation.tree import walk
+from taco_py.language.notation.tree import is_additive, is_sum, walk
 
 Dtypes = Mapping[str, np.dtype[Any]]
 Signed = tuple[bool, Expr]
@@ -85,7 +85,7 @@ def check_types(command: Distribute, dtypes: Dtypes) -> None:
     In a narrower one they would wrap, or be rounded, where the whole does not.
     """
     whole = expression_dtype(command.expression, dtypes)
-    sums = [n for n, _ in walk(command.expression) if isinstance(n, Call) and n.operator.additive]
+    sums = [n for n, _ in walk(command.expression) if is_additive(n)]
     for part in (*sums, *(part for _, part in multiplied(command.expression))):
         found = expression_dtype(part, dtypes)
         if found != whole:
@@ -139,7 +139,7 @@ def _apart(command: Distribute, expr: Expr) -> Expr:
     """Return one term with its sums: where it is the command's, a sum of terms with sums of their
     own."""
     reduced, body = [], expr
-    while isinstance(body, Reduce) and body.operator.additive:
+    while is_sum(body):
         reduced.append(body.index)
         body = body.body
     if body != command.expression:

@@ -175,11 +175,11 @@ class _Distribution:
         indices = (index, *workspace.indices)
         variables = (self.variable, *(workspace.variables or workspace.indices))
         wide = replace(workspace, indices=indices, variables=variables, zero=True, kept=False)
-        if workspace.kind in (WorkspaceKind.SCALAR, WorkspaceKind.DENSE):
+        if not workspace.lists_coordinates:
             if full or self.meets_others(body, wide) or workspace.indices:
                 return replace(wide, kind=WorkspaceKind.DENSE)
             return replace(wide, kind=WorkspaceKind.ROW, ordered=True)
-        if workspace.kind is WorkspaceKind.MARKED or self.meets_others(body, wide):
+        if workspace.is_marked or self.meets_others(body, wide):
             raise self.refusal(
                 "fission",
                 f"the workspace {workspace.name} would be sparse over {', '.join(indices)} and is "
@@ -299,7 +299,7 @@ def addends(problem: Problem, whole: Statement, assign: Assign, index: str) -> t
 def _narrower(workspace: Workspace, indices: tuple[str, ...]) -> WorkspaceKind:
     if not indices:
         return WorkspaceKind.SCALAR
-    if workspace.kind is WorkspaceKind.HASH and len(indices) == 1:
+    if workspace.is_table and len(indices) == 1:
         return WorkspaceKind.ROW
     return workspace.kind
 

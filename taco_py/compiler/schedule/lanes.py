@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from taco_py.compiler.concrete.nodes import Assign, Workspace, WorkspaceKind
+from taco_py.compiler.concrete.nodes import Assign, Workspace
 from taco_py.compiler.concrete.tree import assignments, foralls, workspaces_of
 from taco_py.compiler.iteration.graph import IterationGraph, Loop, Range
 from taco_py.compiler.schedule.merges import check_merge
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.formats import LevelKind
 
 
 def check_modes(graph: IterationGraph) -> None:
@@ -65,7 +64,7 @@ def _counting(graph: IterationGraph, loop: Loop) -> Refusals:
         tensor = iterator.access.tensor
         if tensor in operands:
             level = operands[tensor].format.levels[iterator.level]
-            if level.kind is LevelKind.SINGLETON:
+            if level.chained:
                 yield (
                     f"{iterator} has one coordinate at a time, which takes no loop",
                     f"mark the loop around it, or store {tensor} as CSR or CSF",
@@ -88,7 +87,7 @@ def _vector_refusals(graph: IterationGraph, loop: Loop) -> Refusals:
     yield from _appending(graph, loop)
     own = {w.name for w in workspaces_of(loop.body)}
     outside = {w.name: w for w in workspaces_of(graph.statement) if w.name not in own}
-    lists = [w for w in workspaces_of(loop.body) if w.kind is not WorkspaceKind.SCALAR]
+    lists = [w for w in workspaces_of(loop.body) if not w.is_number]
     for workspace in lists:
         yield f"the workspace {workspace.name} in it has one place in memory", "mark an inner loop"
     for assign in assignments(loop.body):
@@ -114,9 +113,9 @@ def _appending(graph: IterationGraph, loop: Loop) -> Refusals:
 
 
 def _filling(graph: IterationGraph, loop: Loop, assign: Assign, workspace: Workspace) -> Refusals:
-    if workspace.kind is WorkspaceKind.DENSE:
+    if workspace.is_array:
         yield from _adding(graph, loop, assign)
-    elif workspace.kind is not WorkspaceKind.SCALAR:
+    elif not workspace.is_number:
         yield (
             f"its iterations list the coordinates of {', '.join(workspace.indices)} they write",
             "ask for a dense result, or mark another loop",

@@ -22,10 +22,10 @@ from taco_py.compiler.schedule.lanes import check_modes
 from taco_py.compiler.schedule.loop_state import Loops
 from taco_py.compiler.schedule.refused import refused
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.formats import LevelKind
 from taco_py.language.legal.absent import restricts
 from taco_py.language.notation.checks import accesses, free_indices
-from taco_py.language.notation.nodes import Access, Expr, Reduce
+from taco_py.language.notation.nodes import Access, Expr
+from taco_py.language.notation.tree import peel_reductions
 from taco_py.language.problem import Problem
 from taco_py.language.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Split
 
@@ -58,10 +58,7 @@ def _check_inner_sums(body: Expr, order: tuple[str, ...]) -> None:
     Loops of one sum over several indices may change places.
     """
     for inner in reductions(body):
-        summed, terms = [inner.index], inner.body
-        while isinstance(terms, Reduce) and terms.operator == inner.operator:
-            summed.append(terms.index)
-            terms = terms.body
+        summed, terms = peel_reductions(inner, inner.operator)
         for index in summed:
             place = order.index(index) if index in order else len(order)
             late = [i for i in free_indices(inner) if order.index(i) > place]
@@ -137,7 +134,7 @@ def _check_range(graph: IterationGraph, loop: Loop) -> None:
             tensor = iterator.access.tensor
             if tensor in operands:
                 level = operands[tensor].format.levels[iterator.level]
-                if level.kind is not LevelKind.COMPRESSED:
+                if not level.is_list:
                     raise ScheduleError(
                         f"The loop over {loop.index} is tiled, but {iterator} is a "
                         f"{level.kind.value} level, in which a tile's beginning cannot be found",

@@ -23,7 +23,7 @@ from taco_py.compiler.concrete.terms import Term, reductions, split_terms
 from taco_py.compiler.iteration.graph import IterationGraph, build_graph
 from taco_py.compiler.schedule.commands import Precompute, Structural
 from taco_py.compiler.schedule.structure import restructure
-from taco_py.language.formats import Level, LevelKind
+from taco_py.language.formats import LETTERS
 from taco_py.language.notation.checks import accesses, all_indices
 from taco_py.language.notation.nodes import Assignment
 from taco_py.language.problem import Problem
@@ -95,7 +95,7 @@ class Loops:
         if self.assembly is not Assembly.COPY:
             return problem
         form = problem.result.format
-        dense = replace(form, levels=(Level(LevelKind.DENSE),) * form.order)
+        dense = replace(form, levels=(LETTERS["d"],) * form.order)
         return replace(problem, result=replace(problem.result, format=dense))
 
     def graph(self, problem: Problem) -> IterationGraph:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from taco_py.compiler.concrete.nodes import Merge
 from taco_py.compiler.iteration.graph import IterationGraph, Loop
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.formats import LevelKind
 
 
 def check_merge(graph: IterationGraph, loop: Loop) -> None:
@@ -36,7 +35,7 @@ def _check_gallop(graph: IterationGraph, loop: Loop) -> None:
         if tensor not in operands:
             continue
         level = operands[tensor].format.levels[iterator.level]
-        if level.kind is not LevelKind.COMPRESSED:
+        if not level.is_list:
             raise _refused(
                 graph,
                 loop,

@@ -17,7 +17,6 @@ from taco_py.compiler.concrete.nodes import (
     Statement,
     Unit,
     Where,
-    WorkspaceKind,
 )
 from taco_py.compiler.iteration.graph import (
     IterationGraph,
@@ -59,7 +58,7 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     with no strategy, whichever was named. Raises ScheduleError when the marked loop cannot be
     shared as asked.
     """
-    check_units(graph, "c")
+    check_units(graph, False)
     if schedule.serial:
         return Parallelism(graph.statement, None, "one thread was asked for")
     check_shared(graph)
@@ -152,7 +151,7 @@ def _sums_apart(graph: IterationGraph, loop: Loop) -> bool:
 def _adds_numbers(graph: IterationGraph, loop: Loop) -> bool:
     """Tell whether all that a loop leaves behind is numbers that it adds up."""
     around = workspaces_around(graph, loop)
-    numbers = {name for name, w in around.items() if w.kind is WorkspaceKind.SCALAR}
+    numbers = {name for name, w in around.items() if w.is_number}
     return all(assign.target.tensor in numbers for assign in outward(loop))
 
 

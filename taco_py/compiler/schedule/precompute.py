@@ -33,7 +33,6 @@ from taco_py.compiler.concrete.nodes import (
     Statement,
     Where,
     Workspace,
-    WorkspaceKind,
     forall,
 )
 from taco_py.compiler.concrete.tree import assignments, workspaces_of
@@ -172,7 +171,7 @@ class _Maker(About):
         self.check_tiles(around, nest.producer, self.part.expression, "what is precomputed")
         self.check_tiles(around, nest.consumer, occurrence.value, "what is left")
         workspace = workspace_of(self, nest, place, occurrence)
-        plain = workspace.kind is WorkspaceKind.DENSE and not workspace.zero
+        plain = workspace.is_array and not workspace.zero
         fill = Assign(self.access, self.part.expression, None if plain else ADD)
         consumer = forall(nest.consumer, replace(place, value=occurrence.value))
         found = _Apart(workspace, consumer, forall(nest.producer, fill))

@@ -19,7 +19,6 @@ from taco_py.compiler.concrete.nodes import (
     Race,
     Unit,
     Workspace,
-    WorkspaceKind,
 )
 from taco_py.compiler.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.compiler.iteration.copied_pattern import copied_pattern
@@ -73,11 +72,11 @@ def common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     roots = set(iteration_indices(graph, loop))
     written = {assign.target.tensor for assign in outward(loop)}
     for workspace in workspaces_around(graph, loop).values():
-        apart = workspace.kind is WorkspaceKind.DENSE or fills_row(graph, loop)
+        apart = workspace.is_array or fills_row(graph, loop)
         apart = apart and roots <= set(workspace.indices)
         if workspace.name not in written or apart:
             continue
-        if workspace.kind is WorkspaceKind.SCALAR:
+        if workspace.is_number:
             reason = "its iterations add to one number"
         else:
             over = ", ".join(workspace.indices)
@@ -92,8 +91,8 @@ def common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 def _outside(graph: IterationGraph, loop: Loop, workspace: Workspace) -> str:
     """What to share instead of a loop that adds to a workspace, or how it may add."""
     name = graph.called(loop)
-    single = workspace.kind in (WorkspaceKind.SCALAR, WorkspaceKind.DENSE)
-    races = () if workspace.kind is WorkspaceKind.HASH else STRATEGIES if single else APART
+    single = not workspace.lists_coordinates
+    races = () if workspace.is_table else STRATEGIES if single else APART
     commands = [
         f"parallelize({name},{loop.mode.unit.value},{race.value})"
         for race in races
@@ -197,7 +196,7 @@ def atomic_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     for assign in outward(loop):
         name = assign.target.tensor
         workspace = around.get(name)
-        if workspace is not None and workspace.kind in (*ROWS, WorkspaceKind.HASH):
+        if workspace is not None and workspace.lists_coordinates:
             return Refusal(
                 f"its iterations list the coordinates of {', '.join(workspace.indices)} that they "
                 f"add to in the workspace {name}",
@@ -242,7 +241,7 @@ def apart_refusal(graph: IterationGraph, loop: Loop, *, brief: bool = False) -> 
                 f"{target} stores coordinates, and copies of it are not added up",
                 "ask for a dense result, or share a loop over its outermost level with NoRaces",
             )
-        if name in around and around[name].kind is WorkspaceKind.HASH:
+        if name in around and around[name].is_table:
             return Refusal(
                 f"the workspace {name} is a table of coordinates, and copies of it are not added "
                 "up",

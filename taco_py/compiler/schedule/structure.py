@@ -11,7 +11,6 @@ from taco_py.compiler.concrete.nodes import (
     Statement,
     Where,
     Workspace,
-    WorkspaceKind,
 )
 from taco_py.compiler.concrete.tree import read_in, walk
 from taco_py.compiler.iteration.graph import build_graph
@@ -32,7 +31,7 @@ def restructure(
     changed = _changed(problem, provenance, statement, command)
     _check_stored(problem, provenance, statement, changed, command)
     for each in walk(changed):
-        if isinstance(each, Where) and each.workspace.kind is WorkspaceKind.HASH:
+        if isinstance(each, Where) and each.workspace.is_table:
             _check_appending(problem, each.workspace, command)
             _check_sums(each, command)
     return changed

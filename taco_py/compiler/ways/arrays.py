@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from codegen.build import const
 from codegen.ir import Array, Block, Expr, Function, Storage, Var
+from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.records import dataclass
-from codegen.target import Target
 from codegen.types import scalar
 from taco_py.compiler.lower.bindings import Bindings, Source
 from taco_py.language.notation.checks import all_indices
@@ -36,7 +36,12 @@ def machine_of(target: Target, dtype: str) -> Machine:
     from polyhedral.products.register_tile import Machine
 
     element = scalar(dtype)
-    return Machine(target.lanes(element), element.itemsize, target.registers, target.caches)
+    return Machine(
+        target.lanes(element),
+        element.itemsize,
+        target.processor.registers,
+        target.processor.cache_bytes,
+    )
 
 
 def size_bindings(problem: Problem, names: Names) -> tuple[dict[str, Expr], dict[str, Source]]:

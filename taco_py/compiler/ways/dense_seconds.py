@@ -57,7 +57,7 @@ class DenseProduct:
 
     @property
     def lanes(self) -> int:
-        return max(1, self.machine.vector_bytes // self.itemsize)
+        return max(1, self.machine.dense.vector_bytes // self.itemsize)
 
     @property
     def columns(self) -> Stored:
@@ -88,9 +88,9 @@ def _along(product: DenseProduct, index: str) -> float:
     for other in _before(product, index):
         length *= product.sizes[other]
     lanes, machine = product.lanes, product.machine
-    row = ceil(length / lanes) * lanes * machine.contiguous_byte_seconds * product.itemsize
-    across = 0.0 if index in product.result else machine.lane_sum_seconds
-    return product.points / max(length, 1.0) * (machine.inner_loop_seconds + across + row)
+    row = ceil(length / lanes) * lanes * machine.dense.contiguous_byte_seconds * product.itemsize
+    across = 0.0 if index in product.result else machine.dense.lane_sum_seconds
+    return product.points / max(length, 1.0) * (machine.dense.inner_loop_seconds + across + row)
 
 
 def _before(product: DenseProduct, index: str) -> Stored:
@@ -118,14 +118,14 @@ def _striding(product: DenseProduct) -> float:
 def _strided(product: DenseProduct, index: str) -> float:
     """Return a product where the innermost loop runs over `index`."""
     machine = product.machine
-    cost = machine.strided_product_seconds
+    cost = machine.dense.strided_product_seconds
     for array in product.arrays:
         if index not in array or array[-1] == index:
             continue
         step = product.count(array[array.index(index) + 1 :]) * product.itemsize
-        far = product.count(array) * product.itemsize > machine.strided_cache_bytes
-        if step >= machine.line_bytes and far:
-            cost += machine.far_strided_product_seconds
+        far = product.count(array) * product.itemsize > machine.dense.strided_cache_bytes
+        if step >= machine.loops.line_bytes and far:
+            cost += machine.dense.far_strided_product_seconds
     return cost
 
 
@@ -135,20 +135,20 @@ def seconds_of_tiles(product: DenseProduct) -> float:
     columns, lanes, machine = product.count(product.columns), product.lanes, product.machine
     wide = ceil(columns / lanes) * lanes / max(columns, 1.0)
     steps = product.count(product.batch) if product.batch else 0.0
-    packed, strided = machine.packed_element_seconds, machine.strided_element_seconds
+    packed, strided = machine.dense.packed_element_seconds, machine.dense.strided_element_seconds
     moved = product.count(product.result) * (packed if product.rows_are_whole else strided)
     for array in (product.left, product.right):
         moved += product.count(array) * (strided if array[-1] in product.batch else packed)
-    tiled = wide * product.points * machine.tiled_byte_seconds * product.itemsize
-    return moved + tiled + steps * machine.tiled_matrix_seconds
+    tiled = wide * product.points * machine.dense.tiled_byte_seconds * product.itemsize
+    return moved + tiled + steps * machine.dense.tiled_matrix_seconds
 
 
 def seconds_of_copy(product: DenseProduct, array: Stored) -> float:
     """Return a copy of an operand in another order."""
     elements, machine = product.count(array), product.machine
-    far = elements * product.itemsize > machine.strided_cache_bytes
-    each = machine.far_copied_element_seconds if far else machine.copied_element_seconds
-    return machine.copy_call_seconds + elements * each
+    far = elements * product.itemsize > machine.dense.strided_cache_bytes
+    each = machine.calls.far_copied_element_seconds if far else machine.calls.copied_element_seconds
+    return machine.calls.copy_call_seconds + elements * each
 
 
 # ---------------------------------------------------------------- operands in another order
@@ -207,7 +207,7 @@ def best_result(product: DenseProduct) -> DenseProduct:
     """Return the product with its result in the order of modes that takes least; as it is where
     that does not take clearly less."""
     found = min(_results(product), key=lambda each: best(each).seconds)
-    gain = product.machine.dense_detour_gain
+    gain = product.machine.copies.dense_detour_gain
     return found if best(found).seconds * gain < best(product).seconds else product
 
 

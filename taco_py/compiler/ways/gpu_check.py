@@ -15,12 +15,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from codegen.ir import AddRuns, AtomicFetch, AtomicStore, Const, For, Kernel, LoopKind
-from codegen.target import CUDA, UnsupportedError
+from codegen.machine.target import Target, UnsupportedError
 from codegen.tree import children, find
 from codegen.types import SCALARS, ScalarType
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.notation.nodes import Reduce
-from taco_py.language.notation.tree import walk
+from taco_py.language.notation.tree import all_reductions
 from taco_py.language.problem import Problem
 
 if TYPE_CHECKING:
@@ -31,19 +30,19 @@ ATOMIC_SUMS = "atomic_sums"
 _UPDATES = (AtomicStore, AtomicFetch, AddRuns)
 
 
-def check_kernels(problem: Problem, module: Module) -> None:
+def check_kernels(problem: Problem, module: Module, target: Target) -> None:
     """Raise ScheduleError where no kernels of a GPU, or no host of theirs, do it.
 
     module  what a problem is lowered to, before all passes
     """
-    from codegen.emit.cuda import emit_cuda
-    from codegen.emit.host_python import emit_host
+    from codegen.languages import LANGUAGES
     from codegen.passes.order import run_passes
 
     try:
-        module = run_passes(module, CUDA)
-        emit_cuda(module, CUDA)
-        emit_host(module)  # which has no words for some expressions
+        module = run_passes(module, target)
+        language = LANGUAGES[target.language]
+        language.emit(module, target)
+        language.emit_host(module)  # which has no words for some expressions
     except UnsupportedError as error:
         raise ScheduleError(
             f"Expected what kernels of a GPU compute, found {problem}: {error}",
@@ -52,12 +51,12 @@ def check_kernels(problem: Problem, module: Module) -> None:
         ) from error
 
 
-def check_order(problem: Problem, module: Module) -> None:
+def check_order(problem: Problem, module: Module, target: Target) -> None:
     """Raise ScheduleError where kernels add in any order; `module` is as in `check_kernels`."""
     from codegen.passes.order import run_passes
 
     try:
-        kernels = run_passes(module, CUDA).kernels
+        kernels = run_passes(module, target).kernels
     except UnsupportedError:  # which is said where it is compiled
         return
     same = _in_any_order(problem)
@@ -80,7 +79,7 @@ def _in_any_order(problem: Problem) -> frozenset[str]:
     """Return the operators of the loop IR that a problem reduces by, and that do not round: the
     least of some numbers is one of them, whichever comes first."""
     assignment = problem.assignment
-    reduced = {node.operator for node, _ in walk(assignment.value) if isinstance(node, Reduce)}
+    reduced = {node.operator for node in all_reductions(assignment.value)}
     return frozenset(
         each.c_operator for each in (*reduced, assignment.operator) if each and each.idempotent
     )

@@ -1,16 +1,16 @@
 """Kernels of a GPU: the same loops, shared by the threads of a grid, in CUDA C++.
 
-    y[i] = sum(j, A[i,j] * x[j])   →   make(cuda)             on the device of this machine
-                                   →   make(cuda_emulated)    the same text, run on the CPU
+    y[i] = sum(j, A[i,j] * x[j])   →   make(cuda)
 
-A plan is made for a machine (`cost.machine`); it says on what its kernels run.
+A plan is made for a machine (`cost.machine`), whose target says what runs its kernels: a device, or
+the CPU, which emulates one.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codegen.target import Target
+from codegen.machine.target import Target
 from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe
 from taco_py.compiler.ways.way import Offer, Question, Way
 from taco_py.language.diagnostics.errors import DeviceError
@@ -55,24 +55,14 @@ def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | N
     return None if found is None else found.seconds
 
 
-def _way(name: str) -> Way:
-    target = name.replace("_", "-")
-
-    def choose(question: Question) -> Offer | None:
-        planned = question.statistics is not None and question.stats.machine.target == target
-        return Offer() if planned else None
-
-    return Way(
-        name,
-        lambda q: choose(q) is not None,
-        choose,
-        lower,
-        in_loops=True,
-        target=target,
-        priced=priced,
-        shares=shares,
-    )
+def can(question: Question) -> bool:
+    """Tell whether a problem is planned for a GPU, which makes all problems in loops."""
+    return question.statistics is not None and question.stats.machine.is_gpu
 
 
-WAY = _way("cuda")
-EMULATED = _way("cuda_emulated")
+def choose(question: Question) -> Offer | None:
+    """Return the offer of loops for any problem that is planned for a GPU."""
+    return Offer() if can(question) else None
+
+
+WAY = Way("cuda", can, choose, lower, in_loops=True, on_gpu=True, priced=priced, shares=shares)

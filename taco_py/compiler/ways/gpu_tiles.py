@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codegen.target import CUDA, Target
-from taco_py.compiler.cost.machine import MACHINES, Machine
+from codegen.machine.gpu import Gpu
+from codegen.machine.target import Target
+from taco_py.compiler.cost.machine import Machine
 from taco_py.compiler.ways.arrays import product_arrays
 from taco_py.compiler.ways.contraction_match import contraction_of, ordered
 from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe, dense_facts
@@ -27,7 +28,7 @@ from taco_py.language.legal.types import has_tiles_on_gpu, is_complex
 
 if TYPE_CHECKING:
     from polyhedral.products.contraction import Contraction
-    from polyhedral.products.gpu_tile import GpuMachine, GpuProduct, GpuTile
+    from polyhedral.products.gpu_tile import GpuArithmetic, GpuProduct, GpuTile
     from taco_py.compiler.cost.estimate import Statistics
     from taco_py.compiler.schedule.schedule import Schedule
     from taco_py.language.problem import Problem
@@ -50,11 +51,11 @@ def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
     if found is None:
         return None
     stats = question.stats
-    machine = machine_on_gpu(question.problem.result.dtype, stats.machine)
+    machine = arithmetic_of(question.problem.result.dtype, stats.machine.target.gpu)
     product = _product(found, machine, stats)
     tile = best_tile(machine, product)
     tiles, loops = seconds_of(tile, machine, product), _seconds_of_loops(product, stats.machine)
-    few = min(product.rows, product.columns) <= stats.machine.tile_few_rows
+    few = min(product.rows, product.columns) <= stats.machine.dense.tile_few_rows
     if few or loops <= tiles:
         return None
     return tile, (
@@ -70,64 +71,51 @@ def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | N
     found = contraction_of(problem, has_tiles_on_gpu)
     if found is None:
         return None
-    machine = machine_on_gpu(problem.result.dtype, stats.machine)
+    machine = arithmetic_of(problem.result.dtype, stats.machine.target.gpu)
     tile = GpuTile(*schedule.make.parameters)
     return seconds_of(tile, machine, _product(found, machine, stats))
 
 
-def _product(found: Contraction, machine: GpuMachine, stats: Statistics) -> GpuProduct:
+def _product(found: Contraction, machine: GpuArithmetic, stats: Statistics) -> GpuProduct:
     """Return the sizes of a contraction."""
     from polyhedral.products.gpu_tile import GpuProduct
 
     batch, rows, columns, depth = (
         prod((stats.sizes[loop] for loop in loops), start=1.0) for loops in found.of_classes
     )
-    spread = _spread(found, machine.element_bytes, stats.machine)
+    spread = _spread(found, machine)
     return GpuProduct(batch, rows, columns, depth, spread)
 
 
-def _spread(found: Contraction, size: int, machine: Machine) -> float:
+def _spread(found: Contraction, machine: GpuArithmetic) -> float:
     """Count how many times their bytes are read of operands along whose neighbours the batch
     runs."""
     lasts = [last for side in (found.left, found.right) for last in side.subscripts[-1:]]
     along = sum(any(loop in found.batch for loop in last.names) for last in lasts)
-    sector = max(1.0, machine.device_sector_bytes / size)
+    sector = max(1.0, machine.gpu.sector_bytes / machine.element_bytes)
     return 1.0 + along / 2 * (sector - 1.0)
 
 
 def _seconds_of_loops(of: GpuProduct, machine: Machine) -> float:
     """Return a thread for each element: its instructions, or the chain of its sum."""
-    iterations = of.batch * of.rows * of.columns * of.depth / machine.device_warp_threads
-    issued = iterations * machine.iteration_instructions / machine.device_instructions_per_second
-    return max(issued, of.depth * machine.iteration_latency_seconds)
+    gpu = machine.target.gpu
+    iterations = of.batch * of.rows * of.columns * of.depth / gpu.warp_threads
+    issued = iterations * machine.units.iteration_instructions / gpu.instructions_per_second
+    return max(issued, of.depth * machine.units.iteration_latency_seconds)
 
 
-def machine_on_gpu(dtype: str, machine: Machine) -> GpuMachine:
-    """What of a GPU tiles depend on."""
-    from polyhedral.products.gpu_tile import GpuMachine
+def arithmetic_of(dtype: str, gpu: Gpu) -> GpuArithmetic:
+    """Return what tiles of a type of elements depend on."""
+    from polyhedral.products.gpu_tile import GpuArithmetic
 
     size = np.dtype(dtype).itemsize
-    processors, schedulers = machine.device_processors, machine.device_schedulers
-    return GpuMachine(
-        warp=CUDA.warp,
-        threads=CUDA.most_threads,
-        shared_bytes=CUDA.shared_bytes,
-        together=CUDA.together,
-        processors=processors,
-        schedulers=schedulers,
-        cycles=machine.device_instructions_per_second / processors / schedulers,
-        cache_bytes=machine.device_cache_bytes_per_second,
-        memory_bytes=machine.device_bytes_per_second,
-        launch=machine.launch_seconds,
-        element_bytes=size,
-        issue=max(1, size // 4) * (2 if is_complex(dtype) else 1),
-    )
+    return GpuArithmetic(gpu, size, max(1, size // 4) * (2 if is_complex(dtype) else 1))
 
 
 # ---------------------------------------------------------------- how they are made
 
 
-def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
+def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     """Return the loop IR of a contraction in tiles."""
     from polyhedral.products.gpu_code import to_gpu_module
     from polyhedral.products.gpu_plan import plan_on_gpu
@@ -137,7 +125,7 @@ def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
     found = contraction_of(problem, has_tiles_on_gpu)
     if found is None:
         raise InternalError(f"Expected a contraction of two dense tensors, found {problem}")
-    machine = machine_on_gpu(problem.result.dtype, MACHINES["cuda"])
+    machine = arithmetic_of(problem.result.dtype, target.gpu)
     tile = GpuTile(*recipe.schedule.make.parameters)
     plan = plan_on_gpu(found, machine, tile, dict(problem.static))
     left, right = ordered(problem, found)
@@ -147,30 +135,29 @@ def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
     return LoweredRecipe(replace(module, header=recipe.header(str(plan))), given.bindings, facts)
 
 
-def _way(name: str, target: str) -> Way:
-    def can(question: Question) -> bool:
-        planned = question.statistics is not None and question.stats.machine.target == target
-        return planned and question.recall(product_on_gpu) is not None
-
-    def choose(question: Question) -> Offer | None:
-        best = question.recall(best_on_gpu) if can(question) else None
-        if best is None:
-            return None
-        tile, told = best
-        sizes = (tile.rows, tile.columns, tile.depth, tile.own_rows, tile.own_columns)
-        return Offer((*sizes, tile.parts) if tile.parts > 1 else sizes, told)
-
-    return Way(
-        name,
-        can,
-        choose,
-        lower,
-        reuses=True,
-        seconds=product_seconds,
-        target=target,
-        priced=priced,
-    )
+def can(question: Question) -> bool:
+    """Tell whether a problem is a contraction that is planned for a GPU."""
+    planned = question.statistics is not None and question.stats.machine.is_gpu
+    return planned and question.recall(product_on_gpu) is not None
 
 
-WAY = _way("cuda_tiles", "cuda")
-EMULATED = _way("cuda_emulated_tiles", "cuda-emulated")
+def choose(question: Question) -> Offer | None:
+    """Return the offer of the best tile where it is expected to take less time than loops."""
+    best = question.recall(best_on_gpu) if can(question) else None
+    if best is None:
+        return None
+    tile, why = best
+    sizes = (tile.rows, tile.columns, tile.depth, tile.own_rows, tile.own_columns)
+    return Offer((*sizes, tile.parts) if tile.parts > 1 else sizes, why)
+
+
+WAY = Way(
+    "cuda_tiles",
+    can,
+    choose,
+    lower,
+    reuses=True,
+    seconds=product_seconds,
+    on_gpu=True,
+    priced=priced,
+)

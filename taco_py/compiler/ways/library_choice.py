@@ -76,13 +76,13 @@ def library_seconds(found: Products, dtype: str, machine: Machine, often: bool =
     Threads that share a product each make a copy of one factor as the library wants it.
     """
     moved = 2 * found.rows * found.columns * found.rounds * scalar(dtype).itemsize
-    again = moved / machine.memory_bytes_per_second if found.rounds > 1 else 0.0
+    again = moved / machine.calls.memory_bytes_per_second if found.rounds > 1 else 0.0
     columns = min(found.rows, found.depth)  # its rows run along the result's last mode
-    narrow = columns <= machine.library_narrow_columns
-    loss = machine.library_narrow_ratio if narrow else 1.0
-    if often and found.calls == 1 and _count(found) >= machine.library_shared_products:
-        loss *= machine.library_shared_ratio
-    called = machine.library_call_seconds + machine.library_matrix_seconds * found.calls
+    narrow = columns <= machine.calls.library_narrow_columns
+    loss = machine.calls.library_narrow_ratio if narrow else 1.0
+    if often and found.calls == 1 and _count(found) >= machine.calls.library_shared_products:
+        loss *= machine.calls.library_shared_ratio
+    called = machine.calls.library_call_seconds + machine.calls.library_matrix_seconds * found.calls
     return called + loss * _multiplying(found, dtype, machine) + again
 
 
@@ -90,12 +90,12 @@ def generated_seconds(
     found: Products, dtype: str, machine: Machine, compiled: bool, narrower: float = 1.0
 ) -> float:
     """What generated code takes; `narrower` as in Libraries."""
-    large = _count(found) >= machine.library_lead_products
-    loss = (machine.library_lead_ratio if large else 1.0) / narrower
+    large = _count(found) >= machine.calls.library_lead_products
+    loss = (machine.calls.library_lead_ratio if large else 1.0) / narrower
     if is_complex(dtype):
-        loss = machine.complex_loop_ratio
-    share = 0.0 if compiled else machine.compile_seconds / machine.compile_calls
-    return machine.kernel_call_seconds + loss * _multiplying(found, dtype, machine) + share
+        loss = machine.calls.complex_loop_ratio
+    share = 0.0 if compiled else machine.calls.compile_seconds / machine.calls.compile_calls
+    return machine.calls.kernel_call_seconds + loss * _multiplying(found, dtype, machine) + share
 
 
 def _count(found: Products) -> float:
@@ -105,4 +105,4 @@ def _count(found: Products) -> float:
 def _multiplying(found: Products, dtype: str, machine: Machine) -> float:
     element = scalar(dtype)
     real = 2 if is_complex(dtype) else 1  # a product of complex numbers takes four
-    return _count(found) / machine.dense_products_per_second * element.itemsize / 8 * real
+    return _count(found) / machine.calls.dense_products_per_second * element.itemsize / 8 * real

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codegen.target import Target
+from codegen.machine.target import Target
 from taco_py.compiler.iteration.units_share import rows_in_blocks
 from taco_py.compiler.ways.epilogues.rows_match import with_epilogue
 from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe
@@ -47,7 +47,7 @@ def lower_recipe(recipe: Recipe, choose_shared: Chooser | None = None) -> Lowere
     from codegen.ir import Module
     from codegen.passes.phases import structure_only
     from codegen.running_totals import totals_functions
-    from taco_py.compiler.concrete.nodes import Race, WorkspaceKind
+    from taco_py.compiler.concrete.nodes import Race
     from taco_py.compiler.concrete.printer import to_text
     from taco_py.compiler.concrete.tree import workspaces_of
     from taco_py.compiler.iteration.printer import graph_text
@@ -68,7 +68,7 @@ def lower_recipe(recipe: Recipe, choose_shared: Chooser | None = None) -> Lowere
     facts = {
         "requirements": [[r.tensor, r.ordered, r.unique] for r in graph.requirements],
         "covers": graph.covers_result,
-        "keys": [w.indices for w in workspaces_of(statement) if w.kind is WorkspaceKind.HASH],
+        "keys": [w.indices for w in workspaces_of(statement) if w.is_table],
         "threaded": parallel.index is not None,
         "promised": [
             f"parallelize({graph.called(loop)},{loop.mode.unit.value},{Race.IGNORE.value})"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from codegen.machine.target import TARGETS
 from codegen.records import dataclass
 from taco_py.compiler.lower.bindings import Bindings, Source
 from taco_py.compiler.schedule.schedule import Schedule
@@ -26,11 +28,13 @@ class Recipe:
     schedule  the order of loops, the way that the kernel is made, the commands on its loops;
               without how many threads run it, which code does not depend on
     phase     EVALUATE; of a sparse result also ASSEMBLE or COMPUTE
+    target    what it runs on, as `target=` names it
     """
 
     problem: Problem
     schedule: Schedule
     phase: str = EVALUATE
+    target: str = field(default="c", repr=False)
 
     def __post_init__(self) -> None:
         if self.schedule.threads is not None:
@@ -43,12 +47,12 @@ class Recipe:
 
         What `str` prints is for reading; it leaves out a literal's dtype, for instance.
         """
-        return repr(self)
+        return repr(self) if self.target == "c" else f"{self.target} {self!r}"
 
     @property
     def source_key(self) -> str:
-        """What the text of a GPU's kernel, and of its host, is kept under."""
-        return f"cuda {self.key}"
+        """Return the key of its text, and of its host's, which devices of a language share."""
+        return f"{TARGETS[self.target].language} {self!r}"
 
     def header(self, text: str) -> str:
         """Return the comment at the head of a kernel's C: the problem, and how it is computed."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from codegen.target import Target
+from codegen.machine.target import Target
 from taco_py.compiler.ways.arrays import arguments_of, data_of, has_vectors, machine_of
 from taco_py.compiler.ways.loops import lower as lower_loops
 from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe, dense_facts
@@ -42,7 +42,7 @@ def choose(question: Question) -> Offer | None:
     found = question.recall(sum_of)
     if found is None:
         return None
-    sizes, least = question.stats.sizes, question.stats.machine.transposed_tile_elements
+    sizes, least = question.stats.sizes, question.stats.machine.dense.transposed_tile_elements
     row = found.row if found.joined else (found.across,)
     loops = (found.along, *row) if found.even else row
     if prod(sizes[loop] for loop in loops) < least:

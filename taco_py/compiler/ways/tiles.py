@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.ir import Module
+from codegen.machine.target import Target
 from codegen.records import dataclass
-from codegen.target import Target
 from taco_py.compiler.lower.bindings import Bindings
 from taco_py.compiler.schedule.commands import Make
 from taco_py.compiler.ways.arrays import has_vectors, machine_of, product_arrays
@@ -60,7 +60,7 @@ def choose(question: Question) -> Offer | None:
     found, width = question.recall(product_of), question.recall(tile_width)
     if found is None or width is None or not can(question):
         return None
-    least = question.stats.machine.tile_compile_products
+    least = question.stats.machine.dense.tile_compile_products
     if products_at_most(found, question.stats) < least or _along_batch(question):
         return None
     return Offer((width,) if width else ())
@@ -77,14 +77,14 @@ def tile_width(question: Question) -> int | None:
         return None
     stats, machine = question.stats, question.stats.machine
     rows, columns, depth = matrix(found, stats)
-    if reuse(found, stats) < machine.tile_reuse_products:
+    if reuse(found, stats) < machine.dense.tile_reuse_products:
         return None
-    few = machine.tile_few_rows
+    few = machine.dense.tile_few_rows
     if min(rows, columns) <= few and not _strides(question):
         return None
-    if depth <= few and columns >= machine.loop_row_columns and _along_columns(found):
+    if depth <= few and columns >= machine.dense.loop_row_columns and _along_columns(found):
         return None
-    if found.batch and columns < machine.narrow_tile_columns:
+    if found.batch and columns < machine.dense.narrow_tile_columns:
         return 1 << (int(columns).bit_length() - 1)
     return 0
 
@@ -94,7 +94,7 @@ def _strides(question: Question) -> bool:
     product = dense_product(question.problem, question.stats)
     if product is None or any(map(product.along, product.indices)):
         return False
-    gain = question.stats.machine.dense_detour_gain
+    gain = question.stats.machine.copies.dense_detour_gain
     return seconds_of_tiles(product) * gain < seconds_of_loops(product)
 
 
@@ -104,7 +104,7 @@ def _along_batch(question: Question) -> bool:
     product = dense_product(question.problem, question.stats)
     if product is None or not any(map(product.along, product.batch)):
         return False
-    gain = question.stats.machine.dense_detour_gain
+    gain = question.stats.machine.copies.dense_detour_gain
     return seconds_of_loops(product) * gain < seconds_of_tiles(product)
 
 
@@ -119,7 +119,7 @@ def product_seconds(question: Question) -> float:
     problem, stats = question.problem, question.stats
     real = 4 if is_complex(problem.result.dtype) else 1
     products = real * stats.volume(frozenset(all_indices(problem.assignment)))
-    return products / stats.machine.dense_products_per_second
+    return products / stats.machine.calls.dense_products_per_second
 
 
 # ---------------------------------------------------------------- how they are made

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.ir import Block, Function, Module, Var
+from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.records import dataclass
-from codegen.target import Target
 from taco_py.compiler.lower.bindings import Bindings
 from taco_py.compiler.ways.arrays import data_of, has_vectors, machine_of, size_bindings, tensor_of
 from taco_py.compiler.ways.loops import lower as lower_loops
@@ -47,7 +47,7 @@ def choose(question: Question) -> Offer | None:
     copy = question.recall(copy_of)
     if copy is None:
         return None
-    sizes, least = question.stats.sizes, question.stats.machine.transposed_tile_elements
+    sizes, least = question.stats.sizes, question.stats.machine.dense.transposed_tile_elements
     return Offer() if min(sizes[copy.along], sizes[copy.across]) >= least else None
 
 

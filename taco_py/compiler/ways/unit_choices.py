@@ -19,9 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from codegen.machine.gpu import NOMINAL_GPU
+from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.records import dataclass
-from codegen.target import CUDA
 from taco_py.compiler.concrete.concretize import result_order
 from taco_py.compiler.concrete.nodes import Assembly, Race, Unit
 from taco_py.compiler.concrete.terms import Term, reductions, split_terms
@@ -40,7 +41,6 @@ from taco_py.compiler.ways.recipe import Recipe
 from taco_py.compiler.ways.unit_prices import Nest, Price, Sharing, total
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.formats import LevelKind
 from taco_py.language.legal.absent import restricts
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.checks import accesses
@@ -48,7 +48,7 @@ from taco_py.language.notation.nodes import Access
 from taco_py.language.problem import Problem
 from taco_py.language.provenance.relations import Divide, Fuse, Pos, Split
 
-WARPS = CUDA.block // CUDA.warp
+WARPS = NOMINAL_GPU.block_threads // NOMINAL_GPU.warp_threads
 """Warps of a block."""
 CHUNKS = (8, 32)
 """Entries that each warp has of those that are split evenly, where its lanes have other loops."""
@@ -111,9 +111,9 @@ def choose_sharing(
             (each, _price(problem, schedule, stats, each))
             for each in _in_order(problem, orders[main])
         ]
-        return _in_fixed_order(problem, schedule, found, spare)
+        return _in_fixed_order(problem, schedule, found, spare, stats.machine.target)
     for number, (sharing, price) in enumerate(found):
-        if _compiles(problem, scheduled(schedule, sharing)):
+        if _compiles(problem, scheduled(schedule, sharing), stats.machine.target):
             return Choice(sharing, price, tuple(found[number + 1 :]))
     return None
 
@@ -123,6 +123,7 @@ def _in_fixed_order(
     schedule: Schedule,
     found: Sequence[tuple[Sharing, Price]],
     spare: Sequence[tuple[Sharing, Price]],
+    target: Target,
 ) -> Choice | None:
     """Return the first way that adds in the same order each time; else one block, or one thread.
 
@@ -130,13 +131,13 @@ def _in_fixed_order(
     """
     left: list[tuple[Sharing, Price]] = []
     for number, (sharing, price) in enumerate(found):
-        if is_fixed(problem, scheduled(schedule, sharing)):
+        if is_fixed(problem, scheduled(schedule, sharing), target):
             return Choice(sharing, price, tuple(found[number + 1 :]), tuple(left))
         left.append((sharing, price))
-    if is_fixed(problem, schedule):
+    if is_fixed(problem, schedule, target):
         return None
     for sharing, price in spare:
-        if is_fixed(problem, scheduled(schedule, sharing)):
+        if is_fixed(problem, scheduled(schedule, sharing), target):
             return Choice(sharing, price, (), tuple(left))
     return None
 
@@ -158,16 +159,18 @@ def _in_one_block(problem: Problem, order: tuple[str, ...]) -> Sharing:
         Parallelize(block, Race.ATOMICS, Unit.BLOCK),
         Parallelize(rest, Race.ATOMICS, Unit.THREAD),
     )
-    return Sharing(order, commands, f"one block, threads over {first}", threads=CUDA.block)
+    return Sharing(
+        order, commands, f"one block, threads over {first}", threads=NOMINAL_GPU.block_threads
+    )
 
 
-def is_fixed(problem: Problem, schedule: Schedule) -> bool:
+def is_fixed(problem: Problem, schedule: Schedule, target: Target) -> bool:
     """Tell whether kernels of a GPU can do what a schedule asks for, in the same order each
     time."""
     try:
         module = lower_recipe(Recipe(problem, schedule), choose_units).module
-        check_kernels(problem, module)
-        check_order(problem, module)
+        check_kernels(problem, module, target)
+        check_order(problem, module, target)
     except ScheduleError:
         return False
     return True
@@ -234,13 +237,13 @@ def _is_legal(problem: Problem, schedule: Schedule, sharing: Sharing) -> bool:
         return False
 
 
-def _compiles(problem: Problem, schedule: Schedule) -> bool:
+def _compiles(problem: Problem, schedule: Schedule, target: Target) -> bool:
     """Tell whether kernels of a GPU can do what a schedule asks for: those that are kept do."""
-    recipe = Recipe(problem, schedule)
+    recipe = Recipe(problem, schedule, target=target.name)
     if KERNELS.text(recipe.source_key) is not None:
         return True
     try:
-        check_kernels(problem, lower_recipe(recipe, choose_units).module)
+        check_kernels(problem, lower_recipe(recipe, choose_units).module, target)
     except ScheduleError:
         return False
     return True
@@ -290,7 +293,7 @@ def _of_rows(problem: Problem, orders: tuple[tuple[str, ...], ...]) -> Iterator[
     alone = (Parallelize(first, Race.NONE),)
     threads = (Parallelize(first, Race.NONE, Unit.BLOCK), Parallelize(lane, Race.NONE, Unit.THREAD))
     told = f"a block for each {first}, threads over {lane}, tables of small rows in shared memory"
-    yield Sharing(order, threads, told, 1, len(order) - 1, CUDA.warp)
+    yield Sharing(order, threads, told, 1, len(order) - 1, NOMINAL_GPU.warp_threads)
     yield Sharing(order, alone, f"a thread for each {first}")
 
 
@@ -317,7 +320,7 @@ def _in_rows(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
             yield from (_in_groups(problem, order, width) for width in WIDTHS)
         whole = Parallelize(first, _race(problem, first), Unit.BLOCK)
         told = f"a block for each {first}, threads over {lane}"
-        yield Sharing(order, (whole, lanes), told, 1, place, CUDA.block)
+        yield Sharing(order, (whole, lanes), told, 1, place, NOMINAL_GPU.block_threads)
         if place > 1:
             second = Parallelize(rest[0], _race(problem, rest[0]), Unit.WARP)
             told = f"a block for each {first}, warps over {rest[0]}, lanes over {lane}"
@@ -329,7 +332,7 @@ def _in_groups(problem: Problem, order: tuple[str, ...], width: int) -> Sharing:
     names = Names((*order, *(name for name, _ in problem.operands)))
     first, lane = order[:2]
     block, rest, warp = (names.fresh(f"{first}_{part}") for part in ("block", "rest", "warp"))
-    group, each = names.fresh(f"{first}_group"), CUDA.warp // width
+    group, each = names.fresh(f"{first}_group"), NOMINAL_GPU.warp_threads // width
     race = _race(problem, first)
     commands = (
         Split(first, block, rest, WARPS * each),
@@ -371,7 +374,7 @@ def _in_parts(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
             Parallelize(lane, Race.NONE, Unit.THREAD),
         )
         words = f"{chunk} of {summed} for each block, threads over {lane}"
-        yield Sharing(order, commands, words, 1, 1, CUDA.block, chunk, "index")
+        yield Sharing(order, commands, words, 1, 1, NOMINAL_GPU.block_threads, chunk, "index")
 
 
 def _race(problem: Problem, index: str) -> Race:
@@ -388,7 +391,7 @@ def _in_entries(problem: Problem, term: Term, order: tuple[str, ...]) -> Iterato
         stored = form.stored(access.indices)
         value = term.as_sum(problem.result.dtype)
         plain = is_sparse(form) and restricts(value, access) and len(set(stored)) == len(stored)
-        if not plain or form.levels[-1].kind is LevelKind.DENSE or set(stored) - set(order):
+        if not plain or form.levels[-1].full or set(stored) - set(order):
             continue
         others = tuple(i for i in order if i not in stored)
         if not others:
@@ -403,12 +406,12 @@ def _by_lanes(problem: Problem, access: Access, stored: tuple[str, ...], rounds:
     block, rest = names.fresh("block"), names.fresh("rest")
     warp, part = names.fresh("warp"), names.fresh("part")
     each, lane = names.fresh("round"), names.fresh("lane")
-    chunk = rounds * CUDA.warp
+    chunk = rounds * NOMINAL_GPU.warp_threads
     commands = (
         *fusing,
         Split(entries, block, rest, chunk * WARPS),
         Split(rest, warp, part, chunk),
-        Split(part, each, lane, CUDA.warp),
+        Split(part, each, lane, NOMINAL_GPU.warp_threads),
         Parallelize(block, Race.IGNORE, Unit.BLOCK),
         Parallelize(warp, Race.IGNORE, Unit.WARP),
         Parallelize(lane, Race.ATOMICS, Unit.THREAD),

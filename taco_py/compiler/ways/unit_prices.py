@@ -121,7 +121,7 @@ class Nest:
             entries = self.stats.patterns[access.tensor].entries
             mode = access.indices.index(above[0])
             if entries is None or not entries.known(mode):
-                size = min(size, self.machine.unknown_rows_ratio * self.mean(depth))
+                size = min(size, self.machine.units.unknown_rows_ratio * self.mean(depth))
             elif len(above) == 1:
                 size = min(size, entries.spread(mode).most)
         return max(size, 1.0)
@@ -153,25 +153,25 @@ class Nest:
 
     def price(self) -> Price:
         """What the loops take."""
-        machine, warp = self.machine, self.machine.device_warp_threads
+        machine, gpu = self.machine, self.machine.target.gpu
         iterations, longest, warps = self.work()
         moved = sum(map(self.bytes_of, self.touched()))
-        instructions = iterations * machine.iteration_instructions
-        in_flight = max(warps, 1.0) * warp * 8 / machine.device_latency_seconds
+        instructions = iterations * machine.units.iteration_instructions
+        in_flight = max(warps, 1.0) * gpu.warp_threads * 8 / gpu.latency_seconds
         parts = (
-            moved / min(machine.device_bytes_per_second, in_flight),
-            instructions / machine.device_instructions_per_second,
-            longest * machine.iteration_latency_seconds,
-            self.atomics() * machine.atomic_seconds,
+            moved / min(gpu.memory_bytes_per_second, in_flight),
+            instructions / gpu.instructions_per_second,
+            longest * machine.units.iteration_latency_seconds,
+            self.atomics() * machine.units.atomic_seconds,
         )
-        rest = machine.hidden_share * (sum(parts) - max(parts))
-        seconds = machine.launch_seconds + max(parts) + rest
+        rest = gpu.unhidden_share * (sum(parts) - max(parts))
+        seconds = gpu.launch_seconds + max(parts) + rest
         return Price(seconds, moved, instructions, longest)
 
     def work(self) -> tuple[float, float, float]:
         """Return the iterations of warps, those of the slowest thread, and how many warps there
         are."""
-        sharing, warp = self.sharing, self.machine.device_warp_threads
+        sharing, warp = self.sharing, self.machine.target.gpu.warp_threads
         last = len(sharing.order) - 1
         inner = self.visits(last) / self.visits(sharing.lane)
         if sharing.threads:
@@ -198,7 +198,7 @@ class Nest:
         if sharing.order[sharing.lane] not in self.kept:
             steps = np.log2(min(sharing.width, warp)) / np.log2(warp)
             combining = float(
-                self.machine.combine_iterations * (steps if sharing.width <= warp else 4)
+                self.machine.units.combine_iterations * (steps if sharing.width <= warp else 4)
             )
             iterations += before * each * combining
             longest += combining
@@ -210,7 +210,7 @@ class Nest:
         """Return atomic additions: at both ends of each range of entries, or of all that is added
         to elements that other threads add to as well."""
         sharing, last = self.sharing, len(self.sharing.order) - 1
-        warp = self.machine.device_warp_threads
+        warp = self.machine.target.gpu.warp_threads
         if sharing.threads:
             return 0.0
         if sharing.chunk and set(sharing.order[: sharing.groups]) != set(self.kept):
@@ -229,7 +229,7 @@ class Nest:
         """Return the same where entries are split evenly; each thread or warp looks for its first
         row."""
         sharing, machine = self.sharing, self.machine
-        warp = machine.device_warp_threads
+        warp = machine.target.gpu.warp_threads
         in_lanes = sharing.width > 1
         entries = self.visits(sharing.groups - 1)
         parts = ceil(entries / sharing.chunk)
@@ -240,7 +240,7 @@ class Nest:
             return warps * each, each, warps
         if sharing.over == "entries":
             warps, each = parts, sharing.chunk / warp * self.round
-        search = machine.search_iterations * np.log2(max(self.visits(0), 2.0)) / 16.0
+        search = machine.units.search_iterations * np.log2(max(self.visits(0), 2.0)) / 16.0
         return warps * (each + search), each + search, warps
 
     @property
@@ -253,15 +253,15 @@ class Nest:
     @property
     def moves(self) -> float:
         """Return the part of the rounds of a warp in which a lane comes to another element."""
-        return min(1.0, self.machine.device_warp_threads / self.run)
+        return min(1.0, self.machine.target.gpu.warp_threads / self.run)
 
     @property
     def round(self) -> float:
         """Return the iterations of a warp whose lanes take an entry each: they look for its row
         among those of the warp, and combine what they have of one."""
         machine, runs = self.machine, self.sharing.chunk / self.run
-        steps = np.log2(1.0 + runs) * machine.search_iterations / 16.0 / 4.0
-        return float(1.0 + steps + machine.combine_iterations * self.moves)
+        steps = np.log2(1.0 + runs) * machine.units.search_iterations / 16.0 / 4.0
+        return float(1.0 + steps + machine.units.combine_iterations * self.moves)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -287,7 +287,7 @@ class Nest:
         type = self.problem.type_of(access.tensor)
         size = np.dtype(type.dtype).itemsize
         size += 4 if is_sparse(type.format) else 0
-        sector, warp = machine.device_sector_bytes, machine.device_warp_threads
+        sector, warp = machine.target.gpu.sector_bytes, machine.target.gpu.warp_threads
         depths = [order.index(i) for i in access.indices if i in order]
         if not depths:
             return 0.0
@@ -296,7 +296,7 @@ class Nest:
         lane = order[sharing.lane]
         within = self.walked(len(order) - 1) or [access]
         walked = stored[-1] == order[-1] and order[-1] != lane and access in within
-        near = min(float(sector), size * machine.strided_ratio) if walked else float(sector)
+        near = min(float(sector), size * machine.units.strided_ratio) if walked else float(sector)
         if sharing.over == "entries":
             return visits * (size if is_sparse(type.format) or depths == [0] else float(sector))
         if not self.differs(access, lane):

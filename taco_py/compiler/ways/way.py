@@ -19,7 +19,7 @@ from taco_py.language.diagnostics.errors import InternalError
 from taco_py.language.problem import Problem
 
 if TYPE_CHECKING:
-    from codegen.target import Target
+    from codegen.machine.target import Target
     from taco_py.compiler.iteration.graph import IterationGraph
     from taco_py.compiler.schedule.parallel import Parallelism
     from taco_py.compiler.schedule.schedule import Schedule
@@ -84,7 +84,7 @@ class Way:
     in_loops  whether the kernel runs the loops that its schedule says, and carries its commands out
     reuses    whether each element of a product's operands is read from memory few times only
     seconds   the expected time of a problem on which it is chosen; None for that of its loops
-    target    what its kernels run on: "c" the CPU, "cuda" a GPU, "cuda-emulated" one on the CPU
+    on_gpu    whether its kernels are those of a GPU, emulated or not; else those of the CPU
     priced    the expected seconds of a kernel that it has made of a problem, None where there is
               no figure; of those of GPUs alone
     shares    which loops units share, and how; None for the threads of the CPU
@@ -103,14 +103,9 @@ class Way:
     in_loops: bool = False
     reuses: bool = False
     seconds: Callable[[Question], float] | None = None
-    target: str = "c"
+    on_gpu: bool = False
     priced: Callable[[Problem, Schedule, Statistics], float | None] | None = None
     shares: Callable[[IterationGraph, Schedule], Parallelism] | None = None
     traffic: Callable[[Problem, Make, Mapping[str, int], Target], str] | None = None
     tried: tuple[tuple[int, ...], ...] = ()
     epilogue: Callable[[Problem, Schedule], Make | None] | None = None
-
-    @property
-    def on_gpu(self) -> bool:
-        """Tell whether kernels run on a GPU, emulated or not."""
-        return self.target.startswith("cuda")

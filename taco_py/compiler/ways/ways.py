@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from codegen.machine.target import TARGETS
 from codegen.records import dataclass
-from codegen.target import CUDA
 from taco_py.compiler.cost.estimate import Statistics
 from taco_py.compiler.schedule.commands import Make
 from taco_py.compiler.ways import gpu_loops, gpu_tiles, library, loops, staged, tiles, transpose
@@ -34,9 +34,7 @@ WAYS: Mapping[str, Way] = {
     way.name: way
     for way in (
         gpu_tiles.WAY,
-        gpu_tiles.EMULATED,
         gpu_loops.WAY,
-        gpu_loops.EMULATED,
         paired.WAY,
         library.WAY,
         tiles.WAY,
@@ -69,16 +67,17 @@ def way_of(make: Make) -> Way:
     return found
 
 
-def in_loops_on(target: str) -> Make:
-    """Return the way that carries a schedule's commands out, for what kernels run on."""
-    return Make(next(w.name for w in WAYS.values() if w.in_loops and w.target == target))
+def in_loops_on(on_gpu: bool) -> Make:
+    """Return the way that carries a schedule's commands out, on a GPU or on the CPU."""
+    return Make(next(w.name for w in WAYS.values() if w.in_loops and w.on_gpu == on_gpu))
 
 
 def check_recipe(recipe: Recipe) -> None:
     """Raise ScheduleError where what a kernel runs on cannot do as its schedule says."""
     way = way_of(recipe.schedule.make)
     if way.on_gpu and way.lower is not None:
-        check_kernels(recipe.problem, way.lower(recipe, CUDA).module)
+        target = TARGETS[recipe.target]
+        check_kernels(recipe.problem, way.lower(recipe, target).module, target)
     elif way.in_loops:
         loops.lower_recipe(recipe)
 
@@ -132,7 +131,7 @@ def worth_own_kernel(
     keeps it from that may take kernels of its own."""
     question, machine = Question(problem, lambda: stats, libraries), stats.machine
     found = question.recall(product_of)
-    if found is None or products_at_most(found, stats) < machine.own_kernel_products:
+    if found is None or products_at_most(found, stats) < machine.dense.own_kernel_products:
         return False
-    enough = reuse(found, stats) >= machine.own_kernel_reuse_products
+    enough = reuse(found, stats) >= machine.dense.own_kernel_reuse_products
     return enough and way_with_reuse(question) is not None

@@ -1,4 +1,4 @@
-"""From one format to another, and diagonals."""
+"""Conversions between formats, and diagonals."""
 
 from taco_py.data.convert.convert import convert, describe, recopied
 from taco_py.data.convert.diagonal import diagonal, diagonal_format

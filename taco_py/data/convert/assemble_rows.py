@@ -1,7 +1,7 @@
 """CSR into formats whose levels are filled row by row: ELL, SELL, NM, RLE, DIA, by one mechanism.
 
-As in Chou, Kjolstad and Amarasinghe 2020 (sections 4 to 6), the text of C is derived from the
-format: each stored mode is computed from (i, j) of an entry (remapping), passes over the entries
+As in Chou, Kjolstad and Amarasinghe 2020 (sections 4 to 6), the C text is derived from the format:
+each stored mode is computed from (i, j) of an entry (remapping), passes over the entries
 count what levels need to be allocated (attribute queries), and a last pass puts each entry at its
 position (assembly).
 
@@ -12,14 +12,12 @@ position (assembly).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import lcm
 from typing import Any
 
 import numpy as np
 
-from codegen.records import dataclass
 from taco_py.data.convert.row_text import (
     PARALLEL,
     as_bytes,
@@ -28,58 +26,24 @@ from taco_py.data.convert.row_text import (
     index_of,
     is_known,
 )
-from taco_py.data.convert.sound_levels import ascend_from_zero
 from taco_py.data.kernels import KERNELS
+from taco_py.data.storage.by_level.row_steps import STEPS
+from taco_py.data.storage.by_level.sound_levels import ascend_from_zero
 from taco_py.data.storage.pack import SPARSER
 from taco_py.data.storage.room import room
-from taco_py.data.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.data.storage.tensor_data import LevelArrays, TensorData
 from taco_py.language.diagnostics.errors import StructureError
 from taco_py.language.formats import LevelKind, RemappedFormat
 from taco_py.language.formats.stored_modes import Quotient, Remainder, Run, Slot, StoredMode, Whole
 
 MOST_KEYS = 4
-"""Keys for each entry up to which those that are met are marked in a table."""
+"""The largest range of keys, per entry, for which occurring keys are marked in a table."""
 WRONG = np.iinfo(np.int64).max
-"""What a pass finds where a column is none of the matrix."""
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """What is done for an entry at a level of one kind, in C; {k} is the level, {a} the one above.
-
-    query  what is counted before it is allocated
-    place  its position, from that above
-    write  what it stores
-    """
-
-    query: str = ""
-    place: str = "const int64_t q{k} = q{a};"
-    write: str = ""
-
-
-STEPS: Mapping[LevelKind, Steps] = {
-    LevelKind.DENSE: Steps(place="const int64_t q{k} = q{a} * size{k} + c{k};"),
-    LevelKind.RAGGED: Steps(
-        "if (c{k} >= pos{k}[q{a} + 1]) pos{k}[q{a} + 1] = (INDEX)(c{k} + 1);",
-        "const int64_t q{k} = pos{k}[q{a}] + c{k};",
-    ),
-    LevelKind.BANDED: Steps(
-        "if (c{k} < crd{k}[q{a}]) crd{k}[q{a}] = (INDEX)c{k};\n"
-        "if (c{k} >= pos{k}[q{a} + 1]) pos{k}[q{a} + 1] = (INDEX)(c{k} + 1);",
-        "const int64_t q{k} = pos{k}[q{a}] + c{k} - crd{k}[q{a}];",
-    ),
-    LevelKind.PADDED: Steps(write="crd{k}[q{k}] = (INDEX)c{k};"),
-    LevelKind.OFFSET: Steps(write="crd{k}[q{g}] = (INDEX)(c{k} - c{a});"),
-    LevelKind.INTERVAL: Steps(
-        write="if (q{k} != before) pos{k}[q{k}] = (INDEX)c{k};\n"
-        "crd{k}[q{k}] = (INDEX)(c{k} + 1);\nbefore = q{k};"
-    ),
-}
-"""What is done at levels of each kind."""
+"""The result of a pass that meets a column outside of the matrix."""
 
 
 def coordinate(k: int, mode: StoredMode) -> str | None:
-    """Compute c{k} of an entry in C; None where the mode asks for entries of other rows."""
+    """Write c{k} of an entry in C; None where the mode depends on entries of other rows."""
     plain = expression(mode)
     if plain is not None:
         return f"const int64_t c{k} = {plain};"
@@ -97,17 +61,19 @@ def coordinate(k: int, mode: StoredMode) -> str | None:
 
 
 def _counter(k: int, mode: Slot) -> str | None:
-    """Number the entries of a row, or of each group of neighbours in it."""
+    """Write the rank of an entry in its row, or in its group of adjacent entries."""
     if Whole(0) not in mode.within:
         return None
-    groups = [each for each in mode.within if each != Whole(0)]
-    own = mode.of_mode
-    inside = isinstance(own, Remainder) and groups == [Quotient(1, own.block)] and own.mode == 1
-    if own == Whole(1) and not groups:
+    groups = [mode for mode in mode.within if mode != Whole(0)]
+    ranked = mode.of_mode
+    inside = (
+        isinstance(ranked, Remainder) and groups == [Quotient(1, ranked.block)] and ranked.mode == 1
+    )
+    if ranked == Whole(1) and not groups:
         return f"const int64_t c{k} = p - pos[i];"
     if not inside:
         return None
-    block = own.block  # type: ignore[attr-defined]
+    block = ranked.block  # type: ignore[attr-defined]
     return (
         f"n{k} = p == pos[i] || j / {block} != crd[p - 1] / {block} ? 0 : n{k} + 1;\n"
         f"const int64_t c{k} = n{k};"
@@ -115,17 +81,17 @@ def _counter(k: int, mode: Slot) -> str | None:
 
 
 def is_ranked(mode: StoredMode) -> bool:
-    """Tell whether a mode numbers keys of the whole matrix, by a table of those that are met."""
+    """Tell whether a mode ranks keys of the full matrix in a table of occurring keys."""
     return isinstance(mode, Slot) and not mode.within
 
 
 def is_open(mode: StoredMode, kind: LevelKind) -> bool:
-    """Tell whether a dense level has as many coordinates as entries say, at most or exactly."""
-    return isinstance(mode, Slot) and kind is LevelKind.DENSE and not is_ranked(mode)
+    """Tell whether the entries determine the size of a dense level, or bound it."""
+    return isinstance(mode, Slot) and kind.full and not is_ranked(mode)
 
 
 def is_assembled(format: RemappedFormat) -> bool:
-    """Tell whether there is text for all modes and levels of a format."""
+    """Tell whether the C text covers all modes and levels of a format."""
     inner = format.inner
     if format.order != 2 or inner.mode_order != tuple(range(inner.order)):
         return False
@@ -134,29 +100,31 @@ def is_assembled(format: RemappedFormat) -> bool:
 
 
 def bodies(format: RemappedFormat) -> dict[str, str]:
-    """Return the body of each pass in C: marks, queries, the assembly."""
-    found: dict[str, str] = {}
+    """Return the C body of each pass: marks, queries, the assembly."""
+    passes: dict[str, str] = {}
     kinds = [level.kind for level in format.inner.levels]
     for k, (mode, kind) in enumerate(zip(format.modes, kinds, strict=True)):
         above = _above(format, k)
         if is_ranked(mode):
             key = expression(mode.of_mode)  # type: ignore[attr-defined]
-            found[f"mark{k}"] = _pass(format, f"{above}\nrank{k}[{key}] = 1;")
-        own = coordinate(k, mode)
+            passes[f"mark{k}"] = _pass(format, f"{above}\nrank{k}[{key}] = 1;")
+        text_of_c = coordinate(k, mode)
         if is_open(mode, kind):
-            text = f"{above}\n{own}\nif (c{k} >= most) most = c{k} + 1;"
-            found[f"query{k}"] = _pass(format, text)
+            text = f"{above}\n{text_of_c}\nif (c{k} >= most) most = c{k} + 1;"
+            passes[f"query{k}"] = _pass(format, text)
         elif STEPS[kind].query:
-            found[f"query{k}"] = _pass(format, f"{above}\n{own}\n{_at(STEPS[kind].query, k)}")
+            passes[f"query{k}"] = _pass(
+                format, f"{above}\n{text_of_c}\n{_at(STEPS[kind].query, k)}"
+            )
     last = len(kinds)
     writes = [_at(STEPS[kind].write, k) for k, kind in enumerate(kinds)]
     text = "\n".join((_above(format, last), *writes, f"to[q{last - 1}] = from[p];"))
-    found["assemble"] = _pass(format, text)
-    return found
+    passes["assemble"] = _pass(format, text)
+    return passes
 
 
 def _at(text: str, k: int) -> str:
-    """Return a step at level k; position and coordinate above the root are q_ = 0."""
+    """Instantiate a step at level k; position and coordinate above the root are q_ = 0."""
     above = str(k - 1) if k else "_"
     grand = str(k - 2) if k > 1 else "_"
     for name, put in (("{k}", str(k)), ("{a}", above), ("{g}", grand)):
@@ -165,7 +133,7 @@ def _at(text: str, k: int) -> str:
 
 
 def _above(format: RemappedFormat, depth: int) -> str:
-    """Return coordinates and positions of an entry at the outermost levels."""
+    """Write the coordinates and positions of an entry at the outermost levels."""
     lines = ["const int64_t q_ = 0;", "(void)q_;"]
     for k in range(depth):
         lines.append(coordinate(k, format.modes[k]) or "")
@@ -175,9 +143,9 @@ def _above(format: RemappedFormat, depth: int) -> str:
 
 
 def _pass(format: RemappedFormat, text: str) -> str:
-    """Return a loop over all entries; threads have rows whose positions are apart."""
+    """Write a loop over all entries; threads get rows with disjoint positions."""
     first = format.modes[0]
-    apart = first.reads == (0,) and not first.is_summed
+    disjoint = first.reads == (0,) and not first.is_summed
     blocks = [m.block for m in format.modes if isinstance(m, Quotient) and m.mode == 0]
     counters = "".join(f"int64_t n{k} = -1; (void)n{k};\n" for k in range(len(format.modes)))
     pragma = "#pragma omp parallel for schedule(static) reduction(max : most) "
@@ -186,7 +154,7 @@ def _pass(format: RemappedFormat, text: str) -> str:
         "const VALUE *restrict from = values;\nVALUE *restrict to = stored;\n"
         "(void)from; (void)to;\nint64_t most = 0;\n"
         f"const int64_t step = {lcm(*blocks)}, strips = (rows + step - 1) / step;\n"
-        f"{pragma if apart else ''}"
+        f"{pragma if disjoint else ''}"
         "for (int64_t s = 0; s < strips; s++)\n"
         "for (int64_t i = s * step; i < rows && i < (s + 1) * step; i++) {\n"
         f"int64_t before = -1; (void)before;\n{counters}"
@@ -198,11 +166,12 @@ def _pass(format: RemappedFormat, text: str) -> str:
 
 
 class Assembly:
-    """Allocate the levels of a format from the root down, as passes over the entries count."""
+    """Allocation of the levels of a format from the root down, by passes over the entries."""
 
     def __init__(self, data: TensorData, format: RemappedFormat, functions: Any) -> None:
         self.data, self.format, self.functions = data, format, functions
         self.index = index_of(data)
+        self.name = f"a tensor of shape {data.shape} in {format}"
         depth = format.inner.order
         self.sizes = [mode.size(data.shape) or 0 for mode in format.modes]
         nothing = np.zeros(1, self.index)
@@ -211,36 +180,36 @@ class Assembly:
         self.values = np.zeros(1, data.dtype)
 
     def run(self, name: str) -> int:
-        """Run a pass. Raises StructureError where a column is none of the matrix."""
-        own, found = self.data.levels[1], np.zeros(1, np.int64)
+        """Run a pass. Raises StructureError for a column outside of the matrix."""
+        rows_level, result = self.data.levels[1], np.zeros(1, np.int64)
         rows, columns = self.data.shape
-        levels = [a for each in zip(self.pos, self.crd, self.rank, strict=True) for a in each]
+        levels = [a for triple in zip(self.pos, self.crd, self.rank, strict=True) for a in triple]
         threads = KERNELS.cores if self.data.nnz >= PARALLEL else 1
-        given, into = as_bytes(self.data.values), as_bytes(self.values)
-        arrays = (own.pos, own.crd, *levels, given, into, found)
+        source, into = as_bytes(self.data.values), as_bytes(self.values)
+        arrays = (rows_level.pos, rows_level.crd, *levels, source, into, result)
         self.functions[name](*arrays, rows, columns, *self.sizes, threads)
-        if int(found[0]) == WRONG:
+        if int(result[0]) == WRONG:
             raise StructureError(
                 f"Expected columns from 0 to {columns - 1}, found others",
                 hint="tp.check says where",
             )
-        return int(found[0])
+        return int(result[0])
 
-    def made(self) -> TensorData | None:
-        """Return the stored tensor; None where the format's own way has to say why it cannot hold
-        it."""
+    def build(self) -> TensorData | None:
+        """Return the stored tensor; None where another conversion has to report why it does not
+        fit."""
         for k, level in enumerate(self.format.inner.levels):
             if not self._level(k, level.kind):
                 return None
         itemsize = self.data.dtype.itemsize
         wanted = self.counts[-1] * itemsize
-        with room(f"a tensor of shape {self.data.shape} in {self.format}", wanted, SPARSER):
+        with room(self.name, wanted, SPARSER):
             self.values = np.zeros(self.counts[-1], self.data.dtype)
         self.run("assemble")
-        kinds = [level.kind for level in self.format.inner.levels]
         levels = tuple(
-            LevelArrays(*(own if kind in USED[at] else None for at, own in enumerate(both)))
-            for kind, *both in zip(kinds, self.pos, self.crd, strict=True)
+            LevelArrays(**{name: arrays[name] for name in level.arrays})
+            for level, pos, crd in zip(self.format.inner.levels, self.pos, self.crd, strict=True)
+            for arrays in ({"pos": pos, "crd": crd},)
         )
         return replace(
             self.data,
@@ -262,12 +231,12 @@ class Assembly:
             if bound and most > bound:
                 return False
             self.sizes[k] = bound or most
-        count = ALLOCATE[kind](self, k)
+        count = STEPS[kind].allocate(self, k)
         self.counts.append(count)
         return 0 <= count <= np.iinfo(self.index).max
 
     def _ranks(self, k: int, mode: Any) -> bool:
-        """Number the keys that are met."""
+        """Rank the keys that occur."""
         size = mode.of_mode.size(self.data.shape)
         if size > MOST_KEYS * self.data.nnz:
             return False
@@ -278,71 +247,12 @@ class Assembly:
         self.rank[k] -= 1
         return True
 
-    def dense(self, k: int) -> int:
-        """Return every coordinate has a position."""
-        return self.counts[-1] * self.sizes[k]
-
-    def ragged(self, k: int) -> int:
-        """Count the coordinates below each position above."""
-        lengths = self.pos[k] = np.zeros(self.counts[-1] + 1, self.index)
-        self.run(f"query{k}")
-        self.sizes[k] = self.sizes[k] or int(lengths.max(initial=0))
-        return self._ends(k, lengths[1:])
-
-    def banded(self, k: int) -> int:
-        """Find the first and the last coordinate below each position above."""
-        behind = self.pos[k] = np.zeros(self.counts[-1] + 1, self.index)
-        least = self.crd[k] = np.full(self.counts[-1], self.sizes[k], self.index)
-        self.run(f"query{k}")
-        self.crd[k] = np.minimum(least, behind[1:])
-        return self._ends(k, behind[1:] - self.crd[k])
-
-    def _ends(self, k: int, lengths: Array) -> int:
-        total = int(lengths.sum(dtype=np.int64))
-        if total <= np.iinfo(self.index).max:
-            pos = np.zeros(len(lengths) + 1, self.index)
-            np.cumsum(lengths, out=pos[1:])
-            self.pos[k] = pos
-        return total
-
-    def padded(self, k: int) -> int:
-        """Return a coordinate for each position, -1 where there is none."""
-        wanted = self.counts[-1] * self.index.itemsize
-        with room(f"a tensor of shape {self.data.shape} in {self.format}", wanted, SPARSER):
-            self.crd[k] = np.full(self.counts[-1], -1, self.index)
-        return self.counts[-1]
-
-    def offset(self, k: int) -> int:
-        """Return a distance for each position two levels above."""
-        self.crd[k] = np.zeros(self.counts[-2], self.index)
-        return self.counts[-1]
-
-    def interval(self, k: int) -> int:
-        """Where the coordinates of each position begin and end."""
-        self.pos[k], self.crd[k] = (np.zeros(self.counts[-1], self.index) for _ in range(2))
-        return self.counts[-1]
-
-
-ALLOCATE: Mapping[LevelKind, Callable[[Assembly, int], int]] = {
-    LevelKind.DENSE: Assembly.dense,
-    LevelKind.RAGGED: Assembly.ragged,
-    LevelKind.BANDED: Assembly.banded,
-    LevelKind.PADDED: Assembly.padded,
-    LevelKind.OFFSET: Assembly.offset,
-    LevelKind.INTERVAL: Assembly.interval,
-}
-"""How levels of each kind are allocated; the number of positions."""
-USED = (
-    frozenset((LevelKind.RAGGED, LevelKind.BANDED, LevelKind.INTERVAL)),
-    frozenset((LevelKind.BANDED, LevelKind.PADDED, LevelKind.OFFSET, LevelKind.INTERVAL)),
-)
-"""The kinds that store pos, and those that store crd."""
-
 
 def assemble_rows(data: TensorData, format: RemappedFormat) -> TensorData | None:
     """Store a matrix in CSR, sorted and without duplicates, in a format that `is_assembled`.
 
-    Returns None where the types are others, nothing can be compiled, or the format cannot hold it.
+    Returns None for unsupported types, without a C compiler, or where the format cannot hold the
+    matrix.
     Raises StructureError, OutOfMemoryError.
     """
     level = data.levels[1]
@@ -353,4 +263,4 @@ def assemble_rows(data: TensorData, format: RemappedFormat) -> TensorData | None
         return None
     key = f"rows into {format.inner} {format.mapping}"
     functions = compiled(key, bodies(format), format.inner.order, data)
-    return None if functions is None else Assembly(data, format, functions).made()
+    return None if functions is None else Assembly(data, format, functions).build()

@@ -1,8 +1,8 @@
-"""From any format to any other, along the cheapest road that keeps what is known.
+"""Conversion between any two formats, by the cheapest method that preserves known properties.
 
-`ROADS` is the whole decision, in order: the first road whose `fits` holds for the two formats, and
-whose `take` does not decline the tensor at hand, is taken. The last one, through sorted
-coordinates, always is. Chou, Kjolstad and Amarasinghe 2020 (Automatic Generation of Efficient
+`CONVERSIONS` is the decision, in order: the first conversion whose `fits` holds for the two
+formats, and whose `take` does not decline the tensor, is used. The fallback, through sorted
+coordinates, never declines. Chou, Kjolstad and Amarasinghe 2020 (Automatic Generation of Efficient
 Sparse Tensor Format Conversion Routines) derive such routines; here each is a few NumPy or scipy
 calls.
 """
@@ -24,10 +24,10 @@ from taco_py.data.convert.order_entries import (
     is_worth_it,
     order_entries,
 )
-from taco_py.data.convert.sound_levels import check_rows
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.blocks import pack_array
 from taco_py.data.storage.by_level.level_tree import fills_up, is_usual
+from taco_py.data.storage.by_level.sound_levels import check_rows
 from taco_py.data.storage.pack import (
     SPARSER,
     canonical,
@@ -40,18 +40,17 @@ from taco_py.data.storage.room import room, stored_bytes, stored_most
 from taco_py.data.storage.sizes import index_dtype_of
 from taco_py.data.storage.tensor_data import LevelArrays, TensorData, ordered
 from taco_py.language.diagnostics.errors import FormatError, StructureError
-from taco_py.language.formats import CSC, CSR, DCSR, Format, LevelKind
+from taco_py.language.formats import CSC, CSR, DCSR, Format
 from taco_py.language.notation.half_types import is_half
 
 
 @dataclass(frozen=True, slots=True)
-class Road:
-    """One way to convert.
+class Conversion:
+    """One method of conversion.
 
-    says   what is done and what it costs, for `describe`
-    fits   whether it leads from one format to the other at all
-    take   the converted tensor, or None where this tensor does not allow it (say, it has
-           duplicates)
+    says   its description and cost, for `describe`
+    fits   whether it converts between two formats at all
+    take   the converted tensor, or None where it declines the tensor (say, for duplicates)
     """
 
     says: str
@@ -60,13 +59,12 @@ class Road:
 
 
 def convert(data: TensorData, format: Format) -> TensorData:
-    """Return the same tensor stored in `format`; shares arrays with `data` wherever the storage is
-    the same.
+    """Return the same tensor stored in `format`, sharing arrays of equal storage with `data`.
 
-    Duplicates are summed where the road sorts, and kept (and flagged) where it does not. From a
-    format whose last level is dense, what has the fill value, as a rule 0, is left out of a format
-    whose last level is not. Raises FormatError when the orders differ or the format cannot hold the
-    pattern.
+    Duplicates are summed where the conversion sorts, and preserved (and flagged) where it does not.
+    From a format whose last level is dense, elements with the fill value, usually 0, are left out
+    of a format whose last level is not. Raises FormatError when the orders differ or the format
+    cannot hold the pattern.
     """
     if format.order != data.format.order:
         raise FormatError(
@@ -79,39 +77,39 @@ def convert(data: TensorData, format: Format) -> TensorData:
     if data.format.levels == CSR.levels:
         check_rows(data)
     entries = 0 if data.format.is_dense else data.nnz
-    wanted = stored_bytes(data.shape, entries, format, data.dtype.itemsize)
+    bytes_needed = stored_bytes(data.shape, entries, format, data.dtype.itemsize)
     if KERNELS.memory.on:
-        wanted = max(wanted, with_coordinates(data, format))
-    with room(f"a tensor of shape {data.shape} in the format {format}", wanted, SPARSER):
-        # what is sorted the data say themselves, so the roads see levels that are all ordered
-        made = take_road(replace(data, format=ordered(data.format)), ordered(format))
-        return replace(made, format=format)
+        bytes_needed = max(bytes_needed, with_coordinates(data, format))
+    with room(f"a tensor of shape {data.shape} in the format {format}", bytes_needed, SPARSER):
+        # `data.sorted` tells the order, so conversions see formats with ordered levels
+        converted = convert_by_first(replace(data, format=ordered(data.format)), ordered(format))
+        return replace(converted, format=format)
 
 
 def with_coordinates(data: TensorData, format: Format) -> int:
-    """Return bytes that a conversion takes at most: of the result, and of coordinates on its
+    """Return an upper bound of the bytes of a conversion: its result, and coordinates on the
     way."""
     index = index_dtype_of(data).itemsize
     itemsize = data.dtype.itemsize
     stored = stored_most(data.shape, data.nnz, format, itemsize, index)
-    moved = data.nnz * (index * len(data.shape) + itemsize)
-    return stored if format.is_dense else stored + moved
+    coordinate_bytes = data.nnz * (index * len(data.shape) + itemsize)
+    return stored if format.is_dense else stored + coordinate_bytes
 
 
-def take_road(data: TensorData, format: Format) -> TensorData:
-    """Return `convert` along the first road that leads there."""
-    for road in ROADS:
-        if road.fits(data.format, format):
-            made = road.take(data, format)
-            if made is not None:
-                return made
+def convert_by_first(data: TensorData, format: Format) -> TensorData:
+    """Convert by the first conversion that fits and does not decline."""
+    for conversion in CONVERSIONS:
+        if conversion.fits(data.format, format):
+            converted = conversion.take(data, format)
+            if converted is not None:
+                return converted
     return through_coordinates(data, format)
 
 
 def recopied(data: TensorData, format: Format) -> TensorData:
-    """As `convert`, but a zero of a format that fills up with zeros stays a stored entry.
+    """Convert like `convert`, but store zeros of padded formats as entries.
 
-    Kernels tell what is stored from what is not, so what they read must not depend on a copy.
+    Kernels distinguish stored from unstored elements, so their input must not depend on a copy.
     """
     if data.format.is_dense or not fills_up(data.format) or format == data.format:
         return convert(data, format)
@@ -119,12 +117,16 @@ def recopied(data: TensorData, format: Format) -> TensorData:
 
 
 def describe(source: Format, target: Format) -> str:
-    """Return one line on how tensors are converted between two formats.
+    """Describe in one line how tensors are converted between two formats.
 
     >>> describe(CSR, CSC)
     'CSR -> CSC: transposed by counting sort, O(rows + nnz)'
     """
-    fitting = (road.says for road in ROADS if road.fits(ordered(source), ordered(target)))
+    fitting = (
+        conversion.says
+        for conversion in CONVERSIONS
+        if conversion.fits(ordered(source), ordered(target))
+    )
     says = next(fitting, GENERAL)
     return f"{format_name(source)} -> {format_name(target)}: {says}"
 
@@ -133,9 +135,9 @@ GENERAL = "through coordinates, sorted where they are not, O(nnz log nnz)"
 
 
 def format_name(format: Format) -> str:
-    """Return the usual name of a format that has one, else its letters."""
-    for name, known in (("CSR", CSR), ("CSC", CSC), ("DCSR", DCSR)):
-        if format == known:
+    """Return the usual name of a format if it has one, else its letters."""
+    for name, form in (("CSR", CSR), ("CSC", CSC), ("DCSR", DCSR)):
+        if format == form:
             return name
     if format.is_coo:
         _, colon, modes = str(format).partition(":")
@@ -143,12 +145,11 @@ def format_name(format: Format) -> str:
     return f"'{format}'"
 
 
-# --- the roads -----------------------------------------------------------------------------------
+# --- the conversions -----------------------------------------------------------------------------
 
 
 def relabel(data: TensorData, format: Format) -> TensorData | None:
-    """Return the same arrays under another name; a level only becomes unique where it is known to
-    be."""
+    """Reuse the arrays with another format; a level becomes unique only where it provably is."""
     last = format.order - 1
     for place, (old, new) in enumerate(zip(data.format.levels, format.levels, strict=True)):
         if new.unique and not old.unique and (place < last or not data.unique):
@@ -157,63 +158,65 @@ def relabel(data: TensorData, format: Format) -> TensorData | None:
 
 
 def densify(data: TensorData, format: Format) -> TensorData | None:
-    """Scatter the values into an n-D array."""
+    """Scatter the values into a dense array."""
     coords, values = unpack(data)
     return pack_coo(coords, values, data.shape, format, fill=data.fill)
 
 
 def gather_nonzeros(data: TensorData, format: Format) -> TensorData | None:
-    """Return the nonzeros of an array, or blocks with some, found in the target's order and
-    copied."""
-    made = pack_array(data.values, format, data.fill)
-    if np.may_share_memory(made.values, data.values):
-        return replace(made, values=made.values.copy())
-    return made
+    """Pack the nonzeros of an array, or its blocks with nonzeros, in the target's order."""
+    packed = pack_array(data.values, format, data.fill)
+    if np.may_share_memory(packed.values, data.values):
+        return replace(packed, values=packed.values.copy())
+    return packed
 
 
 def transpose_compressed(data: TensorData, format: Format) -> TensorData | None:
-    """Return CSR to CSC or back by a counting sort, scipy's of few entries; afterwards each
-    column's rows ascend."""
+    """Transpose CSR to CSC or back by a counting sort, with scipy for few entries.
+
+    Afterwards the rows of each column ascend.
+    """
     arrays = data.levels[1]
     assert arrays.pos is not None and arrays.crd is not None
     size = data.shape[format.mode_order[0]]
     entry = arrays.crd.itemsize + data.dtype.itemsize
     worth_it = is_worth_it(data.nnz, size, arrays.crd.dtype, data.dtype.itemsize)
     if worth_it and not arrays.pos[0] and bucket_bits(arrays.crd, size, entry):
-        found = order_entries(arrays.crd, arrays.crd, data.values, size, arrays.pos)
-        if found is not None:
-            return of_rows(data, format, found)
-    own, count = data.values, int(arrays.pos[-1])
+        entries = order_entries(arrays.crd, arrays.crd, data.values, size, arrays.pos)
+        if entries is not None:
+            return of_rows(data, format, entries)
+    source, count = data.values, int(arrays.pos[-1])
     index = np.result_type(arrays.pos, arrays.crd)
     lists = len(arrays.pos) - 1
-    if arrays.pos[0] or not 0 <= arrays.pos[-1] <= min(len(arrays.crd), len(own)):
+    if arrays.pos[0] or not 0 <= arrays.pos[-1] <= min(len(arrays.crd), len(source)):
         raise StructureError(
-            f"Expected positions from 0 to at most {min(len(arrays.crd), len(own))}, found "
+            f"Expected positions from 0 to at most {min(len(arrays.crd), len(source))}, found "
             f"{arrays.pos[0]} and {arrays.pos[-1]}",
             hint="tp.check says where",
         )
-    values = own.view(np.uint16) if is_half(own.dtype) else own  # which scipy moves as they are
+    values = source.view(np.uint16) if is_half(source.dtype) else source  # for scipy
     pool = KERNELS.pool
     pos, crd = pool.empty((size + 1,), index), pool.empty((count,), index)
-    made = pool.empty((count,), values.dtype)
-    starts, others = (a.astype(index, copy=False) for a in (arrays.pos, arrays.crd))
-    _sparsetools.csr_tocsc(lists, size, starts, others, values, pos, crd, made)
+    transposed = pool.empty((count,), values.dtype)
+    starts, coordinates = (a.astype(index, copy=False) for a in (arrays.pos, arrays.crd))
+    _sparsetools.csr_tocsc(lists, size, starts, coordinates, values, pos, crd, transposed)
     levels = (LevelArrays(), LevelArrays(pos, crd))
-    return replace(data, format=format, levels=levels, values=made.view(own.dtype), sorted=True)
+    return replace(
+        data, format=format, levels=levels, values=transposed.view(source.dtype), sorted=True
+    )
 
 
-def of_rows(data: TensorData, format: Format, found: Ordered) -> TensorData:
-    """Return CSR or CSC of entries that were ordered."""
-    pos, others, values = found
-    levels = (LevelArrays(), LevelArrays(pos, others))
+def of_rows(data: TensorData, format: Format, entries: Ordered) -> TensorData:
+    """Return CSR or CSC with ordered entries."""
+    pos, crd, values = entries
+    levels = (LevelArrays(), LevelArrays(pos, crd))
     return replace(data, format=format, levels=levels, values=values, sorted=True)
 
 
 def distribute(data: TensorData, format: Format) -> TensorData | None:
-    """Return COO to CSR or CSC: entries distributed over rows; where they are in order, counted
-    alone.
+    """Distribute the entries of COO over rows of CSR or CSC; entries in order are only counted.
 
-    Declined for few entries, and for duplicates that are in order, which are to be summed.
+    Declined for few entries, and for ordered duplicates, which have to be summed.
     """
     outer, inner = (data.levels[data.format.mode_order.index(m)].crd for m in format.mode_order)
     assert outer is not None and inner is not None
@@ -223,35 +226,34 @@ def distribute(data: TensorData, format: Format) -> TensorData | None:
         return None
     same = format.mode_order == data.format.mode_order
     first = (outer, inner, rows) if same else (inner, outer, columns)
-    looked = count_starts(first[0], first[1], data.values, first[2])
-    if looked is None:
+    counted = count_starts(first[0], first[1], data.values, first[2])
+    if counted is None:
         return None
-    pos, in_order, distinct = looked
+    pos, in_order, distinct = counted
     if in_order and same:
-        found = (pos, inner, data.values)
-        return replace(of_rows(data, format, found), unique=True) if distinct else None
+        entries = (pos, inner, data.values)
+        return replace(of_rows(data, format, entries), unique=True) if distinct else None
     by_columns: Ordered | None = (pos, outer, data.values)
     if not in_order or same:
         by_columns = order_entries(inner, outer, data.values, columns)
     ordered_twice = None if by_columns is None else _by_rows(by_columns, rows)
     if ordered_twice is None:
         return None
-    made = of_rows(data, format, ordered_twice)
+    by_rows = of_rows(data, format, ordered_twice)
     distinct = ascends_strictly(ordered_twice[0], ordered_twice[1])
-    return replace(made, unique=True) if distinct else canonical(replace(made, unique=False))
+    return replace(by_rows, unique=True) if distinct else canonical(replace(by_rows, unique=False))
 
 
 def _by_rows(by_columns: Ordered, rows: int) -> Ordered | None:
-    """Return entries in the order of columns, in that of rows."""
+    """Reorder entries from the order of columns to that of rows."""
     pos, outer, values = by_columns
     return order_entries(outer, outer, values, rows, pos)
 
 
 def transpose_rows(data: TensorData, format: Format) -> TensorData | None:
-    """Return `transpose_compressed` between formats that leave empty rows out, on either side or
-    both.
+    """Transpose as `transpose_compressed` where one or both formats leave empty rows out.
 
-    Declined for a matrix of so many empty rows or columns that sorting what it stores takes less.
+    Declined for a matrix with so many empty rows or columns that sorting its entries is faster.
     """
     if sum(data.shape) > EMPTY * data.nnz:
         return None
@@ -260,12 +262,16 @@ def transpose_rows(data: TensorData, format: Format) -> TensorData | None:
     full = data if data.format == rows else insert_empty_rows(data, rows)
     if full is None:
         return None
-    made = transpose_compressed(full, columns)
-    return made if made is None or format == columns else drop_empty_rows(made, format)
+    transposed = transpose_compressed(full, columns)
+    return (
+        transposed
+        if transposed is None or format == columns
+        else drop_empty_rows(transposed, format)
+    )
 
 
 def list_coordinates(data: TensorData, format: Format) -> TensorData | None:
-    """Return the tree's coordinates written out as COO, in storage order."""
+    """Write the coordinates of all levels out as COO, in storage order."""
     if format.levels[-1].unique and not data.unique:
         return None
     if data.format.levels[-1].full or not is_usual(data.format):
@@ -279,7 +285,7 @@ def list_coordinates(data: TensorData, format: Format) -> TensorData | None:
 
 
 def drop_empty_rows(data: TensorData, format: Format) -> TensorData | None:
-    """Return a dense root becomes compressed: keep the rows that have children. CSR to DCSR.
+    """Make a dense root compressed by removing the rows without children: CSR to DCSR.
 
     pos = [0 2 2 3]  ->  root pos = [0 2], root crd = [0 2], pos = [0 2 3]
     """
@@ -293,7 +299,7 @@ def drop_empty_rows(data: TensorData, format: Format) -> TensorData | None:
 
 
 def insert_empty_rows(data: TensorData, format: Format) -> TensorData | None:
-    """Return a compressed root becomes dense: rows without children get none. DCSR to CSR."""
+    """Make a compressed root dense by inserting empty rows: DCSR to CSR."""
     root, child = data.levels[0], data.levels[1]
     if not (data.sorted and data.unique):
         return None  # the children of a row must be adjacent, and rows in order
@@ -306,17 +312,17 @@ def insert_empty_rows(data: TensorData, format: Format) -> TensorData | None:
 
 
 def through_coordinates(data: TensorData, format: Format) -> TensorData:
-    """Return the road that is always open: unpack, sort where needed, pack."""
+    """Convert by the general method: unpack, sort where needed, pack."""
     coords, values = unpack(data, drop_fill=not format.levels[-1].full)
-    known = data.sorted and data.unique and format.mode_order == data.format.mode_order
+    in_order = data.sorted and data.unique and format.mode_order == data.format.mode_order
     dtype = index_dtype_of(data)
-    if known:
+    if in_order:
         columns = [coords[mode] for mode in format.mode_order]
         return pack_sorted(columns, values, data.shape, format, dtype, data.fill)
     return pack_coo(coords, values, data.shape, format, dtype, data.fill)
 
 
-# --- where they lead -----------------------------------------------------------------------------
+# --- conditions on formats -----------------------------------------------------------------------
 
 
 def same_storage(source: Format, target: Format) -> bool:
@@ -324,72 +330,74 @@ def same_storage(source: Format, target: Format) -> bool:
     return kinds and (source.mode_order == target.mode_order or source.is_dense)
 
 
-def root_differs(source: Format, target: Format, kinds: tuple[LevelKind, LevelKind]) -> bool:
-    """Return formats that differ in the root's kind alone, above a compressed level; all levels
-    unique."""
+def root_differs(dense: Format, sparse: Format) -> bool:
+    """Tell whether formats differ in the root alone, above a compressed level: a dense one in
+    `dense`, a compressed one in `sparse`; all levels unique."""
     return (
-        source.order > 1
-        and source.mode_order == target.mode_order
-        and (source.levels[0].kind, target.levels[0].kind) == kinds
-        and source.levels[1:] == target.levels[1:]
-        and is_usual(source)
-        and source.levels[1].kind is LevelKind.COMPRESSED
-        and all(level.unique for level in (source.levels[0], target.levels[0]))
+        dense.order > 1
+        and dense.mode_order == sparse.mode_order
+        and dense.levels[0].full
+        and sparse.levels[0].is_list
+        and dense.levels[1:] == sparse.levels[1:]
+        and is_usual(dense)
+        and dense.levels[1].is_list
+        and all(level.unique for level in (dense.levels[0], sparse.levels[0]))
     )
 
 
 def is_matrix_of_rows(format: Format) -> bool:
-    """Return CSR or CSC, with or without empty rows."""
+    """Tell whether a format is CSR or CSC, with or without empty rows."""
     return format in (CSR, CSC, DCSR, DCSC)
 
 
 DCSC = Format.parse("ss:1,0")
 EMPTY = 4
-"""Rows and columns for each entry from which a counting sort, which meets all, takes longer than
+"""Rows and columns per entry above which a counting sort, which visits all of them, is slower than
 sorting the entries."""
-DENSE, COMPRESSED = LevelKind.DENSE, LevelKind.COMPRESSED
-ROADS: tuple[Road, ...] = (
-    Road("the same storage, no copy", lambda a, b: a == b, lambda data, format: data),
-    Road("the same arrays where no duplicates are known to be in the way", same_storage, relabel),
-    Road("scattered into an array, O(size)", lambda a, b: b.is_dense, densify),
-    Road(
+CONVERSIONS: tuple[Conversion, ...] = (
+    Conversion("the same storage, no copy", lambda a, b: a == b, lambda data, format: data),
+    Conversion(
+        "the same arrays where no duplicates are known to be in the way", same_storage, relabel
+    ),
+    Conversion("scattered into an array, O(size)", lambda a, b: b.is_dense, densify),
+    Conversion(
         "blocks of the array that are not all zero, found in order, O(size)",
         lambda a, b: a.is_dense and b.levels[-1].full and is_usual(b),
         gather_nonzeros,
     ),
-    Road(
+    Conversion(
         "nonzeros of the array, found in order, O(size)",
         lambda a, b: a.is_dense and is_usual(b),
         gather_nonzeros,
     ),
-    Road(
+    Conversion(
         "transposed by counting sort, O(rows + nnz)",
         lambda a, b: {a, b} == {CSR, CSC},
         transpose_compressed,
     ),
-    Road(
+    Conversion(
         "transposed by counting sort, O(rows + nnz), unless most rows are empty",
         lambda a, b: is_matrix_of_rows(a) and is_matrix_of_rows(b) and a.mode_order != b.mode_order,
         transpose_rows,
     ),
-    Road(
+    Conversion(
         "distributed over rows by counting sorts, O(rows + nnz); only counted where in order",
         lambda a, b: a.is_coo and b in (CSR, CSC),
         distribute,
     ),
-    Road(
+    Conversion(
         "coordinates written out in storage order, O(nnz)",
         lambda a, b: b.is_coo and not a.levels[-1].full,
         list_coordinates,
     ),
-    Road(
+    Conversion(
         "empty rows left out, O(rows), coordinates and values shared",
-        lambda a, b: root_differs(a, b, (DENSE, COMPRESSED)),
+        root_differs,
         drop_empty_rows,
     ),
-    Road(
+    Conversion(
         "empty rows put in, O(rows), coordinates and values shared",
-        lambda a, b: root_differs(a, b, (COMPRESSED, DENSE)),
+        lambda a, b: root_differs(b, a),
         insert_empty_rows,
     ),
 )

@@ -10,15 +10,15 @@ from taco_py.data.storage.pack import pack_coo, unpack
 from taco_py.data.storage.sizes import index_dtype_of
 from taco_py.data.storage.tensor_data import TensorData, dense_data
 from taco_py.language.diagnostics.errors import DimensionError, OperandError
-from taco_py.language.formats import COO, LETTERS, Format, LevelKind, dense
+from taco_py.language.formats import COO, LETTERS, Format, dense
 
 
 def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
     """Return the entries at which modes with the same label have the same coordinate.
 
     labels  one a mode, as the indices of an access. The result has one mode a label, in the order
-            in which the labels first appear, stored as `diagonal_format` says. Of a dense tensor it
-            is a view, of a sparse one new arrays with duplicates summed.
+            in which the labels first appear, stored in `diagonal_format`. Of a dense tensor it is a
+            view, of a sparse one new arrays with duplicates summed.
 
     Raises OperandError for a wrong number of labels and DimensionError where modes with one label
     differ in size.
@@ -39,21 +39,23 @@ def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
         view = np.einsum(data.values, numbers, list(range(len(distinct))))
         return dense_data(view, format, data.fill)
     coords, values = unpack(data)
-    kept = np.ones(len(values), dtype=np.bool_)
+    selected = np.ones(len(values), dtype=np.bool_)
     firsts = [labels.index(label) for label in distinct]
     for mode, label in enumerate(labels):
         first = labels.index(label)
         if first != mode:
-            kept &= coords[mode] == coords[first]
-    chosen = [coords[first][kept] for first in firsts]
-    return pack_coo(chosen, values[kept], shape, format, index_dtype_of(data), data.fill)
+            selected &= coords[mode] == coords[first]
+    coordinates = [coords[first][selected] for first in firsts]
+    return pack_coo(coordinates, values[selected], shape, format, index_dtype_of(data), data.fill)
 
 
 def diagonal_format(format: Format, labels: Sequence[Hashable]) -> Format:
-    """Return the format `diagonal` gives: dense of dense, COO of COO; else, per label, dense where
-    all its levels are dense and compressed elsewhere, in the order in which the labels appear going
-    down the levels. A dense level is compressed too where one below it has gone up: it would have
-    elements that were not stored.
+    """Return the format of the result of `diagonal`.
+
+    It is dense of dense, COO of COO; else, for each label, dense where all its levels are dense and
+    compressed elsewhere, in the order in which the labels appear from the root down. A dense level
+    is compressed too where a compressed level has moved above it: it would have elements that were
+    not stored.
 
     >>> str(diagonal_format(CSR, "ii")), str(diagonal_format(Format.parse("dds"), "iij"))
     ('s', 'ds')
@@ -68,27 +70,27 @@ def diagonal_format(format: Format, labels: Sequence[Hashable]) -> Format:
     down = list(dict.fromkeys(labels[mode] for mode in format.mode_order))
     levels = []
     for label in down:
-        kinds = {
-            level.kind
+        own = [
+            level
             for level, mode in zip(format.levels, format.mode_order, strict=True)
             if labels[mode] == label
-        }
-        full = kinds == {LevelKind.DENSE} and not _listed_below(format, labels, label)
+        ]
+        full = all(level.full for level in own) and not _listed_below(format, labels, label)
         levels.append(LETTERS["d" if full else "s"])
     return Format(tuple(levels), tuple(distinct.index(label) for label in down))
 
 
 def _listed_below(format: Format, labels: Sequence[Hashable], label: Hashable) -> bool:
-    """Whether, below the first level of `label`, one is compressed whose label begins above it."""
+    """Tell whether a sparse level below the first level of `label` has a label from above it."""
     down = format.stored(labels)
     place = down.index(label)
     below = zip(down[place:], format.levels[place:], strict=True)
-    return any(each in down[:place] and level.kind is not LevelKind.DENSE for each, level in below)
+    return any(each in down[:place] and not level.full for each, level in below)
 
 
 def size_of(data: TensorData, labels: Sequence[Hashable], label: Hashable) -> int:
-    """Return the size of all modes with this label."""
-    sizes = {mode: data.shape[mode] for mode, each in enumerate(labels) if each == label}
+    """Return the size of all modes with this label. Raises DimensionError where they differ."""
+    sizes = {mode: data.shape[mode] for mode, other in enumerate(labels) if other == label}
     first = next(iter(sizes))
     for mode, size in sizes.items():
         if size != sizes[first]:

@@ -1,8 +1,8 @@
-"""Entries of a matrix that a remapped format stores without many free places, and the others.
+"""Partition of a matrix by how full the units of a remapped format are.
 
-Each entry is in a unit: a block of BSR, a diagonal of DIA, one of a slice of SDIA, a slot of ELL.
-A unit has places for so many entries; where enough are taken, all its entries are of the first
-part.
+Each entry is in a unit: a block of BSR, a diagonal of DIA or of a slice of SDIA, a slot of ELL. A
+unit has a number of places for entries; where enough are occupied, all its entries belong to the
+first part.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from taco_py.language.formats.stored_modes import Coordinates, Slot
 
 
 def least_fill(data: TensorData) -> float:
-    """Return the share of a unit's places from which on it takes no more bytes than in CSR.
+    """Return the share of occupied places from which a unit takes no more bytes than CSR.
 
     values' bytes / (values' bytes + bytes of a coordinate)
     """
@@ -29,9 +29,9 @@ def least_fill(data: TensorData) -> float:
 
 
 def parted(data: TensorData, format: RemappedFormat, least: float) -> tuple[TensorData, TensorData]:
-    """Part a matrix in CSR, sorted and without duplicates, by how full its units are.
+    """Split a matrix in CSR, sorted and without duplicates, by how full its units are.
 
-    least  the share of its places that are taken in a unit of the first part
+    least  the least share of occupied places of units of the first part
 
     Returns two matrices in CSR. Raises FormatError for a format that has no units.
     """
@@ -45,20 +45,20 @@ def parted(data: TensorData, format: RemappedFormat, least: float) -> tuple[Tens
     rows = np.repeat(np.arange(data.shape[0], dtype=crd.dtype), np.diff(pos))
     units, counts = _units((rows, crd), data.shape, format)
     sizes = format.stored_shape(data.shape, [np.zeros(0, np.int64)] * len(format.modes))
-    taken = (counts >= least * max(1, format.room(sizes)))[units]
-    return _kept(data, taken), _kept(data, ~taken)
+    in_full_unit = (counts >= least * max(1, format.room(sizes)))[units]
+    return _select(data, in_full_unit), _select(data, ~in_full_unit)
 
 
 def _units(
     coordinates: Sequence[Coordinates], shape: Sequence[int], format: RemappedFormat
 ) -> tuple[Array, Array]:
-    """Number the units: of each entry the unit's number, and of each unit the entries."""
-    own = [format.modes[place] for place in format.unit]
+    """Return the number of each entry's unit, and the number of entries of each unit."""
+    unit_modes = [format.modes[place] for place in format.unit]
     keys: Array = np.zeros(len(coordinates[0]), np.int64)
     size = 1
-    for mode in own:
-        if isinstance(mode, Slot) and all(each in own for each in mode.within):
-            mode = mode.of_mode  # what is numbered tells units apart as well
+    for mode in unit_modes:
+        if isinstance(mode, Slot) and all(mode_within in unit_modes for mode_within in mode.within):
+            mode = mode.of_mode  # the ranked coordinate identifies units as well
         column = mode.of(coordinates, shape).astype(np.int64, copy=False)
         low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
         if size * (high - low + 1) >= 1 << 62:
@@ -70,11 +70,11 @@ def _units(
     return units, counts
 
 
-def _kept(data: TensorData, kept: Array) -> TensorData:
-    """Return the entries of a matrix in CSR that are marked."""
+def _select(data: TensorData, mask: Array) -> TensorData:
+    """Return the marked entries of a matrix in CSR."""
     pos, crd = data.levels[1].pos, data.levels[1].crd
     assert pos is not None and crd is not None
-    before = np.zeros(len(kept) + 1, pos.dtype)
-    np.cumsum(kept, out=before[1:])
-    levels = (data.levels[0], LevelArrays(before[pos], crd[kept]))
-    return replace(data, levels=levels, values=data.values[kept])
+    before = np.zeros(len(mask) + 1, pos.dtype)
+    np.cumsum(mask, out=before[1:])
+    levels = (data.levels[0], LevelArrays(before[pos], crd[mask]))
+    return replace(data, levels=levels, values=data.values[mask])

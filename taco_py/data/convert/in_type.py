@@ -1,4 +1,4 @@
-"""Arrays in another type of elements; those of 16 bits by a compiled kernel where that pays."""
+"""Conversion of arrays to another type; 16-bit types by a compiled kernel where that pays off."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from taco_py.data.storage.tensor_data import Array, TensorData
 from taco_py.language.fill import converted
 
 SHORT = 4096
-"""Elements up to which NumPy takes less than 40 µs."""
+"""The number of elements up to which NumPy takes less than 40 µs."""
 THREAD_ELEMENTS = 1 << 18
-"""The least elements for another thread."""
+"""The least number of elements for each further thread."""
 FLOAT16, FLOAT32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
 def in_type(array: Array, dtype: Any) -> Array:
-    """Convert the elements of an array, itself where they are of the type; rounded to nearest."""
-    wanted = np.dtype(dtype)
-    own = array.dtype
-    if own == wanted:
+    """Convert an array to a type, rounding to nearest; itself where it has the type."""
+    target = np.dtype(dtype)
+    source_type = array.dtype
+    if source_type == target:
         return array
-    if array.size <= SHORT or (own, wanted) not in ((FLOAT32, FLOAT16), (FLOAT16, FLOAT32)):
+    if array.size <= SHORT or (source_type, target) not in ((FLOAT32, FLOAT16), (FLOAT16, FLOAT32)):
         with np.errstate(
             over="ignore"
-        ):  # past the largest half is infinity, as in other arithmetic
-            return array.astype(wanted)
+        ):  # beyond the largest half is infinity, as in other arithmetic
+            return array.astype(target)
     if array.flags.f_contiguous and not array.flags.c_contiguous:
-        return in_type(array.T, wanted).T
+        return in_type(array.T, target).T
     try:
         kernel = KERNELS.get_or_build("convert float16 and float32", halves_source).kernel
     except NoCompilerError:
-        return array.astype(wanted)
+        return array.astype(target)
     source = np.ascontiguousarray(array)
-    made: Array = KERNELS.pool.empty(source.shape, wanted)
+    result: Array = KERNELS.pool.empty(source.shape, target)
     threads = max(1, min(KERNELS.cores, source.size // THREAD_ELEMENTS))
-    kernel.functions[f"to_{wanted.name}"](source, made, source.size, threads)
-    return made
+    kernel.functions[f"to_{target.name}"](source, result, source.size, threads)
+    return result
 
 
 def values_in_type(data: TensorData, dtype: Any) -> TensorData:
-    """Convert a tensor's values and its fill value, its pattern kept."""
+    """Convert a tensor's values and its fill value; the pattern is shared."""
     values = in_type(data.values, dtype)
     return replace(data, values=values, fill=converted(data.fill, data.dtype, values.dtype))

@@ -1,21 +1,19 @@
-"""Formats whose levels can be walked row by row into CSR: ELL, SELL, NM, RLE, DIA, SDIA, BSR.
+"""Formats whose levels can be traversed by rows, into CSR: ELL, SELL, NM, RLE, DIA, SDIA, BSR.
 
-The text of C is derived from the format: loops over its levels inside one over rows. A level of
-the rows, or of a part of them, is asked for its position; the others are looped over, and give the
-column. Entries of each row are counted, then copied.
+The C text is derived from the format: loops over its levels inside a loop over rows. At a level of
+the rows, or of a part of them, the position is computed; the other levels are looped over and
+determine the column. Entries of each row are counted, then copied.
 
     DIA   for each diagonal d: row i is in it where first[d] <= i; j = crd[d] + i
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from codegen.records import dataclass
 from taco_py.data.convert.row_text import (
     PARALLEL,
     as_bytes,
@@ -24,77 +22,25 @@ from taco_py.data.convert.row_text import (
     index_of,
     is_known,
 )
-from taco_py.data.convert.sound_levels import are_sound
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.by_level.level_tree import fills_up
+from taco_py.data.storage.by_level.row_walks import WALKS
+from taco_py.data.storage.by_level.sound_levels import are_sound
 from taco_py.data.storage.tensor_data import LevelArrays, TensorData
-from taco_py.language.formats import CSR, LevelKind, RemappedFormat
+from taco_py.language.formats import CSR, RemappedFormat
 from taco_py.language.formats.stored_modes import Quotient, Remainder, StoredMode, Whole
 
 WASTE = 4
-"""Positions that are walked for each that is stored, at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """How a level of one kind is walked, in C; {k} is the level, {a} the one above.
-
-    find  where the coordinate c{k} of a row is known; "next" leaves what is below out
-    loop  the loop over its coordinates, "" where it has one at most, and what gives c{k} and q{k}
-    """
-
-    find: str = ""
-    loop: tuple[str, str] = ("", "")
-
-
-_SEGMENT = "for (int64_t t{k} = pos{k}[q{a}]; t{k} < pos{k}[q{a} + 1]; t{k}++)"
-WALKS: Mapping[LevelKind, Walk] = {
-    LevelKind.DENSE: Walk(
-        "const int64_t q{k} = q{a} * size{k} + c{k};",
-        (
-            "for (int64_t c{k} = 0; c{k} < size{k}; c{k}++)",
-            "const int64_t q{k} = q{a} * size{k} + c{k};",
-        ),
-    ),
-    LevelKind.COMPRESSED: Walk(
-        loop=(_SEGMENT, "const int64_t q{k} = t{k}, c{k} = crd{k}[t{k}];"),
-    ),
-    LevelKind.RAGGED: Walk(
-        loop=(_SEGMENT, "const int64_t q{k} = t{k}, c{k} = t{k} - pos{k}[q{a}];"),
-    ),
-    LevelKind.BANDED: Walk(
-        "const int64_t q{k} = pos{k}[q{a}] + c{k} - crd{k}[q{a}];\n"
-        "if (c{k} < crd{k}[q{a}] || q{k} >= pos{k}[q{a} + 1]) continue;",
-        (_SEGMENT, "const int64_t q{k} = t{k}, c{k} = t{k} - pos{k}[q{a}] + crd{k}[q{a}];"),
-    ),
-    LevelKind.BITMAP: Walk(
-        "const int64_t q{k} = q{a} * size{k} + c{k};\n"
-        "if (!((uint64_t)crd{k}[q{a} * ((size{k} + BITS - 1) / BITS) + c{k} / BITS]"
-        " >> c{k} % BITS & 1)) continue;",
-    ),
-    LevelKind.PADDED: Walk(
-        loop=("", "const int64_t q{k} = q{a}, c{k} = crd{k}[q{k}];\nif (c{k} < 0) continue;"),
-    ),
-    LevelKind.OFFSET: Walk(
-        loop=("", "const int64_t q{k} = q{a}, c{k} = (int64_t)crd{k}[q{g}] + c{a};"),
-    ),
-    LevelKind.INTERVAL: Walk(
-        loop=(
-            "for (int64_t t{k} = pos{k}[q{a}]; t{k} < crd{k}[q{a}]; t{k}++)",
-            "const int64_t q{k} = q{a}, c{k} = t{k};",
-        ),
-    ),
-}
-"""How levels of each kind are walked."""
+"""The largest number of visited positions per stored one."""
 
 
 def is_of_row(mode: StoredMode) -> bool:
-    """Tell whether the row says it."""
+    """Tell whether the row determines a mode."""
     return not mode.is_summed and mode.reads == (0,)
 
 
 def column(modes: tuple[StoredMode, ...]) -> str | None:
-    """Compute the column from stored coordinates in C; None where they do not say it plainly."""
+    """Write the column from stored coordinates in C; None where it is not a simple expression."""
     if Whole(1) in modes:
         return f"c{modes.index(Whole(1))}"
     for k, mode in enumerate(modes):
@@ -106,7 +52,7 @@ def column(modes: tuple[StoredMode, ...]) -> str | None:
 
 
 def is_listed(format: RemappedFormat) -> bool:
-    """Tell whether there is text that walks a format by rows."""
+    """Tell whether the C text can traverse a format by rows."""
     inner = format.inner
     if format.order != 2 or inner.mode_order != tuple(range(inner.order)):
         return False
@@ -120,7 +66,7 @@ def is_listed(format: RemappedFormat) -> bool:
 
 
 def bodies(format: RemappedFormat, drop: bool) -> dict[str, str]:
-    """Return the body of each pass in C."""
+    """Return the C body of each pass."""
     last = format.inner.order - 1
     skipped = f"if (is_zero(from[q{last}])) continue;\n" if drop else ""
     count = f"{skipped}at++;\nmost |= j <= before;\nbefore = j;"
@@ -132,16 +78,16 @@ def bodies(format: RemappedFormat, drop: bool) -> dict[str, str]:
 
 
 def _pass(format: RemappedFormat, start: str, entry: str, end: str) -> str:
-    """Return a loop over rows around those over levels; `most` says whether columns do not
-    ascend."""
+    """Write a loop over rows around the loops over levels; `most` tells whether columns are
+    unsorted."""
     opened, closed = [], 0
     for k, (mode, level) in enumerate(zip(format.modes, format.inner.levels, strict=True)):
         walk = WALKS[level.kind]
         if is_of_row(mode):
             opened.append(f"const int64_t c{k} = {expression(mode)};\n{_at(walk.find, k)}")
             continue
-        loop, own = walk.loop
-        opened.append(_at(f"{loop} {{\n{own}" if loop else own, k))
+        loop, coordinates = walk.loop
+        opened.append(_at(f"{loop} {{\n{coordinates}" if loop else coordinates, k))
         closed += bool(loop)
     lines = "\n".join(opened)
     return (
@@ -160,7 +106,7 @@ def _pass(format: RemappedFormat, start: str, entry: str, end: str) -> str:
 
 
 def _at(text: str, k: int) -> str:
-    """Return a step at level k; the position above the root is q_ = 0."""
+    """Instantiate a step at level k; the position above the root is q_ = 0."""
     above = str(k - 1) if k else "_"
     grand = str(k - 2) if k > 1 else "_"
     for name, put in (("{k}", str(k)), ("{a}", above), ("{g}", grand)):
@@ -169,13 +115,9 @@ def _at(text: str, k: int) -> str:
 
 
 def walked(stored: TensorData, format: RemappedFormat, rows: int) -> int:
-    """Count the positions that a walk meets at most: rows, and levels that every row loops over."""
+    """Bound the number of visited positions: rows, times levels that every row loops over."""
     levels = zip(format.modes, format.inner.levels, stored.shape, strict=True)
-    dense = (
-        size
-        for mode, level, size in levels
-        if level.kind is LevelKind.DENSE and not is_of_row(mode)
-    )
+    dense = (size for mode, level, size in levels if level.full and not is_of_row(mode))
     return rows * prod(dense)
 
 
@@ -184,8 +126,8 @@ def list_rows(
 ) -> TensorData | None:
     """Store a matrix of a format that `is_listed` in CSR.
 
-    Returns None where the types are others, columns of a row do not ascend, nothing can be
-    compiled, or rows would be looked for in many diagonals that do not reach them.
+    Returns None for unsupported types, for unsorted columns of a row, without a C compiler, or
+    where rows would be searched in many diagonals that do not reach them.
     """
     index, drop = index_of(stored), drop_fill and fills_up(format.inner)
     if stored.fill or not is_known(index, stored.dtype):
@@ -203,21 +145,21 @@ def list_rows(
     for level in stored.levels:
         levels += [nothing if a is None else a for a in (level.pos, level.crd)] + [nothing]
     threads = KERNELS.cores if stored.nnz >= PARALLEL else 1
-    found, pos = np.zeros(1, np.int64), np.zeros(shape[0] + 1, index)
+    result, pos = np.zeros(1, np.int64), np.zeros(shape[0] + 1, index)
     sizes = (*shape, *stored.shape, threads)
     values = np.ascontiguousarray(stored.values).reshape(-1)
     functions["count_rows"](
-        pos, nothing, *levels, as_bytes(values), as_bytes(values), found, *sizes
+        pos, nothing, *levels, as_bytes(values), as_bytes(values), result, *sizes
     )
     total = int(pos.sum(dtype=np.int64))
-    if int(found[0]) or total > np.iinfo(index).max:
+    if int(result[0]) or total > np.iinfo(index).max:
         return None
     np.cumsum(pos, out=pos)
     crd, copied = KERNELS.pool.empty((total,), index), KERNELS.pool.empty((total,), stored.dtype)
-    functions["fill_rows"](pos, crd, *levels, as_bytes(values), as_bytes(copied), found, *sizes)
-    made = (LevelArrays(), LevelArrays(pos, crd))
+    functions["fill_rows"](pos, crd, *levels, as_bytes(values), as_bytes(copied), result, *sizes)
+    row_levels = (LevelArrays(), LevelArrays(pos, crd))
     return replace(
-        stored, format=CSR, shape=shape, levels=made, values=copied, sorted=True, unique=True
+        stored, format=CSR, shape=shape, levels=row_levels, values=copied, sorted=True, unique=True
     )
 
 

@@ -1,4 +1,4 @@
-"""A tensor whose entries are found at their coordinates, without a search and without zeros."""
+"""Tensors whose entries can be located by their coordinates, without a search and without zeros."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from taco_py.language.formats import Format, dense
 
 
 def located(data: TensorData) -> TensorData:
-    """Return the tensor with one mode more, of size 1: dense levels, and below each element its
-    entries.
+    """Append a mode of size 1: dense levels, and below each element its entries.
 
         x = [0 7 0 5]  →  pos = [0 0 1 1 2], crd = [0 0], values = [7 5]
 
-    Duplicates are added up; a stored zero stays an entry.
+    Duplicates are summed; a stored zero stays an entry.
     """
     form = located_format(len(data.shape))
     shape, dtype = (*data.shape, 1), index_dtype_of(data)
@@ -27,16 +26,16 @@ def located(data: TensorData) -> TensorData:
         coords, values = unpack(data)
         unit = np.zeros(len(values), dtype)
         return pack_coo((*coords, unit), values, shape, form, dtype, data.fill)
-    pos, own = np.zeros(data.shape[0] + 1, dtype), data.levels[0]
-    assert own.pos is not None and own.crd is not None
-    stored = slice(int(own.pos[0]), int(own.pos[1]))
-    pos[1:][own.crd[stored]] = 1
+    pos, level = np.zeros(data.shape[0] + 1, dtype), data.levels[0]
+    assert level.pos is not None and level.crd is not None
+    stored = slice(int(level.pos[0]), int(level.pos[1]))
+    pos[1:][level.crd[stored]] = 1
     np.cumsum(pos, out=pos)
     levels = (LevelArrays(), LevelArrays(pos, np.zeros(int(pos[-1]), dtype)))
     return TensorData(form, shape, levels, data.values[stored], True, True, data.fill)
 
 
 def located_format(order: int) -> Format:
-    """Return `ds` for a vector, `dds` for a matrix …"""
+    """Return the format of `located`: `ds` for a vector, `dds` for a matrix …"""
     below = Format.parse("s").levels
     return replace(dense(order + 1), levels=(*dense(order).levels, *below))

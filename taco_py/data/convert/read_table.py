@@ -1,7 +1,7 @@
 """Long tables of numbers in text, read by a compiled kernel with several threads.
 
-The text is cut behind newlines into chunks. The newlines in each are counted, so that every chunk
-knows where its rows go if each line is one; where some are not, the rows are moved together:
+The text is split after newlines into chunks. Counting the newlines of each tells every chunk where
+its rows go if each line is a row; where some lines are not, the gaps are closed afterwards:
 
     chunk   lines   rows   written from       moved to
     0       3       2      row 0              row 0
@@ -23,22 +23,22 @@ from taco_py.data.storage.tensor_data import Array
 from taco_py.data.storage.text_files.text import Text
 
 SHORT = 1 << 16
-"""Bytes up to which a text is read faster without a kernel."""
+"""The number of bytes up to which a text is read faster without a kernel."""
 
 WORTH_COMPILING = 1 << 21
-"""Bytes from which on a text may wait for the kernel to be compiled, 0.2 s once on a machine."""
+"""The number of bytes from which compiling the kernel pays off, 0.2 s once on a machine."""
 
 INT32_MOST = 2**31 - 1
 CHUNK = 1 << 18
 THREAD_BYTES = 1 << 18
-"""The least bytes for another thread."""
+"""The least number of bytes for each further thread."""
 
 
 def read_table(text: Text, row: Row) -> tuple[list[Array], Array] | None:
-    """Return the coordinates (from 0, one array a word of digits) and values of a text's rows.
+    """Return the coordinates (from 0, an array a mode) and values of a text's rows.
 
-    The values are of float64, int64 or uint64, one a number. None where the text is short, a line
-    is no row, one has a number that needs more care, or nothing can be compiled.
+    The values are of float64, int64 or uint64. None for a short text, for a line that is no row or
+    has a number that needs more care, or without a C compiler.
     """
     size = len(text)
     if size < SHORT or (row.digits and row.sizes is None):
@@ -46,12 +46,12 @@ def read_table(text: Text, row: Row) -> tuple[list[Array], Array] | None:
     try:
         kernel = table_kernel(row, size)
     except NoCompilerError:
-        return None  # the reader without a kernel takes longer, and is as right
+        return None  # the reader without a kernel is slower but equivalent
     return None if kernel is None else rows_of(kernel, text, row)
 
 
 def table_kernel(row: Row, size: int) -> LoadedKernel | None:
-    """Return the kernel for rows of such coordinates; None where it is not worth compiling."""
+    """Return the kernel for rows of these coordinates; None where compiling does not pay off."""
     index = INT32 if max(row.sizes or (0,)) <= INT32_MOST else INT64
     key = f"read a table of numbers, {index.name}"
     if size < WORTH_COMPILING:
@@ -60,7 +60,7 @@ def table_kernel(row: Row, size: int) -> LoadedKernel | None:
 
 
 def rows_of(kernel: LoadedKernel, text: Text, row: Row) -> tuple[list[Array], Array] | None:
-    """What the kernel reads; None where a line is odd."""
+    """Read the rows with a kernel; None where a line is malformed."""
     body = text.body if text.body.endswith(NEWLINE) else text.body + NEWLINE
     content = np.frombuffer(body, dtype=np.uint8)
     starts = chunk_starts(body, text.start)
@@ -69,36 +69,36 @@ def rows_of(kernel: LoadedKernel, text: Text, row: Row) -> tuple[list[Array], Ar
     lines = np.empty(chunks, dtype=np.int64)
     kernel.functions["text_count_lines"](content, starts, lines, chunks, threads)
     first = np.concatenate(([0], np.cumsum(lines)))
-    total, found = int(first[-1]), np.empty_like(lines)
+    total, row_counts = int(first[-1]), np.empty_like(lines)
     columns = np.empty((row.digits, total), dtype=kernel.metadata)
     values = np.empty((total, row.numbers), dtype=np.uint64)
     kind = 0 if not row.integral else 1 if row.limits[0] else 2
     sizes = np.array(row.sizes or (), dtype=np.int64)
     kernel.functions["text_read_table"](
-        content, starts, first, sizes, found, columns, values,
+        content, starts, first, sizes, row_counts, columns, values,
         chunks, total, row.digits, row.numbers, kind, threads,
     )  # fmt: skip
-    if (found < 0).any():
+    if (row_counts < 0).any():
         return None
-    count = together(columns, values, first, found)
+    count = close_gaps(columns, values, first, row_counts)
     dtype = (np.float64, np.int64, np.uint64)[kind]
     return [column[:count] for column in columns], values[:count].reshape(-1).view(dtype)
 
 
 def chunk_starts(body: bytes, start: int) -> NDArray[np.int64]:
-    """Where chunks of about `CHUNK` bytes begin, behind newlines, and the end of the last one."""
+    """Return the starts of chunks of about `CHUNK` bytes, after newlines, and the last end."""
     starts, end = [start], len(body)
     while end - starts[-1] > CHUNK:
         starts.append(body.find(NEWLINE, starts[-1] + CHUNK - 1) + 1)
     return np.array([*starts, end] if starts[-1] < end else starts, dtype=np.int64)
 
 
-def together(columns: Array, values: Array, first: Array, rows: Array) -> int:
-    """Move rows that chunks wrote from `first` on to where no gaps are; the number of rows."""
+def close_gaps(columns: Array, values: Array, first: Array, rows: Array) -> int:
+    """Move the rows of chunks together in place, and return their number."""
     count = 0
-    for start, found in zip(first.tolist(), rows.tolist(), strict=False):
+    for start, row_count in zip(first.tolist(), rows.tolist(), strict=False):
         if start != count:
-            columns[:, count : count + found] = columns[:, start : start + found]
-            values[count : count + found] = values[start : start + found]
-        count += found
+            columns[:, count : count + row_count] = columns[:, start : start + row_count]
+            values[count : count + row_count] = values[start : start + row_count]
+        count += row_count
     return count

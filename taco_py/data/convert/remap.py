@@ -1,10 +1,10 @@
-"""Stored tensors of remapped formats: made of plain ones, and plain ones made of them.
+"""Stored tensors of remapped formats: conversion from and to plain ones.
 
 ds of shape (6, 4)   ⇄   dsdd of shape (2, 2, 3, 2), which is BSR(3,2)
 
-`INTO` and `OUT_OF` are the whole decision, in order: the first road whose `fits` holds for the
-format, and whose `take` does not decline the tensor at hand, is taken; else coordinates of all
-entries are computed and packed, which is always open.
+`INTO` and `OUT_OF` are the decision, in order: the first conversion whose `fits` holds for the
+format, and whose `take` does not decline the tensor, is used; else coordinates of all entries are
+computed and packed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from taco_py.data.convert.convert import convert
 from taco_py.data.convert.list_rows import is_listed, list_rows
 from taco_py.data.convert.row_text import LEAST
 from taco_py.data.convert.slice_diagonals import diagonals_of_slices, is_of_slices
-from taco_py.data.convert.sound_levels import check_rows
 from taco_py.data.convert.triangle_of_rows import (
     is_symmetric_format,
     rows_of_triangle,
     triangle_of_rows,
 )
+from taco_py.data.storage.by_level.sound_levels import check_rows
 from taco_py.data.storage.pack import canonical, is_unique, pack_coo, to_dense, unpack
 from taco_py.data.storage.room import room, stored_bytes
 from taco_py.data.storage.sizes import index_dtype_of
@@ -37,17 +37,17 @@ from taco_py.language.diagnostics.errors import FormatError
 from taco_py.language.formats import CSF, CSR, Format
 from taco_py.language.formats.remapped import RemappedFormat
 
-WHOLE_BLOCKS = "blocks are stored as a whole: tp.CSR stores the entries alone"
+FULL_BLOCKS = "blocks are stored as a whole: tp.CSR stores the entries alone"
 
 
 @dataclass(frozen=True, slots=True)
 class Into:
-    """One way from CSR, sorted and without duplicates, into a remapped format.
+    """A conversion from CSR, sorted and without duplicates, into a remapped format.
 
-    says   what is done and what it costs, for `describe_remap`
-    fits   whether it leads to the format at all
-    take   the stored tensor, or None where this tensor does not allow it
-    least  entries from which on it takes less time than what stands below
+    says   its description and cost, for `describe_remap`
+    fits   whether it converts into the format at all
+    take   the stored tensor, or None where it declines the tensor
+    least  the number of entries from which it is faster than the conversions after it
     """
 
     says: str
@@ -58,12 +58,12 @@ class Into:
 
 @dataclass(frozen=True, slots=True)
 class OutOf:
-    """One way from a remapped format into CSR, sorted and without duplicates.
+    """A conversion from a remapped format into CSR, sorted and without duplicates.
 
-    take   the matrix from what is stored, the format, the shape, and whether elements with the fill
-           value are left out; None where this tensor does not allow it
+    take   the matrix from the stored tensor, the format, the shape, and whether elements with the
+           fill value are left out; None where it declines the tensor
 
-    The others are those of `Into`.
+    The other fields are those of `Into`.
     """
 
     says: str
@@ -96,7 +96,7 @@ INTO: tuple[Into, ...] = (
         LEAST,
     ),
 )
-"""The ways into remapped formats: kinds with one of their own above the one derived for many."""
+"""The conversions into remapped formats: special ones before the derived one."""
 OUT_OF: tuple[OutOf, ...] = (
     OutOf(
         "entries of each row counted, then copied, O(stored)",
@@ -116,12 +116,12 @@ OUT_OF: tuple[OutOf, ...] = (
         rows_of_blocks,
     ),
 )
-"""The ways out of remapped formats."""
+"""The conversions out of remapped formats."""
 GENERAL = "through coordinates of all entries, sorted where they are not, O(nnz log nnz)"
 
 
 def describe_remap(source: Format | RemappedFormat, target: Format | RemappedFormat) -> str:
-    """Say how many entries are converted where one of the formats at least is remapped.
+    """Describe how tensors are converted between formats, of which at least one is remapped.
 
     >>> from taco_py.language.formats import BSR, ELL
     >>> describe_remap(ELL, CSR)
@@ -129,21 +129,21 @@ def describe_remap(source: Format | RemappedFormat, target: Format | RemappedFor
     """
     says = []
     if isinstance(source, RemappedFormat):
-        says += [next((road.says for road in OUT_OF if road.fits(source)), GENERAL)]
+        says += [next((c.says for c in OUT_OF if c.fits(source)), GENERAL)]
     if isinstance(target, RemappedFormat):
-        says += [next((road.says for road in INTO if road.fits(target)), GENERAL)]
+        says += [next((c.says for c in INTO if c.fits(target)), GENERAL)]
     return f"{source} -> {target}: {'; then '.join(says)}"
 
 
 def plain_format(order: int) -> Format:
-    """Return the format that a remapped tensor is read in by what knows plain ones alone."""
+    """Return the plain format in which functions without remapped formats read a tensor."""
     return CSR if order == 2 else CSF(order)
 
 
 def remap(data: TensorData, format: RemappedFormat) -> TensorData:
     """Store a plain tensor over the stored modes of `format`; entries keep their values.
 
-    Zeros of dense tensors are left out, and blocks without entries. Raises FormatError where the
+    Zeros of dense tensors and blocks without entries are left out. Raises FormatError where the
     orders differ, OutOfMemoryError.
     """
     if format.order != data.format.order:
@@ -153,21 +153,21 @@ def remap(data: TensorData, format: RemappedFormat) -> TensorData:
             hint="BSR is of matrices; Blocked has a size for each mode",
         )
     with room(f"a tensor of shape {data.shape} in the format {format}"):
-        roads = [] if data.fill else [road for road in INTO if road.fits(format)]
-        if any(data.nnz >= road.least for road in roads):
+        conversions = [] if data.fill else [c for c in INTO if c.fits(format)]
+        if any(data.nnz >= conversion.least for conversion in conversions):
             data = in_order(convert(data, CSR))
         elif data.format.levels == CSR.levels:
             check_rows(data)
-        for road in roads:
-            if data.nnz >= road.least:
-                made = road.take(data, format)
-                if made is not None:
-                    return made
+        for conversion in conversions:
+            if data.nnz >= conversion.least:
+                stored = conversion.take(data, format)
+                if stored is not None:
+                    return stored
         return _by_coordinates(data, format)
 
 
 def in_order(data: TensorData) -> TensorData:
-    """Return CSR with the columns of each row ascending, each once. Raises StructureError."""
+    """Return CSR with sorted columns and without duplicates. Raises StructureError."""
     check_rows(data)
     arrays: Any = data.levels[1]
     if data.sorted and data.unique:
@@ -179,7 +179,7 @@ def in_order(data: TensorData) -> TensorData:
 
 def _by_coordinates(data: TensorData, format: RemappedFormat) -> TensorData:
     if format.slots and not is_unique(data):
-        data = canonical(data)  # entries are numbered, each coordinate once
+        data = canonical(data)  # entries are ranked, which needs unique coordinates
     coordinates, values = unpack(data, drop_fill=True)
     format.check(coordinates, data.shape, values)
     stored = format.stored(coordinates, data.shape, values)
@@ -192,50 +192,52 @@ def unmap(
     stored: TensorData,
     format: RemappedFormat,
     shape: tuple[int, ...],
-    wanted: Format | None = None,
+    target: Format | None = None,
     drop_fill: bool = False,
 ) -> TensorData:
-    """Store a remapped tensor in a plain format: `remap` backwards.
+    """Store a remapped tensor in a plain format: the inverse of `remap`.
 
-    wanted     CSR of a matrix, else CSF, where it is not given
-    drop_fill  whether elements of blocks that have the fill value, as a rule 0, are left out
+    target     the plain format; by default CSR of a matrix, else CSF
+    drop_fill  whether elements of blocks with the fill value, usually 0, are left out
     """
-    form = plain_format(len(shape)) if wanted is None else wanted
+    form = plain_format(len(shape)) if target is None else target
     bytes_needed = stored_bytes(shape, stored.nnz, form, stored.dtype.itemsize)
-    with room(f"a tensor of shape {shape} in the format {form}", bytes_needed, WHOLE_BLOCKS):
-        for road in OUT_OF:
-            if stored.nnz >= road.least and road.fits(format):
-                rows = road.take(stored, format, shape, drop_fill)
+    with room(f"a tensor of shape {shape} in the format {form}", bytes_needed, FULL_BLOCKS):
+        for conversion in OUT_OF:
+            if stored.nnz >= conversion.least and conversion.fits(format):
+                rows = conversion.take(stored, format, shape, drop_fill)
                 if rows is not None:
                     return convert(rows, form)
         coordinates, values = unpack(stored, drop_fill)
-        found, values = inside(format.logical(coordinates, shape), values, shape)
-        return pack_coo(found, values, shape, form, index_dtype_of(stored), stored.fill)
+        logical, values = inside(format.logical(coordinates, shape), values, shape)
+        return pack_coo(logical, values, shape, form, index_dtype_of(stored), stored.fill)
 
 
 def inside(
     coordinates: Sequence[Array], values: Array, shape: Sequence[int]
 ) -> tuple[tuple[Array, ...], Array]:
-    """Leave out what is beyond `shape`: what fills last blocks up."""
-    kept = np.ones(len(values), np.bool_)
+    """Remove entries beyond `shape`: the padding of last blocks."""
+    is_inside = np.ones(len(values), np.bool_)
     for column, size in zip(coordinates, shape, strict=True):
-        kept &= (column >= 0) & (column < size)
-    if kept.all():
+        is_inside &= (column >= 0) & (column < size)
+    if is_inside.all():
         return tuple(coordinates), values
-    return tuple(column[kept] for column in coordinates), values[kept]
+    return tuple(column[is_inside] for column in coordinates), values[is_inside]
 
 
-def whole(stored: TensorData, format: RemappedFormat, shape: tuple[int, ...]) -> Array:
-    """Return the n-D array of a tensor in blocks, without coordinates of its elements."""
+def blocks_to_dense(stored: TensorData, format: RemappedFormat, shape: tuple[int, ...]) -> Array:
+    """Return the dense array of a tensor in blocks, without coordinates of its elements."""
     array = to_dense(stored)
     order: list[int] = []
     for mode in range(format.order):
-        order += [place for place, each in enumerate(format.modes) if each.reads == (mode,)]
+        order += [
+            place for place, stored_mode in enumerate(format.modes) if stored_mode.reads == (mode,)
+        ]
     sizes = [format.stored_shape(shape)[place] for place in order]
-    cuts, joined, place = format.cuts, list[int](), 0
+    cuts, merged_shape, place = format.cuts, list[int](), 0
     for cut in cuts:
         count = 2 if cut else 1
-        joined.append(int(np.prod(sizes[place : place + count])))
+        merged_shape.append(int(np.prod(sizes[place : place + count])))
         place += count
-    full = array.transpose(order).reshape(joined)
+    full = array.transpose(order).reshape(merged_shape)
     return np.ascontiguousarray(full[tuple(slice(size) for size in shape)])

@@ -20,9 +20,9 @@ from taco_py.language.formats.stored_modes import Difference, Quotient, Remainde
 from taco_py.language.notation.half_types import is_half
 
 LEAST = 1 << 15
-"""Entries from which on the compiled ways take less time than NumPy's, once they are compiled."""
+"""The number of entries from which compiled conversions are faster than NumPy's."""
 PARALLEL = 1 << 16
-"""Entries from which on other threads are woken."""
+"""The number of entries from which several threads are used."""
 INDICES = {np.dtype("int32"): INT32, np.dtype("int64"): INT64}
 WORDS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t", 16: "taco_sixteen"}
 """Values are moved as words of their size."""
@@ -30,12 +30,12 @@ MODES, EXTENTS = ("i", "j"), ("rows", "columns")
 
 
 def is_known(index: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
-    """Tell whether there is text for coordinates and values of these types."""
+    """Tell whether the C text supports these types of coordinates and values."""
     return index in INDICES and dtype.itemsize in WORDS
 
 
 def expression(mode: StoredMode) -> str | None:
-    """Write a stored mode of an entry (i, j) in C; None where it is none of one entry alone."""
+    """Write a stored mode of an entry (i, j) in C; None where it depends on other entries."""
     if isinstance(mode, Whole):
         return MODES[mode.mode]
     if isinstance(mode, Quotient):
@@ -43,14 +43,13 @@ def expression(mode: StoredMode) -> str | None:
     if isinstance(mode, Remainder):
         return f"{MODES[mode.mode]} % {mode.block}"
     if isinstance(mode, Difference):
-        own, other = MODES[mode.mode], mode.other
-        return f"{own} - {MODES[other]} + ({EXTENTS[other]} - 1)"
+        name, other = MODES[mode.mode], mode.other
+        return f"{name} - {MODES[other]} + ({EXTENTS[other]} - 1)"
     return None
 
 
 def parameters(levels: int, index: ScalarType) -> tuple[Parameter, ...]:
-    """Return the parameters of every function: arrays of CSR, those of each level, sizes,
-    threads."""
+    """Return the parameters of every function: arrays of CSR and of each level, sizes, threads."""
     arrays = [f"{name}{k}" for k in range(levels) for name in ("pos", "crd", "rank")]
     scalars = ("rows", "columns", *(f"size{k}" for k in range(levels)))
     return (
@@ -63,47 +62,48 @@ def parameters(levels: int, index: ScalarType) -> tuple[Parameter, ...]:
 
 
 def function(name: str, levels: int, body: str) -> str:
-    """Write a function of these parameters."""
+    """Write a function with these parameters."""
     arrays = [f"{n}{k}" for k in range(levels) for n in ("pos", "crd", "rank")]
-    given = [f"INDEX *{name}" for name in ("pos", "crd", *arrays)]
+    pointers = [f"INDEX *{name}" for name in ("pos", "crd", *arrays)]
     sizes = [f"int64_t {n}" for n in ("rows", "columns", *(f"size{k}" for k in range(levels)))]
-    head = ", ".join((*given, "void *values", "void *stored", "int64_t *found", *sizes))
+    head = ", ".join((*pointers, "void *values", "void *stored", "int64_t *found", *sizes))
     return f"int32_t {name}({head}, int32_t threads)\n{{\n{body}\n}}\n"
 
 
 def compiled(key: str, bodies: dict[str, str], levels: int, types: TensorData) -> Any:
-    """Return the functions of these bodies, compiled where they are not yet; None where nothing can
-    be.
+    """Return the functions of these bodies, compiled at their first use; None without a C compiler.
 
     types  a tensor with coordinates and values of the types
     """
     index, dtype = index_of(types), types.dtype
-    whole = f"{key} {index.name} {dtype.itemsize} {_mask(dtype)}"
-    found = KERNELS.memo.get(whole)
-    if found is None:
+    full_key = f"{key} {index.name} {dtype.itemsize} {_mask(dtype)}"
+    functions = KERNELS.memo.get(full_key)
+    if functions is None:
         try:
-            built = KERNELS.get_or_build(whole, lambda: _source(bodies, levels, index, dtype))
+            built = KERNELS.get_or_build(full_key, lambda: _source(bodies, levels, index, dtype))
         except NoCompilerError:
             return None
-        found = built.kernel.functions
-        KERNELS.memo.put(whole, found)
-    return found
+        functions = built.kernel.functions
+        KERNELS.memo.put(full_key, functions)
+    return functions
 
 
 def index_of(data: TensorData) -> np.dtype[Any]:
-    """Return the type of coordinates."""
+    """Return the type of the coordinates."""
     arrays = (a for level in data.levels for a in (level.pos, level.crd) if a is not None)
     return next((a.dtype for a in arrays), np.dtype(np.int32))
 
 
 def as_bytes(values: Array) -> Array:
-    """Return the same memory as bytes."""
+    """View the memory of an array as bytes."""
     return values.view(np.uint8)
 
 
 def _mask(dtype: np.dtype[Any]) -> str:
-    """Return the bits of a word, or of half a word of sixteen bytes, that are 0 where the value is
-    0."""
+    """Return the mask of the bits of a word that are 0 exactly where the value is 0.
+
+    Values of sixteen bytes have the mask of half a word.
+    """
     signed = dtype.kind in "fc" or is_half(dtype)
     bits = 8 * min(dtype.itemsize, 8)
     mask = (1 << bits) - 1
@@ -117,17 +117,17 @@ def _mask(dtype: np.dtype[Any]) -> str:
 def _source(
     bodies: dict[str, str], levels: int, index: np.dtype[Any], dtype: np.dtype[Any]
 ) -> KernelSource:
-    own = INDICES[index]
-    signatures = tuple(Signature(name, parameters(levels, own)) for name in bodies)
+    index_type = INDICES[index]
+    signatures = tuple(Signature(name, parameters(levels, index_type)) for name in bodies)
     texts = [function(name, levels, body) for name, body in bodies.items()]
     word = _SIXTEEN if dtype.itemsize == 16 else _WORD
     text = _HEAD + word + "\n".join(texts)
-    for name, found in (
-        ("INDEX", own.c),
+    for name, replacement in (
+        ("INDEX", index_type.c),
         ("VALUE", WORDS[dtype.itemsize]),
         ("MASK", _mask(dtype)),
     ):
-        text = text.replace(name, found)
+        text = text.replace(name, replacement)
     return KernelSource(text, signatures)
 
 

@@ -1,8 +1,8 @@
 """CSR into diagonals of slices of rows: SDIA.
 
-Each slice merges its rows by column minus row: where the least of these is, there is a slot, which
-holds an element of each row that has it. Slots are counted, then filled; one text of C for each
-type of coordinates and size of values is compiled when it is first needed.
+Each slice merges its rows by the difference of column and row: the least difference is a slot,
+which holds an element of each row that has it. Slots are counted, then filled; one C text for each
+type of coordinates and size of values is compiled at its first use.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from taco_py.language.formats import SDIA, RemappedFormat
 from taco_py.language.formats.stored_modes import Quotient
 
 MOST_ROWS = 32
-"""Rows of a slice at most: bits of a word."""
+"""The largest number of rows of a slice: the bits of a word."""
 PARALLEL = 1 << 16
-"""Entries from which on other threads are woken."""
+"""The number of entries from which several threads are used."""
 
 _TYPES = {np.dtype("int32"): INT32, np.dtype("int64"): INT64}
 _VALUES = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t", 16: "taco_sixteen"}
@@ -39,7 +39,7 @@ def is_of_slices(format: RemappedFormat) -> bool:
 def diagonals_of_slices(data: TensorData, format: RemappedFormat) -> TensorData | None:
     """Store a matrix in CSR, sorted and without duplicates, in diagonals of slices of rows.
 
-    Returns None where the types are others, or nothing can be compiled.
+    Returns None for unsupported types, or without a C compiler.
     """
     level, itemsize = data.levels[1], data.dtype.itemsize
     rows = format.cuts[0]
@@ -83,22 +83,23 @@ def diagonals_of_slices(data: TensorData, format: RemappedFormat) -> TensorData 
 
 
 def _functions(index: np.dtype[Any], itemsize: int) -> tuple[Any, Any] | None:
-    """Return the functions for such coordinates and values, compiled where they are not yet."""
+    """Return the functions for these types, compiled at their first use; None without a
+    compiler."""
     key = f"diagonals of slices {index.name} {itemsize}"
-    found: tuple[Any, Any] | None = KERNELS.memo.get(key)
-    if found is not None:
-        return found
+    functions: tuple[Any, Any] | None = KERNELS.memo.get(key)
+    if functions is not None:
+        return functions
     try:
         kernel = KERNELS.get_or_build(key, lambda: _source(_TYPES[index], itemsize)).kernel
     except NoCompilerError:
         return None
-    found = kernel.functions["count_slots"], kernel.functions["fill_slots"]
-    KERNELS.memo.put(key, found)
-    return found
+    functions = kernel.functions["count_slots"], kernel.functions["fill_slots"]
+    KERNELS.memo.put(key, functions)
+    return functions
 
 
 def _source(index: ScalarType, itemsize: int) -> KernelSource:
-    """Return the text for one type of coordinates and one size of values."""
+    """Return the C source for one type of coordinates and one size of values."""
     sizes = (
         *(Parameter(name, Kind.SCALAR, INT64) for name in ("rows", "height")),
         Parameter("threads", Kind.THREADS, INT32),

@@ -1,4 +1,4 @@
-"""CSR of a symmetric matrix into SYM, its lower triangle, and back: rows and columns joined.
+"""CSR of a symmetric matrix into SYM, its lower triangle, and back by joining rows and columns.
 
 row i of the matrix  =  row i of the triangle, then column i of it below the diagonal
 """
@@ -23,7 +23,7 @@ def is_symmetric_format(format: RemappedFormat) -> bool:
 def triangle_of_rows(data: TensorData, format: RemappedFormat) -> TensorData | None:
     """Store a matrix in CSR, sorted and without duplicates, in SYM.
 
-    Returns None where its rows are not its columns: which entry is wrong is found elsewhere.
+    Returns None where its rows differ from its columns; another check finds the wrong entry.
     """
     if data.shape[0] != data.shape[1] or not _is_within(data.levels[1], data.shape[1]):
         return None
@@ -34,13 +34,13 @@ def triangle_of_rows(data: TensorData, format: RemappedFormat) -> TensorData | N
     same = np.array_equal(rows.pos, columns.pos) and np.array_equal(rows.crd, columns.crd)
     if not same or not np.array_equal(data.values, turned.values):
         return None
-    kept = np.flatnonzero(rows.crd <= _rows_of(rows.pos, rows.crd))
-    pos = np.searchsorted(kept, rows.pos).astype(rows.pos.dtype)
+    lower = np.flatnonzero(rows.crd <= _rows_of(rows.pos, rows.crd))
+    pos = np.searchsorted(lower, rows.pos).astype(rows.pos.dtype)
     nothing = LevelArrays()
-    levels = (nothing, LevelArrays(pos, rows.crd[kept]), nothing, nothing, nothing)
+    levels = (nothing, LevelArrays(pos, rows.crd[lower]), nothing, nothing, nothing)
     return replace(
         data, format=format.inner, shape=format.stored_shape(data.shape), levels=levels,
-        values=data.values[kept], sorted=True, unique=True,
+        values=data.values[lower], sorted=True, unique=True,
     )  # fmt: skip
 
 
@@ -49,7 +49,8 @@ def rows_of_triangle(
 ) -> TensorData | None:
     """Store a matrix of SYM in CSR.
 
-    Returns None where it is no lower triangle whose columns ascend, or positions need wider types.
+    Returns None where it is no lower triangle with ascending columns, or positions need wider
+    types.
     """
     level = stored.levels[1]
     pos, crd = level.pos, level.crd
@@ -65,20 +66,20 @@ def rows_of_triangle(
     turned = convert(matrix, CSC)
     columns = turned.levels[1]
     assert columns.pos is not None and columns.crd is not None
-    lengths, others = np.diff(pos), np.diff(columns.pos)
+    lengths, column_lengths = np.diff(pos), np.diff(columns.pos)
     to_pos = np.zeros_like(pos)
-    np.cumsum(lengths + others, out=to_pos[1:])
-    made_crd = np.empty(int(to_pos[-1]), crd.dtype)
-    values = np.empty(len(made_crd), stored.dtype)
-    for starts, each, place, given, numbers in (
+    np.cumsum(lengths + column_lengths, out=to_pos[1:])
+    to_crd = np.empty(int(to_pos[-1]), crd.dtype)
+    values = np.empty(len(to_crd), stored.dtype)
+    for starts, counts, place, coordinates, numbers in (
         (to_pos[:-1], lengths, pos, crd, stored.values),
-        (to_pos[:-1] + lengths, others, columns.pos, columns.crd, turned.values),
+        (to_pos[:-1] + lengths, column_lengths, columns.pos, columns.crd, turned.values),
     ):
-        to = np.arange(len(given)) + np.repeat(starts - place[:-1], each)
-        made_crd[to], values[to] = given, numbers
-    if not ascends_strictly(to_pos, made_crd):
+        to = np.arange(len(coordinates)) + np.repeat(starts - place[:-1], counts)
+        to_crd[to], values[to] = coordinates, numbers
+    if not ascends_strictly(to_pos, to_crd):
         return None
-    levels = (LevelArrays(), LevelArrays(to_pos, made_crd))
+    levels = (LevelArrays(), LevelArrays(to_pos, to_crd))
     return TensorData(CSR, shape, levels, values, True, True)
 
 
@@ -89,8 +90,7 @@ def _rows_of(pos: Array, crd: Array) -> Array:
 
 
 def _is_within(level: LevelArrays, columns: int) -> bool:
-    """Tell whether positions ascend from 0 to the number of entries, and columns are those there
-    are."""
+    """Tell whether positions ascend from 0 to the number of entries, and columns are in range."""
     pos, crd = level.pos, level.crd
     assert pos is not None and crd is not None
     ascend = pos[0] == 0 and pos[-1] == len(crd) and not (pos[1:] < pos[:-1]).any()

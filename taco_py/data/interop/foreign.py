@@ -1,12 +1,12 @@
-"""Arrays of other libraries: of those in the table of partners, and by the protocols that all
-others offer. They are read in place where their layout allows it.
+"""Arrays of other libraries: by the table of partners, else by the protocols that libraries offer.
+They are read in place where their layout allows it.
 
 __binsparse__                 sparse arrays, with __binsparse_descriptor__
 coords, data, fill_value      coordinate lists (pydata/sparse) of any order, or with a fill value
 tocsr(), tocoo()              sparse arrays (pydata/sparse, …): scipy's arrays
-__array_interface__           memory of the library's own
+__array_interface__           memory of the library
 __dlpack__                    tensors in the memory of the processor (torch, JAX, …)
-__array__                     what NumPy makes an array of (pandas, xarray, torch, …)
+__array__                     objects that NumPy converts (pandas, xarray, torch, …)
 """
 
 from __future__ import annotations
@@ -26,27 +26,26 @@ from taco_py.language.diagnostics.errors import OperandTypeError
 from taco_py.language.fill import fill_of
 
 SPARSE = ("to_scipy_sparse", "tocsr", "tocoo")
-"""Methods that give a scipy.sparse array."""
+"""Methods that return a scipy.sparse array."""
 
 
 def foreign_data(obj: Any) -> Any:
-    """Return the stored tensor of an object of another library, or another object that stands for
-    it.
+    """Return the stored tensor of an object of another library, or an equivalent object.
 
     Raises OperandTypeError, which names the object's module, where it offers none.
     """
     partner = partner_of(obj)
-    found = None if partner is None else partner.read(obj)
-    if found is not None:
-        return found
+    converted = None if partner is None else partner.read(obj)
+    if converted is not None:
+        return converted
     if is_described(obj):
         return read_described(obj)
-    listed = coordinate_list(obj)
-    return readable(obj) if listed is None else listed
+    coordinates = coordinate_list(obj)
+    return readable(obj) if coordinates is None else coordinates
 
 
 def readable(obj: Any) -> Any:
-    """Find the array of an object of another library: scipy.sparse's or NumPy's.
+    """Return the scipy.sparse or NumPy array of an object of another library.
 
     Raises OperandTypeError, which names the object's module, where it offers none.
     """
@@ -56,11 +55,11 @@ def readable(obj: Any) -> Any:
         )
     for method in SPARSE:
         if hasattr(obj, method):
-            found = _asked(obj, method, getattr(obj, method))
-            if type(found).__module__.startswith("scipy.sparse"):
-                return found
+            result = _call_protocol(obj, method, getattr(obj, method))
+            if type(result).__module__.startswith("scipy.sparse"):
+                return result
     if hasattr(obj, "__array_interface__"):
-        return _asked(obj, "__array_interface__", lambda: np.asarray(obj))
+        return _call_protocol(obj, "__array_interface__", lambda: np.asarray(obj))
     if hasattr(obj, "__dlpack__"):
         try:
             return np.from_dlpack(obj)
@@ -68,7 +67,7 @@ def readable(obj: Any) -> Any:
             if not hasattr(obj, "__array__"):
                 raise _refusal(obj, "__dlpack__", error) from error
     if hasattr(obj, "__array__"):
-        return _asked(obj, "__array__", lambda: np.asarray(obj))
+        return _call_protocol(obj, "__array__", lambda: np.asarray(obj))
     raise OperandTypeError(
         f"Expected a NumPy array, a scipy.sparse array, a Tensor or a number, found {kind_of(obj)}",
         hint="convert it with np.asarray",
@@ -76,17 +75,20 @@ def readable(obj: Any) -> Any:
 
 
 def coordinate_list(obj: Any) -> TensorData | None:
-    """Read a coordinate list that scipy.sparse cannot hold as a matrix: of another order than 2, or
-    whose fill value is not 0.
+    """Read a coordinate list that is no scipy.sparse matrix: of another order, or with a fill
+    value.
 
-    It is found in `coords`, of shape (order, nnz), `data`, `shape` and `fill_value` of the object,
-    or of what its method tocoo() gives; None for all else. Raises OperandTypeError, StructureError.
+    It is read from `coords`, of shape (order, nnz), `data`, `shape` and `fill_value` of the object,
+    or of the result of its method tocoo(); None for other objects. Raises OperandTypeError,
+    StructureError.
     """
     if not hasattr(obj, "fill_value") or not (hasattr(obj, "coords") or hasattr(obj, "tocoo")):
         return None
-    found = obj if hasattr(obj, "coords") else _asked(obj, "tocoo", obj.tocoo)
-    coords, values, shape, fill_value = _asked(
-        obj, "coords", lambda: (found.coords, found.data, tuple(found.shape), found.fill_value)
+    listing = obj if hasattr(obj, "coords") else _call_protocol(obj, "tocoo", obj.tocoo)
+    coords, values, shape, fill_value = _call_protocol(
+        obj,
+        "coords",
+        lambda: (listing.coords, listing.data, tuple(listing.shape), listing.fill_value),
     )
     if not isinstance(values, np.ndarray) or not shape:
         return None
@@ -98,7 +100,7 @@ def coordinate_list(obj: Any) -> TensorData | None:
 
 
 def kind_of(obj: Any) -> str:
-    """Return the type of an object with its module, as in torch.Tensor; of a built-in one its name.
+    """Return the type of an object with its package, as torch.Tensor; of a built-in type its name.
 
     >>> kind_of("text")
     'str'
@@ -108,8 +110,8 @@ def kind_of(obj: Any) -> str:
     return cls.__qualname__ if package == "builtins" else f"{package}.{cls.__qualname__}"
 
 
-def _asked(obj: Any, protocol: str, ask: Callable[[], Any]) -> Any:
-    """What a protocol gives. Raises OperandTypeError for whatever it raises."""
+def _call_protocol(obj: Any, protocol: str, ask: Callable[[], Any]) -> Any:
+    """Call a protocol. Raises OperandTypeError for any exception."""
     try:
         return ask()
     except Exception as error:  # of another library, which may raise anything

@@ -1,4 +1,4 @@
-"""Stored tensors with their coordinates in the order that a kernel relies on."""
+"""Stored tensors with their coordinates in the order that a kernel requires."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from taco_py.language.formats import CSC, CSR
 
 
 def in_order(data: TensorData, ordered: bool, unique: bool) -> TensorData:
-    """Return `data`, or a sorted copy without duplicates where that is asked for and does not hold.
+    """Return `data`, or a sorted copy without duplicates where that is required and not the case.
 
-    What is found out about the coordinates is known of the tensor that is returned.
+    The flags of the returned tensor record the order of its coordinates.
     """
     data = with_order(data)
     return data if satisfies(data, ordered, unique) else canonical(data)
 
 
 def with_order(data: TensorData) -> TensorData:
-    """Look at the coordinates of a compressed matrix once, where nobody has: in one pass."""
+    """Determine the order of a compressed matrix's coordinates in one pass, where it is unknown."""
     unknown = data.sorted is None or (data.sorted and data.unique is None)
     if not unknown or ordered_format(data.format) not in (CSR, CSC):
         return data
@@ -33,7 +33,7 @@ def with_order(data: TensorData) -> TensorData:
 
 
 def satisfies(data: TensorData, ordered: bool, unique: bool) -> bool:
-    """Tell whether the coordinates are as asked, looking at them where nobody has."""
+    """Tell whether the coordinates are in the required order, reading them where it is unknown."""
     is_ordered = data.sorted if data.sorted is not None else not ordered or is_sorted(on_host(data))
     is_distinct = data.unique if data.unique is not None else not unique or is_unique(on_host(data))
     return (is_ordered or not ordered) and (is_distinct or not unique)

@@ -12,17 +12,17 @@ from taco_py.data.storage.tensor_data import Array, TensorData, dense_data
 from taco_py.language.diagnostics.errors import NumberOverflowError, OperandTypeError
 from taco_py.language.formats import dense
 
-DENSE = tuple(dense(order) for order in range(9))  # made once: this is on the way of every call
+DENSE = tuple(dense(order) for order in range(9))  # built once: every call needs one
 
 
 def from_numpy(a: Any) -> TensorData:
-    """Return an array of any strides, a NumPy scalar or a Python number, in the dense format of its
-    order.
+    """Return an array, NumPy scalar or Python number in the dense format of its order.
 
-    Borrows the array's memory, except where `copy_reason` gives one. An `np.matrix` is its 2-D
-    array.
+    Borrows the array's memory with any strides, except where `copy_reason` gives a reason. An
+    `np.matrix` is its 2-D array.
+
     Raises OperandTypeError for dtypes that kernels do not read (object, str, long double …), for
-    masked arrays, and for what is no array.
+    masked arrays, and for anything but an array.
     """
     array = a if type(a) is np.ndarray else as_plain_array(a)
     if array.dtype not in DTYPES:
@@ -35,14 +35,14 @@ def from_numpy(a: Any) -> TensorData:
 
 
 def dense_of(array: Array) -> TensorData:
-    """Return the dense tensor that an array is, of the host or of a device."""
+    """Return an array, of the host or of a device, as a dense tensor."""
     if isinstance(array, np.ndarray):
         return from_numpy(array)
     return dense_data(array, dense(array.ndim))
 
 
 def copy_reason(array: Array) -> str | None:
-    """Say why a kernel cannot read the array in place, in words for a report; None where it can.
+    """Return why a kernel cannot read the array in place, in words for a report; None where it can.
 
     >>> copy_reason(np.zeros(3, ">f8"))
     'byte-swapped'
@@ -58,7 +58,7 @@ def copy_reason(array: Array) -> str | None:
 
 
 def as_plain_array(a: Any) -> Array:
-    """Return the ndarray of an instance of a subclass, or of a number."""
+    """Return the ndarray of a number or of an instance of a subclass."""
     if isinstance(a, np.ma.MaskedArray):
         raise OperandTypeError(
             "Expected an array without a mask, found a numpy.ma.MaskedArray",

@@ -32,7 +32,7 @@ CLASSES: Mapping[str, Any] = MappingProxyType({
     for form in ("coo", "csr", "csc", "bsr", "dia", "lil", "dok")
     for family in ("array", "matrix")
 })  # fmt: skip
-"""SciPy's classes by their names: no name leads to a function of SciPy's."""
+"""SciPy's classes by name, so that no name can lead to a function of SciPy."""
 
 KINDS = ("csr_array", "csc_array", "coo_array", "csr_matrix", "csc_matrix", "coo_matrix")
 
@@ -45,14 +45,16 @@ def is_scipy_sparse(x: object) -> TypeGuard[Any]:
 HANDS_BACK = frozenset({
     "_comparison", "_divide", "_matmul_dispatch", "_multiply_2d_with_broadcasting", "multiply"
 })  # fmt: skip
-"""Functions of scipy.sparse that return NotImplemented where NumPy makes no array of an operand."""
+"""Functions of scipy.sparse that return NotImplemented for operands that NumPy treats as
+objects."""
 
 
 def is_operand_of_scipy(caller: FrameType | None) -> bool:
-    """Tell whether an array is asked for by an operator of scipy.sparse, which hands back to the
-    other operand what is an object to NumPy.
+    """Tell whether an operator of scipy.sparse asks for an array that it should treat as an object.
 
-    caller  the frame that asks
+    It then hands back to the other operand.
+
+    caller  the frame that asks for the array
     """
     if caller is None or caller.f_code.co_name not in HANDS_BACK:
         return False
@@ -60,26 +62,26 @@ def is_operand_of_scipy(caller: FrameType | None) -> bool:
 
 
 def function_of_scipy(caller: FrameType | None) -> str:
-    """Name the function of scipy.special that asks for an array, "" where it is none.
+    """Return the name of the scipy.special function that asks for an array, else "".
 
     caller  the frame that asks
     """
-    found = ""
+    name = ""
     while caller is not None and str(caller.f_globals.get("__name__", "")).startswith("scipy."):
         if str(caller.f_globals["__name__"]).startswith("scipy.special."):
-            found = caller.f_code.co_name
+            name = caller.f_code.co_name
         caller = caller.f_back
-    return found
+    return name
 
 
 def from_scipy(A: Any) -> TensorData:  # noqa: N803 - the field's name for a matrix
-    """Return the same tensor as TensorData: CSR, CSC and COO (n-D too) borrow A's arrays, the
-    others become CSR.
+    """Return the same tensor as TensorData: CSR, CSC and COO (n-D too) borrow arrays, others become
+    CSR.
 
     A is never modified; in particular its cached flags (sorted indices, canonical format) are read
     where scipy has computed them already and left uncomputed elsewhere. Raises OperandTypeError for
-    anything else and for an unsupported dtype, StructureError when the arrays' lengths contradict
-    each other.
+    other objects and unsupported dtypes, StructureError when the arrays' lengths contradict each
+    other.
     """
     try:
         return _from_scipy(A)
@@ -125,20 +127,21 @@ def _from_scipy(A: Any) -> TensorData:  # noqa: N803
 
 
 def _check_before_copy(A: Any) -> None:  # noqa: N803
-    """Raise StructureError where scipy would read beyond arrays, or write, to convert a matrix."""
+    """Raise StructureError where a conversion by scipy would access arrays out of bounds."""
     if A.format == "bsr":
         r, c = (max(size, 1) for size in A.data.shape[1:])
         shape = (A.shape[0] // r, A.shape[1] // c)
-        blocks = np.arange(len(A.data))  # in the place of each block its number
+        blocks = np.arange(len(A.data))  # each block is replaced by its number
         from_compressed(A.indptr, A.indices, blocks, shape, CSR)
     elif A.format == "dok":
         from_scipy(A.tocoo())
 
 
 def coordinate_order(pos: Array, crd: Array) -> tuple[bool, bool | None]:
-    """(sorted, unique) of a compressed level's coordinates below each parent, by looking at all.
+    """Return (sorted, unique) of a compressed level's coordinates below each parent, by reading
+    them.
 
-    scipy's flags are not asked: they stay as they were when someone writes to the arrays.
+    scipy's flags are not used: they stay unchanged when someone writes to the arrays.
     """
     if is_canonical(pos, crd):
         return True, True
@@ -152,21 +155,21 @@ def is_canonical(pos: Array, crd: Array) -> bool:
     dtype = pos.dtype
     look = KERNELS.host_functions.get(ASCENDS.get(dtype, ""))
     if look is not None and crd.dtype == dtype and is_plain(pos) and is_plain(crd):
-        found = np.zeros(1, np.int64)
-        look(pos, crd, found, len(pos) - 1, len(crd))
-        return bool(found[0])
+        result = np.zeros(1, np.int64)
+        look(pos, crd, result, len(pos) - 1, len(crd))
+        return bool(result[0])
     from scipy.sparse import _sparsetools
 
     return bool(_sparsetools.csr_has_canonical_format(len(pos) - 1, pos, crd))
 
 
 def is_plain(array: Array) -> bool:
-    """Tell whether an array's elements lie side by side."""
+    """Tell whether an array's elements are contiguous."""
     return array.strides == (array.itemsize,)
 
 
 def is_ascending(pos: Array, crd: Array) -> bool:
-    """Tell whether no coordinate is less than the one before it below the same parent."""
+    """Tell whether the coordinates below each parent do not decrease."""
     from scipy.sparse import _sparsetools
 
     return bool(_sparsetools.csr_has_sorted_indices(len(pos) - 1, pos, crd))
@@ -175,9 +178,10 @@ def is_ascending(pos: Array, crd: Array) -> bool:
 def to_scipy(data: TensorData, kind: str) -> Any:
     """Return the tensor as scipy's `kind` ("csr_array", "coo_matrix" …), around the same arrays.
 
-    The format must be the kind's own: CSR (or a compressed vector) for csr, CSC for csc, COO for
-    coo, the fill value 0; raises FormatError otherwise. Coordinates of more than two modes are made
-    int64, as scipy keeps them. Sets has_sorted_indices and has_canonical_format from what is known.
+    The format must be that of the kind: CSR (or a compressed vector) for csr, CSC for csc, COO for
+    coo, with the fill value 0; raises FormatError otherwise. Coordinates of more than two modes
+    become int64, as in scipy. Sets has_sorted_indices and has_canonical_format where the order is
+    known.
     """
     require_zero_fill(data)
     require_kind(data, kind)
@@ -188,41 +192,41 @@ def to_scipy(data: TensorData, kind: str) -> Any:
     crd, values, count = arrays.crd, data.values, int(arrays.pos[-1])
     if count < len(crd):
         crd, values = crd[:count], values[:count]
-    made = copy(empty(kind, data.shape))
-    made.indptr, made.indices, made.data = arrays.pos, crd, values
+    matrix = copy(empty(kind, data.shape))
+    matrix.indptr, matrix.indices, matrix.data = arrays.pos, crd, values
     if data.sorted is not None:
-        made.has_sorted_indices = data.sorted
+        matrix.has_sorted_indices = data.sorted
     if data.sorted and data.unique is not None:
-        made.has_canonical_format = data.unique
-    return made
+        matrix.has_canonical_format = data.unique
+    return matrix
 
 
 @lru_cache(maxsize=64)
 def empty(kind: str, shape: tuple[int, ...]) -> Any:
-    """Return a matrix of a shape whose arrays are to be replaced, in a copy.
+    """Return a matrix of a shape, of which callers replace the arrays in a shallow copy.
 
     scipy's constructor takes 13 µs, a shallow copy 2: as much as a product of 5000 entries.
     """
-    made = CLASSES[kind](shape)
-    made.indptr = made.indices = made.data = np.zeros(0)
-    return made
+    matrix = CLASSES[kind](shape)
+    matrix.indptr = matrix.indices = matrix.data = np.zeros(0)
+    return matrix
 
 
 def to_coo(data: TensorData, kind: str) -> Any:
-    """Return a coo_array or coo_matrix; empty first, since scipy's constructor reads all
+    """Return a coo_array or coo_matrix, built empty because scipy's constructor reads all
     coordinates."""
     coords: list[Array] = [level.crd for level in data.levels if level.crd is not None]
     coords = [coords[level] for level in np.argsort(data.format.mode_order)]
     if len(coords) > 2:
         coords = [crd.astype(np.int64, copy=False) for crd in coords]
-    made = CLASSES[kind](data.shape, dtype=computed_dtype(data.dtype))  # scipy makes no halves
-    made.coords, made.data = tuple(coords), data.values
-    made.has_canonical_format = bool(data.sorted and data.unique)
-    return made
+    matrix = CLASSES[kind](data.shape, dtype=computed_dtype(data.dtype))  # no halves in scipy
+    matrix.coords, matrix.data = tuple(coords), data.values
+    matrix.has_canonical_format = bool(data.sorted and data.unique)
+    return matrix
 
 
 def require_zero_fill(data: TensorData) -> None:
-    """FormatError where elements that are not stored have another value than 0."""
+    """Raise FormatError where unstored elements have another value than 0."""
     if data.fill:
         raise FormatError(
             f"Expected a tensor with the fill value 0 for a scipy.sparse array, found {data.fill}",
@@ -232,7 +236,7 @@ def require_zero_fill(data: TensorData) -> None:
 
 
 def require_kind(data: TensorData, kind: str) -> None:
-    """FormatError unless `data` is stored as scipy's `kind` stores a tensor of its order."""
+    """Raise FormatError unless `data` is stored as scipy's `kind` stores a tensor of its order."""
     if kind not in KINDS:
         raise FormatError(
             f"Expected one of {', '.join(KINDS)}, found {kind!r}",
@@ -244,9 +248,9 @@ def require_kind(data: TensorData, kind: str) -> None:
             f"Expected a tensor of order 2 for {kind}, found order {order}",
             hint="scipy's coo_array holds any order",
         )
-    wanted = {"csr": (CSR, COMPRESSED_VECTOR), "csc": (CSC,)}.get(kind[:3])
+    formats = {"csr": (CSR, COMPRESSED_VECTOR), "csc": (CSC,)}.get(kind[:3])
     format = ordered(data.format)
-    fits = format.is_coo if wanted is None else format in wanted
+    fits = format.is_coo if formats is None else format in formats
     if not fits and not (kind == "coo_array" and format == COMPRESSED_VECTOR):
         raise FormatError(
             f"Expected a tensor stored as {kind[:3].upper()} for {kind}, found "

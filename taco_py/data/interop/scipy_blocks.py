@@ -20,7 +20,7 @@ NO_ARRAYS = LevelArrays()
 
 
 def is_bsr(x: Any) -> bool:
-    """Tell whether `x` is a bsr_array or bsr_matrix; not one of blocks of 1 × 1, which is CSR."""
+    """Tell whether `x` is a bsr_array or bsr_matrix with blocks larger than 1 × 1, which is CSR."""
     return type(x) in BSR_TYPES and x.data.shape[1:] != (1, 1)
 
 
@@ -29,7 +29,7 @@ BSR_TYPES = (sp.bsr_array, sp.bsr_matrix)
 
 @lru_cache(maxsize=64)
 def blocked(rows: int, columns: int) -> RemappedFormat:
-    """Return `BSR`, made once for each size: this is on the way of every call."""
+    """Return `BSR`, built once for each size because every call needs it."""
     return BSR((rows, columns))
 
 
@@ -87,7 +87,7 @@ def from_bsr(A: Any) -> tuple[TensorData, RemappedFormat]:  # noqa: N803 - the f
 def to_bsr(stored: TensorData, format: RemappedFormat, shape: tuple[int, ...], kind: str) -> Any:
     """Return a bsr_array or bsr_matrix around the arrays of a stored tensor.
 
-    Raises FormatError where the format is another, or blocks do not fill the shape.
+    Raises FormatError for another format, or where blocks do not fill the shape.
     """
     require_zero_fill(stored)
     if not format.is_bsr:
@@ -102,18 +102,18 @@ def to_bsr(stored: TensorData, format: RemappedFormat, shape: tuple[int, ...], k
             hint='.to_scipy("csr") has the entries alone',
         )
     arrays = stored.levels[1]
-    made = copy(_empty(kind, shape, (r, c)))
-    made.indptr, made.indices = arrays.pos, arrays.crd
-    made.data = stored.values.reshape(-1, r, c)
+    matrix = copy(_empty(kind, shape, (r, c)))
+    matrix.indptr, matrix.indices = arrays.pos, arrays.crd
+    matrix.data = stored.values.reshape(-1, r, c)
     if stored.sorted is not None:
-        made.has_sorted_indices = stored.sorted
+        matrix.has_sorted_indices = stored.sorted
     if stored.sorted and stored.unique is not None:
-        made.has_canonical_format = stored.unique
-    return made
+        matrix.has_canonical_format = stored.unique
+    return matrix
 
 
 @lru_cache(maxsize=64)
 def _empty(kind: str, shape: tuple[int, ...], blocks: tuple[int, int]) -> Any:
-    """Return a matrix whose arrays are to be replaced, in a copy: scipy's constructor takes 20
+    """Return a matrix of which callers replace the arrays in a copy: scipy's constructor takes 20
     µs."""
     return CLASSES[kind](shape, blocksize=blocks)

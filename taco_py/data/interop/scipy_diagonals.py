@@ -1,7 +1,7 @@
 """scipy.sparse's dia arrays as stored tensors, around the same arrays.
 
 data[k, j] is the element in column j of the diagonal offsets[k], in row j - offsets[k]. Elements of
-`data` beyond the rows are in no row, and nothing is computed with them.
+`data` outside of the rows are ignored.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def from_dia(A: Any) -> tuple[TensorData, RemappedFormat]:  # noqa: N803 - the f
     rows, columns = A.shape
     kind = np.int32 if max(rows, columns, values.size) < 2**31 else np.int64
     unique = len(np.unique(offsets)) == count
-    inside = np.clip(offsets, -rows, columns)  # what is beyond holds nothing
+    inside = np.clip(offsets, -rows, columns)  # diagonals beyond are empty
     levels = (NO_ARRAYS, NO_ARRAYS, LevelArrays(crd=(-inside).astype(kind)))
     shape = (count, columns, rows)
     form = DIA_OF_COLUMNS

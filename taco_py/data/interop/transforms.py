@@ -1,7 +1,7 @@
-"""Stored tensors made of others without a kernel: what the steps of a plan that are no kernels do.
+"""Stored tensors derived from others without a kernel: the steps of a plan that are no kernels.
 
-These functions take plain data and formats, so that a later process does the same without a plan.
-What takes long to import is imported where it is needed.
+These functions take plain data and formats, so that a later process runs them without a plan.
+Modules that are slow to import are imported inside functions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
 
 
 def located(data: TensorData) -> TensorData:
-    """Return `convert.locate.located`."""
+    """Append a mode of size 1, as `convert.locate.located`."""
     from taco_py.data.convert.locate import located
 
     return located(data)
@@ -46,16 +46,16 @@ def size_of(data: TensorData, mode: int, dtype: str) -> TensorData:
 
 
 def fused(data: TensorData, groups: Sequence[Sequence[int]]) -> TensorData:
-    """Return a dense tensor with the modes of each group as one."""
+    """Fuse the modes of each group of a dense tensor."""
     return dense_of(fuse(data.values, groups))
 
 
 def reformatted(data: TensorData, format: Format, index_dtype: str | None) -> TensorData:
-    """Return a copy in another format, with index arrays of 64 bits where these are asked for."""
+    """Return a copy in another format, with 64-bit index arrays if required."""
     from taco_py.data.convert import recopied
 
-    made = recopied(data, format)
-    return with_index_dtype(made, index_dtype) if index_dtype == "int64" else made
+    converted = recopied(data, format)
+    return with_index_dtype(converted, index_dtype) if index_dtype == "int64" else converted
 
 
 def gathered(
@@ -65,18 +65,17 @@ def gathered(
     modes: tuple[int, ...],
     index_dtype: str | None,
 ) -> TensorData:
-    """Return the blocks of an array where `pattern` has entries, in memory that is recycled."""
+    """Return the blocks of an array where `pattern` has entries, in recycled memory."""
     from taco_py.data.storage.blocks import blocks_stored, pack_blocks
 
     form = ordered_format(format)
     blocks = blocks_stored(data.values, form, pattern, modes)
-    made = replace(pack_blocks(data.values, form, blocks, KERNELS.pool.empty), format=format)
-    return with_index_dtype(made, "int64") if index_dtype == "int64" else made
+    packed = replace(pack_blocks(data.values, form, blocks, KERNELS.pool.empty), format=format)
+    return with_index_dtype(packed, "int64") if index_dtype == "int64" else packed
 
 
 def values_of(data: TensorData, distinct: bool) -> TensorData:
-    """Return the values of all entries, those of duplicates added up where they have to be
-    distinct."""
+    """Return the values of all entries; sum those of duplicates if `distinct`."""
     if distinct:
         from taco_py.data.interop.in_order import in_order
 
@@ -86,27 +85,26 @@ def values_of(data: TensorData, distinct: bool) -> TensorData:
 
 
 def squeeze(data: TensorData, axes: tuple[int, ...]) -> TensorData:
-    """Without the modes `axes`, which have size 1."""
+    """Remove the modes `axes`, which have size 1."""
     if data.format.is_dense:
         return dense_of(data.values.squeeze(axes))
     from taco_py.data.storage.pack import pack_coo, unpack
 
     coords, values = unpack(data)
-    kept = [c for axis, c in enumerate(coords) if axis not in axes]
+    remaining = [c for axis, c in enumerate(coords) if axis not in axes]
     shape = tuple(n for axis, n in enumerate(data.shape) if axis not in axes)
     form = COO(len(shape)) if shape else dense(0)
-    return pack_coo(kept, values, shape, form, fill=data.fill)
+    return pack_coo(remaining, values, shape, form, fill=data.fill)
 
 
 def fuse(array: Array, groups: Sequence[Sequence[int]]) -> Array:
-    """With the axes of each group as one; a view where they lie one behind the other."""
+    """Fuse the axes of each group; return a view where they are contiguous."""
     shape = tuple(prod(array.shape[axis] for axis in group) for group in groups)
     return array.transpose([axis for group in groups for axis in group]).reshape(shape)
 
 
 def cast(data: TensorData, form: Format, dtype: str) -> TensorData:
-    """Return a dense tensor with its values in another dtype, without gaps as `form` orders
-    them."""
+    """Convert a dense tensor to another dtype, contiguous in the order of `form`."""
     order = form.mode_order
     stored = data.values.transpose(order)
     if stored.dtype == np.float16 and dtype == "float32":

@@ -1,9 +1,8 @@
-"""A dense array into any format: what is not zero is found, and what is stored taken, by blocks.
+"""Dense arrays into any format: blocks with nonzeros are found, and their values copied.
 
-Below the last level that stores coordinates are dense ones, or none. Each position above them is
-that of a block of the array (of one element where there are none), which is stored as a whole if an
-element of it is not zero. So blocks alone have coordinates, and values are copied a block at a
-time.
+Below the last level that stores coordinates are dense levels, or none. Each position above them is
+a block of the array (one element where there are none), which is stored in full if one of its
+elements is not zero. So only blocks have coordinates, and values are copied a block at a time.
 """
 
 from __future__ import annotations
@@ -24,18 +23,17 @@ from taco_py.language.fill import Fill, differs
 from taco_py.language.formats import Format
 
 FEW = 4
-"""Elements for each entry up to which an array is looked through first. [0.4 ns an element, 5 an
+"""The number of elements per entry up to which an array is searched first. [0.4 ns an element, 5 an
 entry]"""
 Empty = Callable[[tuple[int, ...], DTypeLike], Array]
 
 
 def pack_array(array: Array, format: Format, fill: Fill = "") -> TensorData:
-    """Return the tensor of an n-D array, in its own mode order and any strides; `format` not all
-    dense.
+    """Return the tensor of an n-D array with any strides, in a `format` that is not all dense.
 
-    What has the fill value, as a rule 0, is not stored; -0.0 is zero, nan is not (`fill.differs`).
-    In a block that is stored each element stays as it is. Where all blocks are, and lie in the
-    order of the levels, the values are the array's own memory.
+    Elements with the fill value, usually 0, are not stored; -0.0 is zero, nan is not
+    (`fill.differs`). All elements of a stored block are stored. Where all blocks are stored, in the
+    order of the levels, the values share the array's memory.
 
     Raises FormatError where the format cannot hold the pattern.
 
@@ -46,14 +44,14 @@ def pack_array(array: Array, format: Format, fill: Fill = "") -> TensorData:
     blocks = _in_blocks(array, format)
     if not fill:
         return pack_blocks(array, format, np.flatnonzero(are_nonzero(blocks)))
-    made = pack_blocks(array, format, np.flatnonzero(differs(blocks, fill).any(axis=1)))
-    return replace(made, fill=fill)
+    packed = pack_blocks(array, format, np.flatnonzero(differs(blocks, fill).any(axis=1)))
+    return replace(packed, fill=fill)
 
 
 def pack_blocks(array: Array, format: Format, stored: Array, empty: Empty = np.empty) -> TensorData:
-    """As `pack_array`, of the blocks whose places are given, in order.
+    """Pack the blocks at the places `stored`, which ascend, as `pack_array` does.
 
-    empty  makes the array of the values, as `numpy.empty` does
+    empty  allocates the array of the values, as `numpy.empty` does
 
     >>> pack_blocks(np.array([[0, 0], [5, 0], [0, 6]]), Format.parse("sd"), np.array([0, 2])).values
     array([0, 0, 0, 6])
@@ -61,7 +59,7 @@ def pack_blocks(array: Array, format: Format, stored: Array, empty: Empty = np.e
     values = blocks = _in_blocks(array, format)
     if len(stored) < len(blocks):
         values = empty((len(stored), blocks.shape[1]), blocks.dtype)
-        blocks.take(stored, axis=0, out=values, mode="clip")  # for "raise" takes a buffer
+        blocks.take(stored, axis=0, out=values, mode="clip")  # "raise" would use a buffer
     sizes = format.stored(array.shape)
     dtype = index_type(array.shape, len(stored), None)
     levels, _, _ = pack_levels(unravel(stored, sizes[: format.depth]), array.shape, format, dtype)
@@ -72,8 +70,8 @@ def pack_blocks(array: Array, format: Format, stored: Array, empty: Empty = np.e
 
 
 def blocks_with_entries(data: TensorData, modes: Sequence[int]) -> Array:
-    """Return the places of the blocks where a tensor stores an entry, in order; `modes` are those
-    that say which block, outermost first.
+    """Return the sorted places of blocks with an entry; `modes` identify the block, outermost
+    first.
 
     >>> diagonal = pack_array(np.diag([7.0, 0.0, 9.0]), Format.parse("ss"))
     >>> blocks_with_entries(diagonal, (1,)), blocks_with_entries(diagonal, (0, 1))
@@ -81,22 +79,23 @@ def blocks_with_entries(data: TensorData, modes: Sequence[int]) -> Array:
     """
     levels = [data.format.mode_order.index(mode) for mode in modes]
     columns = dict(zip(sorted(levels), expand(data, levels), strict=True))
-    met = np.zeros(prod(data.shape[mode] for mode in modes), dtype=np.bool_)
+    has_entry = np.zeros(prod(data.shape[mode] for mode in modes), dtype=np.bool_)
     places: Array = np.zeros(1, dtype=np.intp)
     for level, mode in zip(levels, modes, strict=True):
         places = places * data.shape[mode] + columns[level]
-    met[places] = True
-    return np.flatnonzero(met)
+    has_entry[places] = True
+    return np.flatnonzero(has_entry)
 
 
 def blocks_stored(array: Array, format: Format, data: TensorData, modes: Sequence[int]) -> Array:
-    """Return `blocks_with_entries` of an array whose other blocks are zero: where it has so few
-    elements that they are looked at sooner than entries, and no block of them is zero, these are
-    all."""
+    """Return `blocks_with_entries` of an array that is zero outside of them.
+
+    Small arrays are searched instead of the entries; the result is used where no block is zero.
+    """
     if array.size <= FEW * data.nnz:
-        found = np.flatnonzero(are_nonzero(_in_blocks(array, format)))
-        if len(found) == prod(array.shape[mode] for mode in format.mode_order[: format.depth]):
-            return found
+        nonzero = np.flatnonzero(are_nonzero(_in_blocks(array, format)))
+        if len(nonzero) == prod(array.shape[mode] for mode in format.mode_order[: format.depth]):
+            return nonzero
     return blocks_with_entries(data, modes)
 
 

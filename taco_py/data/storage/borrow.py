@@ -1,7 +1,7 @@
-"""TensorData around arrays that somebody else owns: CSR, CSC and COO arrays, taken without a copy.
+"""TensorData around borrowed arrays: CSR, CSC and COO arrays without a copy.
 
-Only what a kernel could not read is copied: values that are byte-swapped, misaligned or strided,
-and index arrays of two different types or of another type than int32 and int64.
+Only arrays that a kernel cannot read are copied: values that are byte-swapped, misaligned or
+strided, and index arrays of two different types or of another type than int32 and int64.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ DTYPES = frozenset(
         "float16", "float32", "float64", "complex64", "complex128",
     )
 )  # fmt: skip
-"""NumPy's own types that kernels read; `ml_dtypes.bfloat16` is one besides (`is_compiled`)."""
+"""NumPy's types that kernels read; `ml_dtypes.bfloat16` is a further one (`is_compiled`)."""
 BFLOAT16 = "bfloat16"
-# made once: this is on the way of every call. There is no COO of order 0, which has no levels.
+# built once: every call needs them. There is no COO of order 0, which has no levels.
 COORDINATES = (Format((), ()), *(COO(order) for order in range(1, 9)))
 COMPRESSED = (("column", "rows"), ("row", "columns"))
-"""What is above the compressed mode of a matrix, and what it counts, by the mode."""
+"""The names of the mode above the compressed mode of a matrix, and of its own coordinates, by
+mode."""
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
@@ -41,7 +42,7 @@ def is_compiled(dtype: np.dtype[Any]) -> bool:
 
 
 def require_dtype(dtype: np.dtype[Any], what: str) -> None:
-    """OperandTypeError unless kernels can compute on `dtype` (in either byte order)."""
+    """Raise OperandTypeError unless kernels can compute on `dtype`, in either byte order."""
     if is_compiled(dtype):
         return
     raise OperandTypeError(
@@ -51,21 +52,21 @@ def require_dtype(dtype: np.dtype[Any], what: str) -> None:
     )
 
 
-def as_dtype(wanted: Any, what: str) -> np.dtype[Any]:
-    """Return the dtype, in the machine's byte order, that the user's argument `what` names.
+def as_dtype(dtype_like: Any, what: str) -> np.dtype[Any]:
+    """Return the dtype, in native byte order, that the user's argument `what` names.
 
-    Raises OperandTypeError unless it is one that kernels compute on.
+    Raises OperandTypeError unless kernels can compute on it.
     """
-    if isinstance(wanted, str) and wanted == BFLOAT16:
+    if isinstance(dtype_like, str) and dtype_like == BFLOAT16:
         return bfloat16(what)
     try:
-        dtype = np.dtype(wanted)
+        dtype = np.dtype(dtype_like)
     except (TypeError, ValueError, SyntaxError) as error:
         raise OperandTypeError(
-            f"Expected {what} to be a dtype, found {wanted!r}",
+            f"Expected {what} to be a dtype, found {dtype_like!r}",
             hint=with_suggestion(
                 'as in dtype="float32" or dtype=np.int64',
-                str(wanted),
+                str(dtype_like),
                 sorted((BFLOAT16, *(dtype.name for dtype in DTYPES))),
             ),
         ) from error
@@ -83,12 +84,12 @@ def bfloat16(what: str) -> np.dtype[Any]:
             f"Expected ml_dtypes to be installed for {what} bfloat16, found none",
             hint="pip install 'tacopy[bfloat16]'",
         ) from error
-    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-    return found
+    dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return dtype
 
 
 def dtype_remedy(dtype: np.dtype[Any]) -> str:
-    """What to do about an unsupported dtype."""
+    """Suggest a conversion of an unsupported dtype."""
     match dtype.kind:
         case "f":
             return "convert it with .astype(np.float64)"
@@ -101,9 +102,9 @@ def dtype_remedy(dtype: np.dtype[Any]) -> str:
 
 
 def value_vector(values: Array) -> Array:
-    """Return the values, native, aligned and contiguous; a copy only where they are not.
+    """Return the values, native, aligned and contiguous; copy them only if necessary.
 
-    Raises StructureError where they are no vector.
+    Raises StructureError for anything but a vector.
     """
     if values.dtype not in DTYPES:
         require_dtype(values.dtype, "values")
@@ -124,28 +125,27 @@ def plain(array: Array) -> bool:
 
 
 def index_vectors(arrays: Sequence[Array], names: Sequence[str]) -> tuple[Array, ...]:
-    """Index arrays of one type, int32 or int64; the same arrays where they are of one such type
-    already.
+    """Return index arrays of one type, int32 or int64; the same arrays where they already have it.
 
-    Raises StructureError naming the array that holds no integers, or has more than one axis.
+    Raises StructureError naming the array with other numbers, or with more than one axis.
     """
-    wanted = arrays[0].dtype
-    if wanted is INT32 or wanted is INT64:  # the usual case, at the price of a few attribute reads
-        for each in arrays:
-            if each.dtype is not wanted or each.ndim != 1 or not plain(each):
+    target = arrays[0].dtype
+    if target is INT32 or target is INT64:  # the usual case, at the price of a few attribute reads
+        for array in arrays:
+            if array.dtype is not target or array.ndim != 1 or not plain(array):
                 break
         else:
             return tuple(arrays)
-    for each, name in zip(arrays, names, strict=True):
-        if each.dtype.kind not in "iu" or each.ndim != 1:
+    for array, name in zip(arrays, names, strict=True):
+        if array.dtype.kind not in "iu" or array.ndim != 1:
             raise StructureError(
-                f"Expected {name} to be a vector of integers, found {each.ndim} axes of "
-                f"{each.dtype}",
+                f"Expected {name} to be a vector of integers, found {array.ndim} axes of "
+                f"{array.dtype}",
                 hint=f"convert {name} with .astype(np.int64)",
             )
-    narrow = all(each.dtype.newbyteorder("=") == INT32 for each in arrays)
-    wanted = INT32 if narrow else INT64
-    return tuple(np.require(each, dtype=wanted, requirements=["C", "A"]) for each in arrays)
+    narrow = all(a.dtype.newbyteorder("=") == INT32 for a in arrays)
+    target = INT32 if narrow else INT64
+    return tuple(np.require(a, dtype=target, requirements=["C", "A"]) for a in arrays)
 
 
 def from_compressed(
@@ -157,14 +157,13 @@ def from_compressed(
     sorted: bool | None = None,
     unique: bool | None = None,
 ) -> TensorData:
-    """Return a tensor whose only index arrays are those of its last, compressed level: CSR, CSC, or
-    a vector.
+    """Return a tensor whose last level is compressed and all others dense: CSR, CSC, or a vector.
 
     Coordinates and values beyond the last position are left out. Raises StructureError when the
     lengths contradict each other, or indptr descends, or indices are outside of the shape.
     """
-    given = pos, crd
-    pos, crd = index_vectors(given, ("indptr", "indices"))
+    originals = pos, crd
+    pos, crd = index_vectors(originals, ("indptr", "indices"))
     parents = 1
     for mode in format.mode_order[:-1]:
         parents *= shape[mode]
@@ -182,7 +181,9 @@ def from_compressed(
         )
     values = value_vector(values)
     inner = format.mode_order[-1]
-    require_sound(given[0], given[1], shape[inner], ("indptr", "indices"), COMPRESSED[inner])
+    require_sound(
+        originals[0], originals[1], shape[inner], ("indptr", "indices"), COMPRESSED[inner]
+    )
     if len(crd) > nnz or len(values) > nnz:
         crd, values = crd[:nnz], values[:nnz]
     above = (LevelArrays(),) * (format.order - 1)

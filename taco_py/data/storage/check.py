@@ -1,4 +1,4 @@
-"""Is a stored tensor well formed? Kernels read without bounds checks, so what comes from outside is
+"""Checks that a stored tensor is well formed. Kernels read without bounds checks, so that input is
 checked here: always for files, and for operands when the user asks.
 """
 
@@ -20,7 +20,7 @@ from taco_py.language.diagnostics.errors import (
     OperandTypeError,
     StructureError,
 )
-from taco_py.language.formats import CSC, CSR, LevelKind
+from taco_py.language.formats import CSC, CSR
 
 REBUILD = "rebuild the tensor from its coordinates, for example with Tensor.from_coo"
 
@@ -28,15 +28,15 @@ REBUILD = "rebuild the tensor from its coordinates, for example with Tensor.from
 def check(data: TensorData) -> None:
     """Raise StructureError where the arrays of `data` contradict each other or its shape.
 
-    Checked, level by level from the root: the arrays that each kind needs are there and hold
+    The checks, level by level from the root: the arrays that each kind needs exist and hold
     integers of one type; pos has one entry more than there are parents, starts with 0, never
     descends, and ends with the number of coordinates; coordinates lie within 0 … size - 1; there is
-    one value a position. Order and duplicates are no errors. O(nnz), no copies of whole arrays.
+    one value a position. Order and duplicates are no errors. O(nnz), without copies of arrays.
     """
     check_lengths(data)
     for place, size in enumerate(level_sizes(data.shape, data.format)):
         if not data.format.levels[place].kind.usual:
-            continue  # `check_lengths` has looked
+            continue  # checked by `check_lengths`
         if data.levels[place].pos is not None:
             check_monotone(data, place)
         if data.levels[place].crd is not None:
@@ -44,8 +44,10 @@ def check(data: TensorData) -> None:
 
 
 def check_lengths(data: TensorData) -> None:
-    """What `check` checks without a look at all that the arrays hold: their kinds, their lengths,
-    where pos begins and ends. Raises StructureError."""
+    """Check kinds and lengths of arrays and the ends of pos, without reading all elements.
+
+    Raises StructureError.
+    """
     require_dtype(data.dtype, "values")
     check_shape(data.shape)
     if data.format.order != len(data.shape):
@@ -62,14 +64,14 @@ def check_lengths(data: TensorData) -> None:
     counts = [1]
     sizes = level_sizes(data.shape, data.format)
     for place, (level, size) in enumerate(zip(data.format.levels, sizes, strict=True)):
-        if level.kind is LevelKind.DENSE:
-            counts.append(counts[-1] * size)
-        elif level.kind.usual:
-            counts.append(check_level(data, place, counts[-1]))
-        else:
+        if not level.kind.usual:
             packing, arrays = packing_of(level.kind), data.levels[place]
             packing.check(arrays, counts, size)
             counts.append(packing.count(arrays, counts[-1], size))
+        elif level.full:
+            counts.append(counts[-1] * size)
+        else:
+            counts.append(check_level(data, place, counts[-1]))
     count = counts[-1]
     if data.values.shape != (count,):
         raise StructureError(
@@ -80,13 +82,12 @@ def check_lengths(data: TensorData) -> None:
 
 
 def check_level(data: TensorData, place: int, parents: int) -> int:
-    """Check the lengths of a compressed or singleton level's arrays; its number of positions."""
+    """Check the lengths of a compressed or singleton level's arrays; return its number of
+    positions."""
     arrays = data.levels[place]
     crd = require_indices(arrays.crd, names(data, place)[1])
-    if data.format.levels[place].kind is LevelKind.SINGLETON:
-        children = parents
-    else:
-        children = check_pos(data, place, parents)
+    chained = data.format.levels[place].chained
+    children = parents if chained else check_pos(data, place, parents)
     if len(crd) != children:
         pos_name, crd_name = names(data, place)
         counted = "positions above" if arrays.pos is None else f"counted by {pos_name}"
@@ -98,7 +99,7 @@ def check_level(data: TensorData, place: int, parents: int) -> int:
 
 
 def check_pos(data: TensorData, place: int, parents: int) -> int:
-    """Check the length and the ends of a compressed level's pos; the number of children."""
+    """Check the length and the ends of a compressed level's pos; return the number of children."""
     name = names(data, place)[0]
     pos = require_indices(data.levels[place].pos, name)
     if len(pos) != parents + 1:
@@ -116,7 +117,7 @@ def check_pos(data: TensorData, place: int, parents: int) -> int:
 
 
 def check_monotone(data: TensorData, place: int) -> None:
-    """No segment of a level ends before it begins."""
+    """Check that no segment of a level ends before it begins."""
     name, pos = names(data, place)[0], data.levels[place].pos
     assert pos is not None
     falls = np.flatnonzero(pos[1:] < pos[:-1])
@@ -130,7 +131,7 @@ def check_monotone(data: TensorData, place: int) -> None:
 
 
 def check_range(data: TensorData, place: int, size: int) -> None:
-    """Every coordinate of a level lies within its mode."""
+    """Check that every coordinate of a level lies within its mode."""
     crd = data.levels[place].crd
     assert crd is not None
     if len(crd) == 0 or (crd.min() >= 0 and crd.max() < size):
@@ -144,7 +145,7 @@ def check_range(data: TensorData, place: int, size: int) -> None:
 
 
 def require_indices(array: Array | None, name: str) -> Array:
-    """Return the array, if it is there and holds integers."""
+    """Return the array. Raises StructureError unless it exists and holds integers."""
     if array is None:
         raise StructureError(f"Expected an array {name}, found none", hint=REBUILD)
     if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -156,7 +157,7 @@ def require_indices(array: Array | None, name: str) -> Array:
 
 
 def names(data: TensorData, place: int) -> tuple[str, str]:
-    """What a level's pos and crd are called in messages: scipy's names where it has some."""
+    """Return the names of a level's pos and crd for messages: scipy's names where it has some."""
     if ordered(data.format) in (CSR, CSC):
         return "indptr", "indices"
     if data.format.is_coo:
@@ -170,18 +171,18 @@ def parent_name(data: TensorData) -> str:
     return "column" if ordered(data.format) == CSC else "parent position"
 
 
-# --- coordinates a user gives --------------------------------------------------------------------
+# --- coordinates of a user -----------------------------------------------------------------------
 
 
 MOST = 1 << 62
-"""The largest size of a mode: a tile more of its coordinates is a 64-bit integer, too."""
+"""The largest size of a mode: one tile more of its coordinates still fits 64 bits."""
 
 
 def check_shape(shape: Any) -> tuple[int, ...]:
     """Return the shape as Python ints, of a sequence or (order 1) one integer.
 
-    Raises DimensionError for sizes that are negative or no integers, IndexOverflowError for more
-    than can be counted.
+    Raises DimensionError for sizes that are negative or no integers, IndexOverflowError for sizes
+    above `MOST`.
     """
     if not isinstance(shape, Sequence | np.ndarray):
         shape = (shape,)
@@ -202,11 +203,11 @@ def check_shape(shape: Any) -> tuple[int, ...]:
 
 
 def check_coordinates(coords: Sequence[Array], values: Array, shape: tuple[int, ...]) -> None:
-    """Raise unless `coords` are one integer vector a mode, within `shape`, one entry a value.
+    """Check that `coords` are one integer vector a mode, within `shape`, one entry a value.
 
-    OperandError for a wrong number of modes, OperandTypeError for coordinates that are no integers
-    and values of an unsupported dtype, StructureError for lengths that differ and coordinates out
-    of range.
+    Raises OperandError for a wrong number of modes, OperandTypeError for coordinates that are no
+    integers and values of an unsupported dtype, StructureError for lengths that differ and
+    coordinates out of range.
     """
     require_dtype(values.dtype, "values")
     if len(coords) != len(shape):
@@ -235,7 +236,7 @@ def check_coordinates(coords: Sequence[Array], values: Array, shape: tuple[int, 
 
 
 def check_mode(column: Array, mode: int, size: int) -> None:
-    """StructureError naming the first coordinate that is not within 0 … size - 1."""
+    """Raise StructureError for the first coordinate that is not within 0 … size - 1."""
     if len(column) == 0 or (column.min() >= 0 and column.max() < size):
         return
     entry = int(np.flatnonzero((column < 0) | (column >= size))[0])

@@ -1,7 +1,7 @@
-"""Lists of coordinates: fuse them into sortable keys, sort, and sum the values of duplicates.
+"""Lists of coordinates: fused into sortable keys, sorted, with the values of duplicates summed.
 
 A coordinate list holds one integer array a level ("columns", outermost first) and one value an
-entry. The columns are fused into as few int64 keys as their bits need,
+entry. The columns are fused into as few int64 keys as hold their bits,
 
     key = (c0 << bits(size1) | c1) << bits(size2) | c2 …
 
@@ -25,16 +25,16 @@ from taco_py.language.notation.half_types import computed_dtype, is_half
 Array = NDArray[Any]
 KEY_BITS = 63  # an int64 without its sign
 FEW = 16
-"""Entries a duplicate from which on duplicates are added one by one."""
+"""The number of entries per duplicate from which duplicates are added one by one."""
 
 
 def bits_of(size: int) -> int:
-    """Return the bits that hold every coordinate 0 … size - 1."""
+    """Return the number of bits that hold every coordinate 0 … size - 1."""
     return max(size - 1, 0).bit_length()
 
 
 def group_bits(sizes: Sequence[int]) -> list[list[int]]:
-    """Return the columns' bits, in runs that fit one key each, outermost first.
+    """Group the columns' bits into runs that fit one key each, outermost first.
 
     >>> group_bits([2**40, 2**30, 8])
     [[40], [30, 3]]
@@ -50,7 +50,7 @@ def group_bits(sizes: Sequence[int]) -> list[list[int]]:
 
 
 def fuse(columns: Sequence[Array], sizes: Sequence[int]) -> list[Array]:
-    """Keys, most significant first, that ascend exactly when the columns do, lexicographically."""
+    """Return keys, most significant first, with the lexicographic order of the columns."""
     keys, start = [], 0
     for bits in group_bits(sizes):
         key = columns[start]
@@ -65,7 +65,7 @@ def fuse(columns: Sequence[Array], sizes: Sequence[int]) -> list[Array]:
 
 
 def split(keys: Sequence[Array], sizes: Sequence[int]) -> list[Array]:
-    """Return the columns that `fuse` made the keys of."""
+    """Return the columns that `fuse` built the keys from."""
     columns = []
     for key, bits in zip(keys, group_bits(sizes), strict=True):
         below = sum(bits)
@@ -79,7 +79,7 @@ def split(keys: Sequence[Array], sizes: Sequence[int]) -> list[Array]:
 def unravel(places: Array, sizes: Sequence[int]) -> list[Array]:
     """Return the coordinates of places in an array of these sizes, a column a mode.
 
-    `np.unravel_index` takes several times as long: dividing by one number, NumPy multiplies.
+    `np.unravel_index` is several times slower: NumPy divides by a constant with multiplications.
 
     >>> unravel(np.array([1, 5]), (2, 3))
     [array([0, 1]), array([1, 2])]
@@ -95,7 +95,7 @@ def unravel(places: Array, sizes: Sequence[int]) -> list[Array]:
 
 
 def ascends(keys: Sequence[Array], strictly: bool) -> NDArray[np.bool_]:
-    """For each entry but the first, whether it comes (strictly) after the one before it."""
+    """Tell for each entry but the first whether it comes (strictly) after its predecessor."""
     last = keys[-1]
     rises = last[1:] > last[:-1] if strictly else last[1:] >= last[:-1]
     for key in reversed(keys[:-1]):
@@ -126,7 +126,7 @@ def sort_keys(keys: Sequence[Array]) -> tuple[list[Array], Array]:
 
 
 def _parts(keys: Sequence[Array], width: int) -> Iterator[Array]:
-    """Yield the keys cut into numbers of at most so many bits, the least significant first."""
+    """Yield the keys split into numbers of at most `width` bits, the least significant first."""
     for key in reversed(keys):
         bits = int(key.max()).bit_length()
         for start in range(0, bits, width):
@@ -137,7 +137,7 @@ def _parts(keys: Sequence[Array], width: int) -> Iterator[Array]:
 def sum_runs(values: Array, starts: Array) -> Array:
     """Return the sum of each run values[starts[r]:starts[r+1]] in the values' own dtype (bool: or).
 
-    Those of 16-bit types are added up in float32, and the sum is rounded.
+    Values of 16-bit types are summed in float32, and the sum is rounded.
     """
     if values.dtype == np.bool_:
         return np.logical_or.reduceat(values, starts)
@@ -145,28 +145,27 @@ def sum_runs(values: Array, starts: Array) -> Array:
     return np.add.reduceat(numbers, starts, dtype=numbers.dtype).astype(values.dtype, copy=False)
 
 
-def sum_duplicates(values: Array, kept: NDArray[np.bool_]) -> Array:
-    """Return the kept values, each plus those from it to the next one, in this order (bool: or).
+def sum_duplicates(values: Array, is_kept: NDArray[np.bool_]) -> Array:
+    """Return the kept values, each plus the values up to the next one, in order (bool: or).
 
     >>> sum_duplicates(np.array([5, 6, 7]), np.array([True, True, False]))
     array([ 5, 13])
     """
-    added = np.flatnonzero(~kept)
-    if values.dtype == np.bool_ or is_half(values.dtype) or len(added) * FEW > len(values):
-        return sum_runs(values, np.flatnonzero(kept))
-    sums = values[kept]
-    np.add.at(sums, added - np.arange(1, len(added) + 1), values[added])
+    duplicates = np.flatnonzero(~is_kept)
+    if values.dtype == np.bool_ or is_half(values.dtype) or len(duplicates) * FEW > len(values):
+        return sum_runs(values, np.flatnonzero(is_kept))
+    sums = values[is_kept]
+    np.add.at(sums, duplicates - np.arange(1, len(duplicates) + 1), values[duplicates])
     return sums
 
 
 def sort_and_sum(
     columns: Sequence[Array], values: Array, sizes: Sequence[int]
 ) -> tuple[list[Array], Array]:
-    """Return the same entries in lexicographic order, each coordinate tuple once, duplicates
-    summed.
+    """Return the entries in lexicographic order, without duplicates.
 
-    Values of duplicates are summed in their order of appearance. Entries that are in order already
-    are returned as they are, without a copy.
+    Values of duplicates are summed in their order of appearance. Sorted entries without duplicates
+    are returned without a copy.
 
     >>> sort_and_sum([np.array([1, 0, 1])], np.array([5, 6, 7]), [2])
     ([array([0, 1])], array([ 6, 12]))
@@ -185,14 +184,14 @@ def sort_and_sum(
         values = values[permutation]
         rises = ascends(keys, strictly=True)
     if not rises.all():
-        kept = np.concatenate(([True], rises))
-        keys = [key[kept] for key in keys]
-        values = sum_duplicates(values, kept)
+        is_kept = np.concatenate(([True], rises))
+        keys = [key[is_kept] for key in keys]
+        values = sum_duplicates(values, is_kept)
     return split(keys, sizes), values
 
 
 def has_duplicates(columns: Sequence[Array], sizes: Sequence[int]) -> bool:
-    """Tell whether a coordinate tuple occurs twice, in whatever order the entries are."""
+    """Tell whether a coordinate tuple occurs twice, in any order of the entries."""
     if not columns or len(columns[0]) < 2:
         return False
     keys, _ = sort_keys(fuse(columns, sizes))
@@ -200,8 +199,10 @@ def has_duplicates(columns: Sequence[Array], sizes: Sequence[int]) -> bool:
 
 
 def scatter_sum(size: int, places: Array, values: Array, fill: Fill = "") -> Array:
-    """Return a vector of `size` zeros to which each value was added at its place (bool: or); where
-    no value has its place, the fill value, beside which a zero keeps its sign."""
+    """Return a vector in which each value was added at its place (bool: or).
+
+    Places without a value have the fill value; a zero beside it keeps its sign.
+    """
     out = np.zeros(size, dtype=computed_dtype(values.dtype))
     if fill and values.dtype != np.bool_:
         np.negative(out, out)

@@ -43,7 +43,7 @@ from taco_py.language.formats import COO, CSF, CSR, Format, named
 from taco_py.language.notation.half_types import number_kind
 
 TEXTS = (".tns", ".ttx", ".mtx")
-KNOWN = f"{', '.join((*TEXTS, *ENDINGS))}, each also with .gz, .bz2, .xz or .zst"
+SUFFIXES = f"{', '.join((*TEXTS, *ENDINGS))}, each also with .gz, .bz2, .xz or .zst"
 
 
 def read(
@@ -57,22 +57,22 @@ def read(
     """Read the tensor in a file, and check its structure.
 
     path    of the file, or an open file of text or bytes
-    format  a Format or its letters; where not given, CSF for .tns, dense for arrays in .mtx,
-            `matrix_format` for the other matrices there, and elsewhere the one it was saved in
-    shape   where the file does not say, or to enlarge it; else the largest coordinates
-    dtype   of the values, which must be numbers that it holds, but for rounding to float32; where
-            not given, float64 for .tns, and as the file says elsewhere
-    reader  of long tables of numbers, where there is one that is faster
+    format  a Format or its letters; by default CSF for .tns, dense for arrays in .mtx,
+            `matrix_format` for other matrices in .mtx, and elsewhere the format of the file
+    shape   where the file has none, or to enlarge it; by default the largest coordinates plus one
+    dtype   of the values, which it must hold exactly, up to rounding to float32; by default float64
+            for .tns, and that of the file elsewhere
+    reader  a faster reader of long tables of numbers, if any
     key     of the tensor in a file of several
 
-    Duplicates are summed, but for those of a coordinate list (COO), which has the entries of a text
-    in their order. Raises FileNotFoundError, FileFormatError naming the file and the line,
+    Duplicates are summed, except in a coordinate list (COO), which has the entries of a text in
+    their order. Raises FileNotFoundError, FileFormatError naming the file and the line,
     StructureError for an .npz whose arrays contradict each other, or OutOfMemoryError.
     """
     wanted_dtype = None if dtype is None else as_dtype(dtype, "dtype")
     sizes = None if shape is None else check_shape(shape)
     with room(f"the tensor in {str(path)!r}"), named_faults(path):
-        data, name = found_in(path, format, sizes, reader, key)
+        data, name = read_named(path, format, sizes, reader, key)
         if wanted_dtype is None:
             return data
         values = converted(data.values, wanted_dtype, name)
@@ -81,9 +81,9 @@ def read(
 
 @contextmanager
 def named_faults(path: Any) -> Iterator[None]:
-    """Raise FileFormatError with a file's name for whatever a reader raises because of its content.
+    """Raise FileFormatError with a file's name for any error of a reader about its content.
 
-    Errors of the system, as for a file that is not there or may not be read, stay what they are.
+    Errors of the system, as for a missing or unreadable file, are unchanged.
     """
     name = str(path if isinstance(path, str | os.PathLike) else getattr(path, "name", ""))
     try:
@@ -104,7 +104,7 @@ def named_faults(path: Any) -> Iterator[None]:
         ) from error
 
 
-def found_in(
+def read_named(
     path: Any,
     format: Format | str | None,
     shape: tuple[int, ...] | None,
@@ -113,7 +113,7 @@ def found_in(
 ) -> tuple[TensorData, str]:
     """Return the tensor in a file, and the file's name in messages."""
     container = file = None
-    if not hasattr(path, "read") or isinstance(path, os.PathLike):  # the file is left to a library
+    if not hasattr(path, "read") or isinstance(path, os.PathLike):  # a library opens the file
         file = as_path(path)
         container = container_named(file.name)
     if container is not None and file is not None:
@@ -130,12 +130,12 @@ def found_in(
 
 
 def container_of(source: Source) -> Container | None:
-    """Return the kind of a file by its ending or what it starts with; None for a text."""
+    """Return the kind of a file by its ending or its first bytes; None for a text."""
     low = source.name.lower()
     plain = next((low.removesuffix(end) for end in COMPRESSIONS if low.endswith(end)), low)
-    named = container_named(plain)
-    if named is not None or source.suffix in TEXTS:
-        return named
+    container = container_named(plain)
+    if container is not None or source.suffix in TEXTS:
+        return container
     return container_that_starts(source.content)
 
 
@@ -153,12 +153,12 @@ def check_key(container: Container | None, key: Any, name: str) -> None:
 def stored_as_asked(
     data: TensorData, format: Format | str | None, shape: tuple[int, ...] | None, name: str
 ) -> TensorData:
-    """Return a tensor of a file in a format and with sizes that are asked for."""
-    found = enlarged(shape, data.shape, name)
-    wanted = chosen(format, data.format, name)
-    if wanted == data.format and found == data.shape:
+    """Convert the tensor of a file to a requested format and shape."""
+    target_shape = enlarged(shape, data.shape, name)
+    target_format = choose_format(format, data.format, name)
+    if target_format == data.format and target_shape == data.shape:
         return data
-    return pack_coo(*unpack(data, drop_fill=True), found, wanted, fill=data.fill)
+    return pack_coo(*unpack(data, drop_fill=True), target_shape, target_format, fill=data.fill)
 
 
 def data_from(
@@ -167,50 +167,50 @@ def data_from(
     shape: tuple[int, ...] | None,
     reader: TableReader | None,
 ) -> TensorData:
-    """Return the tensor in the text or the archive of a source."""
+    """Return the tensor in the text of a source."""
     content, name = source.content, source.name
     match source.suffix:
         case ".tns" | ".ttx":
-            coords, values, found, fill = read_tns(content, name, shape, reader)
-            wanted = chosen(format, CSF(len(found)), name)
-            return listed(coords, values, found, wanted, fill)
+            coords, values, stored_shape, fill = read_tns(content, name, shape, reader)
+            target_format = choose_format(format, CSF(len(stored_shape)), name)
+            return pack_entries(coords, values, stored_shape, target_format, fill)
         case ".mtx":
             return data_from_mtx(read_mtx(content, name, reader), name, format, shape)
         case other:
             raise FileFormatError(
-                f"Expected a file name that ends in one of {KNOWN}, found {other!r} in {name!r}",
+                f"Expected a file name that ends in one of {SUFFIXES}, found {other!r} in {name!r}",
                 hint="rename the file if it has one of these formats",
             )
 
 
-MANY = 1 << 20
-"""Rows that a matrix may have whatever it stores: their pointers take 4 MB."""
+MANY_ROWS = 1 << 20
+"""The number of rows that a matrix may have in any case: their pointers take 4 MB."""
 
 ROWS_AN_ENTRY = 64
-"""The most rows an entry for which a matrix of more rows is stored by rows."""
+"""The largest number of rows per entry for which a matrix with more rows is stored by rows."""
 
 
 def matrix_format(shape: tuple[int, ...], entries: int) -> Format:
-    """CSR, which takes room for each row; COO where more than 2^20 rows are over 64 an entry.
+    """Return CSR, or COO for more than 2^20 rows and over 64 rows an entry.
 
     >>> matrix_format((10**12, 3), 1) == COO(2)
     True
     """
-    by_rows = shape[0] <= max(MANY, ROWS_AN_ENTRY * entries)
+    by_rows = shape[0] <= max(MANY_ROWS, ROWS_AN_ENTRY * entries)
     return CSR if by_rows else COO(2)
 
 
 def converted(values: Array, dtype: np.dtype[Any], name: str) -> Array:
-    """Return the values in another dtype: rounded to a float's digits, otherwise exactly.
+    """Convert the values to another dtype: rounded to a float's digits, otherwise exactly.
 
-    Raises FileFormatError for a number that the dtype does not hold, as 1.5 or 300 in int8.
+    Raises FileFormatError for a number that the dtype cannot hold, as 1.5 or 300 in int8.
     """
     with np.errstate(invalid="ignore", over="ignore"), catch_warnings():
         simplefilter("ignore", np.exceptions.ComplexWarning)
-        found = values.astype(dtype, copy=False)
+        result = values.astype(dtype, copy=False)
     if number_kind(dtype) in "fc" and np.can_cast(values.dtype, dtype, "same_kind"):
-        return found
-    differs = np.flatnonzero(found != values)
+        return result
+    differs = np.flatnonzero(result != values)
     if differs.size:
         raise FileFormatError(
             f"{name}: Expected values that {dtype} holds exactly, found "
@@ -218,11 +218,11 @@ def converted(values: Array, dtype: np.dtype[Any], name: str) -> Array:
             hint="read them in their own dtype, and convert them with .astype() where they may be "
             "cut",
         )
-    return found
+    return result
 
 
 def converted_fill(data: TensorData, dtype: np.dtype[Any], name: str) -> Fill:
-    """Return the fill value in another dtype. Raises FileFormatError where that does not hold
+    """Convert the fill value to another dtype. Raises FileFormatError where the dtype cannot hold
     it."""
     try:
         return fill_of(as_number(data.fill, data.dtype), dtype)
@@ -231,89 +231,94 @@ def converted_fill(data: TensorData, dtype: np.dtype[Any], name: str) -> Fill:
 
 
 def write(data: TensorData, path: str | Path, key: str | None = None) -> None:
-    """Store a tensor in a file whose name says how, compressed where it ends in .gz, .bz2, .xz or
-    .zst.
+    """Write a tensor in the file format of a path, compressed for .gz, .bz2, .xz or .zst.
 
-    Values are written with as many digits as it takes to read the same numbers back, and a fill
-    value other than 0 as a comment. Raises
-    FormatError where the file format cannot hold the tensor, FileFormatError for another file name.
+    Values are written with enough digits to read the same numbers back, and a fill value other than
+    0 as a comment. Raises FormatError where the file format cannot hold the tensor, FileFormatError
+    for another file name.
     """
     path = as_path(path)
     check_suffix(path)
-    way = COMPRESSIONS.get(path.suffix.lower())
-    container = container_named(path.name if way is None else path.stem)
+    compression = COMPRESSIONS.get(path.suffix.lower())
+    container = container_named(path.name if compression is None else path.stem)
     check_key(container, key, str(path))
     if container is None:
         ending = suffix(path)
         content = mtx_bytes(data) if ending == ".mtx" else tns_text(data, ending == ".ttx").encode()
-        path.write_bytes(content if way is None else way.compress(content))
-    elif way is None:
+        path.write_bytes(content if compression is None else compression.compress(content))
+    elif compression is None:
         container.write(data, path, key or "")
     else:
         buffer = BytesIO()
         container.write(data, buffer, key or "")
-        path.write_bytes(way.compress(buffer.getvalue()))
+        path.write_bytes(compression.compress(buffer.getvalue()))
 
 
 def check_suffix(path: Path) -> None:
-    """Raise FileFormatError for the name of a file that `write` does not know how to write."""
+    """Raise FileFormatError for the name of a file that `write` cannot write."""
     name = path.stem if path.suffix.lower() in COMPRESSIONS else path.name
     if suffix(path) not in TEXTS and container_named(name) is None:
         raise FileFormatError(
-            f"Expected a file name that ends in one of {KNOWN}, found {suffix(path)!r} in "
+            f"Expected a file name that ends in one of {SUFFIXES}, found {suffix(path)!r} in "
             f"{str(path)!r}",
             hint="as in matrix.mtx, tensor.tns or matrix.h5ad",
         )
 
 
-def chosen(format: Format | str | None, default: Format, name: str) -> Format:
-    """Return the format asked for, or the file's own."""
+def choose_format(format: Format | str | None, default: Format, name: str) -> Format:
+    """Return the requested format, by default the file's own."""
     if format is None:
         return default
-    wanted = format if isinstance(format, Format) else named(format, default.order)
-    if wanted.order != default.order:
+    target = format if isinstance(format, Format) else named(format, default.order)
+    if target.order != default.order:
         raise FormatError(
-            f"Expected a format of {default.order} levels for {name}, found {str(wanted)!r} of "
-            f"{wanted.order}",
+            f"Expected a format of {default.order} levels for {name}, found {str(target)!r} of "
+            f"{target.order}",
             hint="write one level letter a mode",
         )
-    return wanted
+    return target
 
 
 def data_from_mtx(
     matrix: Matrix, name: str, format: Format | str | None, shape: tuple[int, ...] | None
 ) -> TensorData:
     """Return a Matrix Market file's matrix: sparse for coordinates, dense for arrays."""
-    found = enlarged(shape, matrix.shape, name)
+    target_shape = enlarged(shape, matrix.shape, name)
     if matrix.array is None:
-        usual = matrix_format(found, len(matrix.values))
-        wanted = chosen(format, usual, name)
-        return listed(matrix.coords, matrix.values, found, wanted, matrix.fill)
+        usual = matrix_format(target_shape, len(matrix.values))
+        target_format = choose_format(format, usual, name)
+        return pack_entries(matrix.coords, matrix.values, target_shape, target_format, matrix.fill)
     dense = Format.parse("dd")
     data = dense_data(matrix.array, dense, matrix.fill)
-    wanted = chosen(format, dense, name)
-    if wanted == dense and found == matrix.shape:
+    target_format = choose_format(format, dense, name)
+    if target_format == dense and target_shape == matrix.shape:
         return data
-    return pack_coo(*unpack(data, drop_fill=True), found, wanted, fill=matrix.fill)
+    return pack_coo(*unpack(data, drop_fill=True), target_shape, target_format, fill=matrix.fill)
 
 
-def listed(
+def pack_entries(
     coords: Sequence[Array], values: Array, shape: tuple[int, ...], format: Format, fill: Fill
 ) -> TensorData:
-    """Return the tensor of a file's entries: as a coordinate list in their order, duplicates
-    included."""
+    """Return the tensor of a file's entries.
+
+    A coordinate list has them in their order, duplicates included.
+    """
     if format == COO(len(shape)):
         return replace(from_coordinates(coords, values, shape), fill=fill)
     return pack_coo(coords, values, shape, format, fill=fill)
 
 
-def enlarged(asked: tuple[int, ...] | None, found: tuple[int, ...], name: str) -> tuple[int, ...]:
-    """Return the shape asked for, which must hold the file's own."""
-    if asked is None:
-        return found
-    if len(asked) != len(found) or any(a < f for a, f in zip(asked, found, strict=True)):
+def enlarged(
+    requested: tuple[int, ...] | None, stored_shape: tuple[int, ...], name: str
+) -> tuple[int, ...]:
+    """Return the requested shape, which must hold the file's own."""
+    if requested is None:
+        return stored_shape
+    if len(requested) != len(stored_shape) or any(
+        a < f for a, f in zip(requested, stored_shape, strict=True)
+    ):
         raise FileFormatError(
-            f"{name}: Expected a shape that holds the file's {found}, found {asked}",
+            f"{name}: Expected a shape that holds the file's {stored_shape}, found {requested}",
             hint="shape= may enlarge a tensor, not cut it",
         )
-    return asked
+    return requested

@@ -1,4 +1,4 @@
-"""A stored tensor of the arrays that a kernel has grown."""
+"""Stored tensors from arrays that a kernel has grown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def of_grown(
     unique: bool | None,
     fill: Fill = "",
 ) -> TensorData:
-    """Return the tensor; zeros where the kernel grows no values.
+    """Return the tensor; its values are zeros where the kernel grows none.
 
     owned   the places in `grown` of each level's pos and crd
     values  the place of the values

@@ -67,12 +67,12 @@ def pack_coo(
     """Return the tensor with these entries, stored in `format`; duplicates are summed (bool: or).
 
     coords       an (nnz, order) array or one array a mode, integers within `shape`, in any order
-    index_dtype  int32 or int64; None takes int32 where every size and the number of entries fit
+    index_dtype  int32 or int64; None for int32 where every size and the number of entries fit
     fill         the value of all other elements, also where a dense level stores them
-    unique       whether it is known that there are no duplicates
+    unique       whether there are known to be no duplicates
 
-    The inputs are never written to; the result may share their memory where they are in order
-    already. Raises IndexOverflowError when the index type or the address space cannot hold the
+    The inputs are never written to; the result may share their memory where they are sorted. Raises
+    IndexOverflowError when the index type or the address space cannot hold the
     tensor, FormatError when the format cannot (a unique level above a singleton that needs
     duplicates), OutOfMemoryError.
 
@@ -82,8 +82,8 @@ def pack_coo(
     """
     modes = coordinate_lists(coords)
     columns = [modes[mode] for mode in format.mode_order]
-    wanted = stored_bytes(shape, len(values), format, values.dtype.itemsize)
-    with room(f"a tensor of shape {shape} in the format {format}", wanted, SPARSER):
+    bytes_needed = stored_bytes(shape, len(values), format, values.dtype.itemsize)
+    with room(f"a tensor of shape {shape} in the format {format}", bytes_needed, SPARSER):
         return packed(columns, values, shape, format, index_dtype, fill, unique)
 
 
@@ -96,7 +96,7 @@ def packed(
     fill: Fill = "",
     unique: bool = False,
 ) -> TensorData:
-    """Return `pack_coo` for columns in level order."""
+    """Pack columns in level order, as `pack_coo`."""
     if format.is_dense:
         return pack_dense(columns, values, shape, format, fill)
     if format.levels == CSR.levels:
@@ -134,7 +134,7 @@ def pack_sorted(
     index_dtype: DTypeLike | None = None,
     fill: Fill = "",
 ) -> TensorData:
-    """Return `pack_coo` for columns in level order whose entries ascend strictly, not all dense."""
+    """Pack columns in level order with strictly ascending entries, for a format not all dense."""
     dtype = index_type(shape, len(values), index_dtype)
     if not is_usual(format):
         return pack_tree(columns, values, shape, format, dtype, fill)
@@ -150,10 +150,10 @@ def pack_sorted(
 def pack_levels(
     columns: Sequence[Array], shape: tuple[int, ...], format: Format, dtype: np.dtype[Any]
 ) -> tuple[list[LevelArrays], Array | None, int]:
-    """pos and crd of the outermost levels, from a column for each, whose entries ascend strictly.
+    """Return pos and crd of the outermost levels from columns with strictly ascending entries.
 
-    With them, the position below these levels of each entry, and how many positions there are; None
-    where each entry has its own, as below a compressed level. Raises FormatError where a unique
+    Also returns the position of each entry below these levels (None where each entry has its own,
+    as below a compressed level) and the number of positions. Raises FormatError where a unique
     level above a singleton needs duplicates.
 
     [0 0 2] in a level s below the root  ->  pos = [0 2], crd = [0 2], positions [0 0 1] of 2
@@ -177,9 +177,9 @@ def pack_levels(
             mark_heads(heads, columns[level])
             if format.levels[level].unique and level + 1 < stop:
                 require_unique(heads, columns[level + 1 : stop], format, level)
-        chosen = None if stop == depth else np.flatnonzero(heads)
-        crds = [as_index(taken(columns[level], chosen), dtype) for level in range(start, stop)]
-        above = None if parents is None else taken(parents, chosen)
+        selected = None if stop == depth else np.flatnonzero(heads)
+        crds = [as_index(select(columns[level], selected), dtype) for level in range(start, stop)]
+        above = None if parents is None else select(parents, selected)
         pos = pointers(above, len(crds[0]), count, dtype)
         levels += [LevelArrays(pos, crds[0]), *(LevelArrays(crd=crd) for crd in crds[1:])]
         count = len(crds[0])
@@ -187,13 +187,13 @@ def pack_levels(
     return levels, parents, count
 
 
-def taken(column: Array, chosen: Array | None) -> Array:
-    """Return the chosen entries of a column; None: all."""
-    return column if chosen is None else column.take(chosen)
+def select(column: Array, selected: Array | None) -> Array:
+    """Return the selected entries of a column; all for None."""
+    return column if selected is None else column.take(selected)
 
 
 def mark_heads(heads: NDArray[np.bool_], column: Array) -> None:
-    """Also mark the entries whose coordinate differs from the one before."""
+    """Mark the entries whose coordinate differs from the one before, besides marked ones."""
     heads[1:] |= column[1:] != column[:-1]
 
 
@@ -205,7 +205,7 @@ def next_positions(parents: Array | None, column: Array, size: int) -> Array:
 
 
 def pointers(parents: Array | None, children: int, count: int, dtype: np.dtype[Any]) -> Array:
-    """pos: where the children of each of `count` parents begin, and at last where all end."""
+    """Return pos: the start of the children of each of `count` parents, and the end of the last."""
     if parents is None:
         return np.array([0, children], dtype=dtype)
     pos = np.zeros(count + 1, dtype=dtype)
@@ -220,13 +220,14 @@ def as_index(column: Array, dtype: np.dtype[Any]) -> Array:
 def require_unique(
     heads: NDArray[np.bool_], below: Sequence[Array], format: Format, level: int
 ) -> None:
-    """A unique level above singletons holds one entry a coordinate: check that one suffices."""
+    """Check that singletons below a unique level need only one entry for each of its
+    coordinates."""
     rest = heads.copy()
     for column in below:
         mark_heads(rest, column)
     clashes = np.flatnonzero(rest & ~heads)
     if len(clashes):
-        letters = "".join(each.letter for each in format.levels)
+        letters = "".join(kind.letter for kind in format.levels)
         raise FormatError(
             f"Expected at most one entry for each coordinate of level {level} of format "
             f"{str(format)!r}, found {len(clashes)} more (the singleton level below it stores one)",
@@ -236,7 +237,7 @@ def require_unique(
 
 
 def loosened(letters: str, level: int) -> str:
-    """Format letters with duplicates allowed at one level.
+    """Return format letters with duplicates allowed at one level.
 
     >>> loosened("sc", 0)
     'uc'
@@ -250,9 +251,9 @@ def loosened(letters: str, level: int) -> str:
 def unpack(data: TensorData, drop_fill: bool = False) -> tuple[tuple[Array, ...], Array]:
     """Return every stored entry: one coordinate array a mode, and the values.
 
-    Entries come in storage order. Dense levels give all their entries; `drop_fill` leaves out
-    those with the fill value, as a rule 0, where the format `fills_up` (elsewhere a stored zero
-    is part of the pattern, and stays). The arrays may be the tensor's own: do not write to them.
+    Entries come in storage order. Dense levels yield all their entries; `drop_fill` leaves out
+    entries with the fill value, usually 0, where the format `fills_up` (elsewhere a stored zero is
+    part of the pattern, and stays). The arrays may be the tensor's own: do not write to them.
     """
     if data.format.is_dense:
         columns, values = unpack_dense(data, drop_fill)
@@ -262,8 +263,8 @@ def unpack(data: TensorData, drop_fill: bool = False) -> tuple[tuple[Array, ...]
         else:
             columns, values = list_tree(data)
         if drop_fill and fills_up(data.format):
-            kept = np.flatnonzero(differs(values, data.fill) if data.fill else values)
-            columns, values = [column[kept] for column in columns], values[kept]
+            nonfill = np.flatnonzero(differs(values, data.fill) if data.fill else values)
+            columns, values = [column[nonfill] for column in columns], values[nonfill]
     place = np.argsort(data.format.mode_order)
     return tuple(columns[level] for level in place), values
 
@@ -274,36 +275,36 @@ def unpack_dense(data: TensorData, drop_fill: bool) -> tuple[list[Array], Array]
     values = array.reshape(-1)
     if not drop_fill:
         return [grid.reshape(-1) for grid in np.indices(array.shape)], values
-    kept = np.flatnonzero(differs(values, data.fill)) if data.fill else nonzero_places(values)
-    return unravel(kept, array.shape), values[kept]
+    nonfill = np.flatnonzero(differs(values, data.fill)) if data.fill else nonzero_places(values)
+    return unravel(nonfill, array.shape), values[nonfill]
 
 
 def expand(data: TensorData, levels: Collection[int] | None = None) -> list[Array]:
-    """Return one coordinate a stored value and level, from the arrays of a format that is not all
-    dense; of unusual kinds of levels none where no coordinate is stored.
+    """Return the coordinates of every stored value, a column a level, of a format not all dense.
 
-    levels  those that are asked for, without a coordinate for each element of dense levels inside
-            all of them; None for all
+    levels  the requested levels, without a coordinate for each element of dense levels inside all
+            of them; None for all levels. With unusual kinds of levels, elements without coordinates
+            are left out.
 
-    Going up from the values, `first[p]` is where the values below position p begin, so that each
+    From the values upwards, `first[p]` is the start of the values below position p, so that each
     coordinate is repeated first[p+1] - first[p] times.
     """
     if not is_usual(data.format):
-        chosen = range(data.format.order) if levels is None else sorted(levels)
-        listed, _ = list_levels(data, max(*chosen, data.format.depth - 1) + 1)
-        return [listed[level].coordinates for level in chosen]
+        requested = range(data.format.order) if levels is None else sorted(levels)
+        columns_of_levels, _ = list_levels(data, max(*requested, data.format.depth - 1) + 1)
+        return [columns_of_levels[level].coordinates for level in requested]
     sizes = level_sizes(data.shape, data.format)
     counts = level_counts(data)
     dtype = index_dtype_of(data)
     first: Array | None = None
     columns: list[Array] = []
-    wanted = range(len(sizes)) if levels is None else levels
-    for k in range(max(*wanted, data.format.depth - 1), min(wanted) - 1, -1):
+    requested_levels = range(len(sizes)) if levels is None else levels
+    for k in range(max(*requested_levels, data.format.depth - 1), min(requested_levels) - 1, -1):
         arrays, above = data.levels[k], counts[k]
         crd = arrays.crd
         if crd is None:
             crd = np.tile(np.arange(sizes[k], dtype=dtype), above)
-        if k in wanted:
+        if k in requested_levels:
             columns.append(crd if first is None else np.repeat(crd, np.diff(first)))
         if data.format.levels[k].full:
             starts = np.arange(above + 1) * sizes[k]
@@ -314,13 +315,12 @@ def expand(data: TensorData, levels: Collection[int] | None = None) -> list[Arra
 
 
 def to_dense(data: TensorData) -> Array:
-    """Return the n-D array, duplicates summed, the fill value where nothing is stored; the tensor's
-    own array where the format is all dense."""
+    """Return the n-D array with duplicates summed and the fill value elsewhere."""
     if data.format.is_dense:
         return data.values
     dense = Format.parse("d" * data.format.order)
-    wanted = prod(data.shape) * data.dtype.itemsize
-    with room(f"a dense array of shape {data.shape}", wanted, ENTRIES):
+    bytes_needed = prod(data.shape) * data.dtype.itemsize
+    with room(f"a dense array of shape {data.shape}", bytes_needed, ENTRIES):
         coords, values = unpack(data)
         if is_unique(data) and values.dtype.kind in "fc":  # a sum with 0 has no minus zero
             array = np.full(
@@ -335,8 +335,7 @@ def to_dense(data: TensorData) -> Array:
 
 
 def is_sorted(data: TensorData) -> bool:
-    """Tell whether coordinates ascend below every parent (lexicographically down a chain, as in
-    COO)."""
+    """Tell whether coordinates ascend below every parent, lexicographically in chains as of COO."""
     if data.sorted is not None:
         return data.sorted
     if not is_usual(data.format):
@@ -362,24 +361,31 @@ def is_unique(data: TensorData) -> bool:
 
 
 def rows_are_unique(data: TensorData, sizes: Sequence[int]) -> bool:
-    """Return `is_unique` of CSR or CSC in any order: times the identity, it has as many entries.
+    """Tell whether CSR or CSC in any order has no duplicates: times the identity it keeps its nnz.
 
-    SciPy counts them with a mark a column, which takes a quarter of the time of sorting.
+    SciPy counts entries with a mark a column, which takes a quarter of the time of sorting.
     """
     from scipy.sparse import _sparsetools
 
     pos, crd = data.levels[1].pos, data.levels[1].crd
     assert pos is not None and crd is not None
-    once = np.arange(sizes[1] + 1, dtype=pos.dtype)
-    given = (sizes[0], sizes[1], pos, crd.astype(pos.dtype, copy=False), once, once[:-1])
-    return bool(_sparsetools.csr_matmat_maxnnz(*given) == pos[-1] - pos[0])
+    identity_pos = np.arange(sizes[1] + 1, dtype=pos.dtype)
+    arguments = (
+        sizes[0],
+        sizes[1],
+        pos,
+        crd.astype(pos.dtype, copy=False),
+        identity_pos,
+        identity_pos[:-1],
+    )
+    return bool(_sparsetools.csr_matmat_maxnnz(*arguments) == pos[-1] - pos[0])
 
 
 def canonical(data: TensorData) -> TensorData:
-    """Return the same tensor in the same format, sorted and without duplicates (they are summed).
+    """Return the same tensor in the same format, sorted and with duplicates summed.
 
-    The same object where both are known; the same arrays with `sorted` and `unique` set where both
-    are found to hold; otherwise new arrays. The input's arrays are never written to.
+    Returns the same object where both properties are known, the same arrays with `sorted` and
+    `unique` set where they hold, otherwise new arrays. The input's arrays are never written to.
     """
     if data.sorted and data.unique:
         return data
@@ -396,17 +402,16 @@ def canonical(data: TensorData) -> TensorData:
 
 
 def canonical_matrix(data: TensorData) -> TensorData:
-    """Return `canonical` of CSR or CSC by scipy, which sorts row by row, twice as fast as all
-    keys."""
+    """Sort CSR or CSC and sum its duplicates by scipy, twice as fast as by sorting keys."""
     arrays, dtype = data.levels[1], data.dtype
-    values = data.values.astype(computed_dtype(dtype), copy=False)  # scipy adds up no halves
+    values = data.values.astype(computed_dtype(dtype), copy=False)  # scipy has no sums of halves
     parts: Any = (values, arrays.crd, arrays.pos)
     sizes: Any = level_sizes(data.shape, data.format)  # CSC is the CSR of the transposed matrix
-    made: Any = sp.csr_array(parts, shape=sizes, copy=True)
-    made.sum_duplicates()
-    levels = (LevelArrays(), LevelArrays(made.indptr, made.indices))
-    added = made.data.astype(dtype, copy=False)
-    return replace(data, levels=levels, values=added, sorted=True, unique=True)
+    matrix: Any = sp.csr_array(parts, shape=sizes, copy=True)
+    matrix.sum_duplicates()
+    levels = (LevelArrays(), LevelArrays(matrix.indptr, matrix.indices))
+    sums = matrix.data.astype(dtype, copy=False)
+    return replace(data, levels=levels, values=sums, sorted=True, unique=True)
 
 
 def chain_ascends(data: TensorData, start: int, stop: int, strictly: bool) -> bool:

@@ -1,5 +1,5 @@
-"""Is text a table of plain numbers? Asked of 64 bytes at a time, on bitmaps (Langdale and Lemire
-2019).
+"""Recognition of tables of plain numbers in text, 64 bytes at a time on bitmaps (Langdale and
+Lemire 2019).
 
 A class of characters (digits, blanks, points …) becomes one bit a byte, 64 bytes a word, the first
 byte lowest. A regular expression is then matched at all places at once (Cameron et al. 2014): where
@@ -7,7 +7,7 @@ byte lowest. A regular expression is then matched at all places at once (Cameron
 
     (marks + class) & ~class
 
-has one just behind each of these runs, because the carry of the sum ripples through the run.
+has a bit just after each of these runs, because the carry of the sum ripples through the run.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ TOP = np.uint64(63)
 ONE = np.uint64(1)
 NEWLINE = b"\n"
 RARE = (("points", 46), ("minuses", 45), ("exponents", 101), ("exponents", 69), ("pluses", 43))
-"""The characters of numbers but for digits, as they are looked for: . - e E +"""
+"""The characters of numbers other than digits, in the order of the search: . - e E +"""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What stands in each line of a table: words of digits alone, and then numbers.
+    """The layout of each line of a table: words of digits alone, and then numbers.
 
     integral  whether the numbers have neither points nor exponents
-    sizes     the largest number in each of the words of digits; None where not known
+    sizes     the largest number in each of the words of digits; None where unknown
     limits    the smallest and the largest of the integral numbers
     """
 
@@ -45,12 +45,12 @@ class Row:
 
     @property
     def words(self) -> int:
-        """Return words in a line."""
+        """Return the number of words in a line."""
         return self.digits + self.numbers
 
 
 def words_of_table(chunk: bytes, row: Row) -> int | None:
-    """Count the words of a table of plain numbers; None where `chunk` is no such table.
+    r"""Count the words of a table of plain numbers; None where `chunk` is no such table.
 
     Each line ends in a newline and is empty, or has the words of `row` between spaces. A number is
     -? digits [. digits] [e [+-] digits] with a digit beside the point.
@@ -84,40 +84,40 @@ def words_of_table(chunk: bytes, row: Row) -> int | None:
 
 
 class Classes:
-    """The bitmaps of a text's classes of characters; `wrong` has what spoils the table.
+    """The bitmaps of a text's character classes; `wrong` marks characters of no valid table.
 
-    Bytes behind the end of the text, up to whole words of bits, are newlines.
+    Bytes after the end of the text, up to full words of bits, are newlines.
     """
 
     __slots__ = ("digits", "exponents", "inked", "minuses", "newlines", "pluses", "points",
                  "spaces", "wrong")  # fmt: skip
 
     def __init__(self, text: NDArray[np.uint8]) -> None:
-        mask, moved = np.empty(len(text), dtype=np.bool_), np.empty_like(text)
+        mask, offsets = np.empty(len(text), dtype=np.bool_), np.empty_like(text)
         self.newlines = bits(np.equal(text, 10, out=mask))
         if left := len(text) % WORD:
             self.newlines[-1] |= np.uint64(2**WORD - 2**left)
         self.spaces = bits(np.equal(text, 32, out=mask))
-        np.subtract(text, 48, out=moved)
-        self.digits = bits(np.less(moved, 10, out=mask))
+        np.subtract(text, 48, out=offsets)
+        self.digits = bits(np.less(offsets, 10, out=mask))
         self.inked = ~(self.newlines | self.spaces)
         rest = self.inked ^ self.digits
         none = np.zeros_like(rest)
         self.points = self.minuses = self.exponents = self.pluses = none
-        for name, character in RARE:  # each class costs as much as all that is done with it
+        for name, character in RARE:  # building a class costs as much as using it
             if not rest.any():
                 break
-            found = bits(np.equal(text, character, out=mask))
-            rest ^= found
-            setattr(self, name, getattr(self, name) | found)
+            places = bits(np.equal(text, character, out=mask))
+            rest ^= places
+            setattr(self, name, getattr(self, name) | places)
         self.wrong = rest
 
     def require(self, marks: Bits, allowed: Bits) -> None:
-        """Note the marks that stand on no allowed character as wrong."""
+        """Record the marks on other than allowed characters as wrong."""
         self.wrong |= marks & ~allowed
 
     def walk(self, marks: Bits, run: Bits) -> Bits:
-        """Move every mark behind the run that it stands in; longer runs than 64 are wrong."""
+        """Move every mark after the run that it is in; runs longer than 64 are wrong."""
         total = marks + run
         carries = np.flatnonzero(total < run)
         if len(carries):
@@ -130,11 +130,11 @@ class Classes:
         return total
 
     def walk_spaces(self, marks: Bits) -> Bits:
-        """Move the marks on spaces behind these."""
+        """Move the marks on spaces after the spaces."""
         return self.walk(marks, self.spaces) if (marks & self.spaces).any() else marks
 
     def walk_numbers(self, marks: Bits) -> Bits:
-        """Move every mark from the first character of a number behind its last one."""
+        """Move every mark from the first character of a number after its last one."""
         signed = marks & self.minuses
         if signed.any():
             marks = marks ^ signed
@@ -153,7 +153,7 @@ class Classes:
         return self.walk_exponents(marks ^ exponents, exponents) if exponents.any() else marks
 
     def walk_exponents(self, marks: Bits, exponents: Bits) -> Bits:
-        """Move the marks on e behind the integer that follows, and leave the other marks."""
+        """Move the marks on e after the integer that follows; keep the other marks."""
         follows = after(exponents)
         signed = follows & (self.minuses | self.pluses)
         follows ^= signed
@@ -164,7 +164,7 @@ class Classes:
 
 
 def bits(mask: NDArray[np.bool_]) -> Bits:
-    """Pack truth values into words, the first lowest; zeros up to whole words."""
+    """Pack truth values into words, the first lowest, padded with zeros."""
     packed = np.packbits(mask, bitorder="little")
     if left := -len(packed) % 8:
         packed = np.concatenate((packed, np.zeros(left, dtype=np.uint8)))
@@ -173,8 +173,8 @@ def bits(mask: NDArray[np.bool_]) -> Bits:
 
 
 def after(marks: Bits, first: int = 0) -> Bits:
-    """Move every mark one place on; `first` is the mark on the first place."""
-    moved = marks << ONE
-    moved[1:] |= marks[:-1] >> TOP
-    moved[0] |= np.uint64(first)
-    return moved
+    """Move every mark one place forward; `first` is the mark on the first place."""
+    shifted = marks << ONE
+    shifted[1:] |= marks[:-1] >> TOP
+    shifted[0] |= np.uint64(first)
+    return shifted

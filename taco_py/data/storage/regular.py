@@ -1,13 +1,13 @@
-"""Any table of numbers as text that scipy's Matrix Market reader reads right.
+"""Tables of numbers as text, normalized so that scipy's Matrix Market reader reads them right.
 
 That reader takes 0.03 microseconds a number, but is lenient: it reads 4x as 4, 1.5D+03 as 1.5, and
 a line of four words as three. So every line is matched on bitmaps first (`plain`). A chunk with
-other lines is written in plain form as a whole:
+other lines is rewritten in plain form:
 
     1 2 +1.5D+03 % a note   →   1 2  1.5e+03
 
-and what is no table then either is cut into small pieces, whose lines are read by Python, which
-knows what is wrong with which line. So one odd line costs no more than its piece.
+A chunk that is no table even then is split into small pieces, whose lines are read by Python, which
+reports the malformed line. So one odd line costs no more than its piece.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHUNK = 1 << 18  # bytes matched at a time, so that bitmaps stay in the cache
 PIECE = 1 << 14  # bytes read line by line, where one of the lines is odd
 BLANKS = bytes.maketrans(b"\t\r\v\f", b"    ")
 EXPONENTS = bytes.maketrans(b"\t\r\v\fDd", b"    ee")
-# each starts with the character that it looks for, which the search then skips to
+# each starts with its character, which the search skips to
 COMMENTS = tuple(re.compile(mark + rb"(?<![^ \n]" + mark + rb")[^\n]*") for mark in (b"#", b"%"))
 PLUS = re.compile(rb"\+(?<![^ \n]\+)(?=[\d.niNI])")
 SPECIAL = (
@@ -32,13 +32,13 @@ SPECIAL = (
 
 
 Part = tuple[bytes, int]
-"""Whole lines, and the number of their words."""
+"""Complete lines, and the number of their words."""
 
 
 def regular_parts(text: Text, row: Row, size: int = CHUNK) -> Iterator[Part]:
     """Yield a table as plain text with a row a line, in parts.
 
-    Raises FileFormatError naming the first line that is no row.
+    Raises FileFormatError naming the first malformed line.
     """
     line = text.first_line
     for chunk in cut(text.body, size, text.start):
@@ -51,7 +51,7 @@ def regular_parts(text: Text, row: Row, size: int = CHUNK) -> Iterator[Part]:
 
 
 def cut(body: bytes, size: int, start: int = 0) -> Iterator[bytes]:
-    """Cut text behind ends of lines into parts of about `size` bytes; a newline ends the last."""
+    """Split text after newlines into parts of about `size` bytes; a newline ends the last."""
     end = len(body)
     while start < end:
         stop = body.find(NEWLINE, start + size - 1) + 1 if end - start > size else end
@@ -61,7 +61,7 @@ def cut(body: bytes, size: int, start: int = 0) -> Iterator[bytes]:
 
 
 def rewritten(text: Text, row: Row) -> Iterator[Part]:
-    """Yield `regular_parts` of text that is not plain as it is."""
+    """Yield `regular_parts` of text that is not in plain form."""
     tidy = tidied(text.body, row)
     words = words_of_table(with_zeros(tidy, row), row)
     if words is not None:
@@ -79,7 +79,7 @@ def rewritten_rows(text: Text, row: Row) -> Iterator[Part]:
 
 
 def tidied(chunk: bytes, row: Row) -> bytes:
-    """Leave out comments and plus signs; write blanks as spaces, and Fortran's exponents with e."""
+    """Remove comments and plus signs; write blanks as spaces, and Fortran's exponents with e."""
     tidy = chunk.translate(BLANKS if row.integral else EXPONENTS)
     for pattern, mark in zip(COMMENTS, (b"#", b"%"), strict=True):
         if mark in tidy:
@@ -88,7 +88,7 @@ def tidied(chunk: bytes, row: Row) -> bytes:
 
 
 def with_zeros(tidy: bytes, row: Row) -> bytes:
-    """Write 0 in the place of nan and inf, which scipy reads as they are."""
+    """Replace nan and inf, which scipy reads, by 0."""
     if row.integral or not row.numbers:
         return tidy
     plain = tidy.lower()

@@ -1,7 +1,7 @@
-"""Memory: what a tensor takes at least, what is free, and the error where that is too little.
+"""Memory: the requirements of a tensor, the free memory, and the error where that is too little.
 
-A machine that promises more memory than it has (Linux) does not refuse an array that is too large:
-it ends the process that fills it. So what would take more than is free is refused beforehand.
+A system that overcommits memory (Linux) does not refuse an array that is too large: it ends the
+process that fills it. So requests for more than the free memory are refused beforehand.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ from taco_py.language.diagnostics.memory_errors import ADDRESSABLE, Part, out_of
 from taco_py.language.formats import Format
 
 LARGE = 1 << 26
-"""Bytes from which on it is worth a look at what is free, which takes as long as 0.3 MB to fill."""
+"""The number of bytes from which free memory is checked, which takes as long as filling 0.3 MB."""
 
 
 @contextmanager
-def room(what: str, wanted: int = 0, hint: str | None = None) -> Iterator[None]:
+def room(what: str, required: int = 0, hint: str | None = None) -> Iterator[None]:
     """Raise OutOfMemoryError where the block takes more memory than is free.
 
-    what    is made in the block
-    wanted  bytes that it takes at least
+    what    the object that the block creates
+    required  the least number of bytes that it takes
     """
-    if KERNELS.memory.on and wanted > (KERNELS.memory.limit or wanted):
-        raise over_limit([Part(what, wanted)], KERNELS.memory.limit or 0, hint)
-    if wanted > LARGE:
-        free = ADDRESSABLE if (known := free_bytes()) is None else known
-        if wanted > min(free, ADDRESSABLE):
-            raise too_little(what, wanted, hint)
+    if KERNELS.memory.on and required > (KERNELS.memory.limit or required):
+        raise over_limit([Part(what, required)], KERNELS.memory.limit or 0, hint)
+    if required > LARGE:
+        free = ADDRESSABLE if (available := free_bytes()) is None else available
+        if required > min(free, ADDRESSABLE):
+            raise too_little(what, required, hint)
     try:
         yield
     except OutOfMemoryError:
         raise
     except MemoryError as error:
         if KERNELS.memory.on and (limit := KERNELS.memory.limit) is not None:
-            raise over_limit([Part(what, max(wanted, bytes_of(error)))], limit, hint) from error
-        raise too_little(what, max(wanted, bytes_of(error)), hint) from error
+            raise over_limit([Part(what, max(required, bytes_of(error)))], limit, hint) from error
+        raise too_little(what, max(required, bytes_of(error)), hint) from error
 
 
-def too_little(what: str, wanted: int, hint: str | None = None) -> OutOfMemoryError:
-    """Return the error for something that finds too little memory; `wanted` is 0 where not
-    known."""
-    return out_of_memory(what, wanted or None, free_bytes(), hint)
+def too_little(what: str, required: int, hint: str | None = None) -> OutOfMemoryError:
+    """Return the error for an object that finds too little memory; `required` is 0 where
+    unknown."""
+    return out_of_memory(what, required or None, free_bytes(), hint)
 
 
 def bytes_of(error: MemoryError) -> int:
-    """Return the bytes of which an error says that they were wanted; 0 where it says nothing."""
-    if (wanted := getattr(error, "wanted", None)) is not None:
-        return int(wanted)
+    """Return the bytes that an allocation error mentions; 0 where it mentions none."""
+    if (required := getattr(error, "wanted", None)) is not None:
+        return int(required)
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     if shape is None or dtype is None:
         return 0
@@ -65,8 +65,7 @@ def bytes_of(error: MemoryError) -> int:
 
 
 def stored_bytes(shape: tuple[int, ...], entries: int, format: Format, itemsize: int) -> int:
-    """Return bytes that a tensor with so many entries takes at least, where all may be at one
-    coordinate.
+    """Return the least bytes of a tensor with this many entries, which may share a coordinate.
 
     >>> stored_bytes((10**12, 3), 1, Format.parse("ds"), 8) > 8 * 10**12
     True
@@ -85,7 +84,7 @@ def stored_bytes(shape: tuple[int, ...], entries: int, format: Format, itemsize:
 def stored_most(
     shape: tuple[int, ...], entries: int, format: Format, itemsize: int, index: int
 ) -> int:
-    """Return bytes that so many entries take at most in a format, each below a parent of its own.
+    """Return the most bytes of this many entries in a format, each below a distinct parent.
 
     >>> stored_most((10, 10), 0, Format.parse("ds"), 8, 4)
     44
@@ -103,13 +102,16 @@ def stored_most(
 
 
 def free_bytes() -> int | None:
-    """Return bytes that this process may still take; None where the system does not say."""
-    limits = [each for each in (_available(), _of_container(), _of_process()) if each is not None]
+    """Return the bytes that this process may still allocate; None where the system does not
+    tell."""
+    limits = [
+        limit for limit in (_available(), _of_container(), _of_process()) if limit is not None
+    ]
     return min(limits, default=None)
 
 
 def _available() -> int | None:
-    """What the machine has left, swap included."""
+    """Return the free memory of the machine, including swap."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         sizes = {name: int(rest.split()[0]) for name, _, rest in (x.partition(":") for x in lines)}
@@ -123,7 +125,7 @@ def _available() -> int | None:
 
 
 def _of_container() -> int | None:
-    """What the control group leaves, files that may be dropped from memory included."""
+    """Return the free memory of the control group, including evictable file pages."""
     group = Path("/sys/fs/cgroup")
     try:
         most = int((group / "memory.max").read_text())  # "max" where there is none
@@ -136,7 +138,7 @@ def _of_container() -> int | None:
 
 
 def _of_process() -> int | None:
-    """What the limit of the address space leaves."""
+    """Return the free part of the process's address-space limit."""
     try:
         import resource
 

@@ -1,4 +1,4 @@
-"""Sizes, counts and index types of a stored tensor: what packing and checking measure."""
+"""Sizes, counts and index types of a stored tensor."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from taco_py.data.storage.tensor_data import Array, TensorData
 from taco_py.data.storage.tensor_data import with_index_dtype as in_index_dtype
 from taco_py.language.diagnostics.errors import AddressError, IndexOverflowError, OperandTypeError
 from taco_py.language.diagnostics.memory_errors import bytes_text
-from taco_py.language.formats import Format, LevelKind
+from taco_py.language.formats import Format
 
 INT32_MAX = 2**31 - 1
 MAX_POSITIONS = 2**62
 
 
 def chains(format: Format) -> Iterator[tuple[int, int]]:
-    """Yield the levels in runs that make positions together: one dense level, or a compressed one
-    and the singletons below it.
+    """Yield runs of levels that share positions.
+
+    A run is one dense level, or a compressed level and the singletons below it.
 
     >>> list(chains(Format.parse("duq")))
     [(0, 1), (1, 3)]
@@ -32,24 +33,24 @@ def chains(format: Format) -> Iterator[tuple[int, int]]:
     start = 0
     while start < format.order:
         stop = start + 1
-        while stop < format.order and format.levels[stop].kind is LevelKind.SINGLETON:
+        while stop < format.order and format.levels[stop].chained:
             stop += 1
         yield start, stop
         start = stop
 
 
 def level_sizes(shape: tuple[int, ...], format: Format) -> tuple[int, ...]:
-    """Return the size of the mode each level stores."""
+    """Return the size of each level's mode."""
     return format.stored(shape)
 
 
 def level_counts(data: TensorData) -> list[int]:
-    """Return the number of positions above each level, and at last the number of values."""
+    """Return the number of positions above each level, and last the number of values."""
     return counts_of(data)
 
 
 def position_count(sizes: Sequence[int]) -> int:
-    """Return the product of sizes; AddressError where no array can be that long."""
+    """Return the product of sizes. Raises AddressError where no array can be that long."""
     count = prod(sizes)
     if count > MAX_POSITIONS:
         raise AddressError(
@@ -62,12 +63,11 @@ def position_count(sizes: Sequence[int]) -> int:
     return count
 
 
-def index_type(shape: tuple[int, ...], nnz: int, asked: DTypeLike | None) -> np.dtype[Any]:
-    """Return the dtype of pos and crd: as asked, else int32 where every size and `nnz` fit, else
-    int64."""
+def index_type(shape: tuple[int, ...], nnz: int, requested: DTypeLike | None) -> np.dtype[Any]:
+    """Return the dtype of pos and crd: the requested one, by default the smallest that fits."""
     largest = max((nnz, *shape))
-    wanted: DTypeLike = np.int32 if largest <= INT32_MAX else np.int64
-    dtype = as_dtype(wanted if asked is None else asked, "index_dtype")
+    smallest: DTypeLike = np.int32 if largest <= INT32_MAX else np.int64
+    dtype = as_dtype(smallest if requested is None else requested, "index_dtype")
     if dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
         raise OperandTypeError(
             f"Expected an index dtype of int32 or int64, found {dtype}",
@@ -82,7 +82,7 @@ def index_type(shape: tuple[int, ...], nnz: int, asked: DTypeLike | None) -> np.
 
 
 def with_index_dtype(data: TensorData, index_dtype: DTypeLike) -> TensorData:
-    """Return the same tensor with pos and crd of this type; itself where they have it already.
+    """Return the same tensor with pos and crd of this type; itself where they already have it.
 
     Raises IndexOverflowError where int32 cannot hold a size or the number of values.
     """
@@ -93,18 +93,16 @@ def with_index_dtype(data: TensorData, index_dtype: DTypeLike) -> TensorData:
 
 
 def index_dtype_of(data: TensorData) -> np.dtype[Any]:
-    """Return the dtype of the tensor's own index arrays; for dense levels alone, the one it would
-    get."""
+    """Return the dtype of the tensor's index arrays; of dense tensors the default one."""
     for arrays in data.levels:
-        held = arrays.pos if arrays.crd is None else arrays.crd
-        if held is not None:
-            return held.dtype
+        indices = arrays.pos if arrays.crd is None else arrays.crd
+        if indices is not None:
+            return indices.dtype
     return index_type(data.shape, data.nnz, None)
 
 
 def coordinate_lists(coords: Array | Sequence[Array]) -> tuple[Array, ...]:
-    """Return one int32 or int64 array a mode, of an (nnz, order) array or of such a sequence
-    already."""
+    """Return the coordinates of each mode as an int32 or int64 array."""
     modes = coords.T if isinstance(coords, np.ndarray) else coords
-    kept = (np.dtype(np.int32), np.dtype(np.int64))
-    return tuple(mode if mode.dtype in kept else mode.astype(np.int64) for mode in modes)
+    index_types = (np.dtype(np.int32), np.dtype(np.int64))
+    return tuple(mode if mode.dtype in index_types else mode.astype(np.int64) for mode in modes)

@@ -1,4 +1,4 @@
-"""What a tensor is read from: the uncompressed bytes of a file or file object, and their name."""
+"""Sources of tensors: the uncompressed bytes of a file or file object, and their name."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from taco_py.language.diagnostics.errors import FileFormatError, MissingExtraErr
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """One way to compress a file.
+    """A compression of files.
 
-    magic         what compressed data start with
-    decompress    all of them
-    decompressor  an object that does it part by part, to see how far damaged ones can be read
+    magic         the first bytes of compressed data
+    decompress    decompresses all data
+    decompressor  returns an object that decompresses in parts, to find where damaged data end
     """
 
     name: str
@@ -33,8 +33,7 @@ class Compression:
 
 
 def zstd_functions() -> tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]:
-    """Return functions that compress and decompress; MissingExtraError where no library has
-    them."""
+    """Return functions that compress and decompress. Raises MissingExtraError without a library."""
     try:
         from compression import zstd  # Python 3.14
 
@@ -60,8 +59,8 @@ def zstd_functions() -> tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]
 
 
 def _of(module: str, function: str) -> Callable[..., Any]:
-    """Return a function of a module that Python may lack, imported when it is called."""
-    return lambda *given: getattr(import_module(module), function)(*given)
+    """Return a function of a module that Python may lack, which is imported by the call."""
+    return lambda *args: getattr(import_module(module), function)(*args)
 
 
 def _zstd(place: int) -> Callable[[bytes], bytes]:
@@ -83,49 +82,47 @@ COMPRESSIONS = {
     ),
     ".zst": Compression("zstd", b"\x28\xb5\x2f\xfd", _zstd(0), _zstd(1), lambda: None),
 }  # fmt: skip
-"""By the end of a file's name."""
+"""Compressions by the ending of a file's name."""
 
 BANNER = b"%%matrixmarket"
 BINARY = (b"PK\x03\x04", b"\x89HDF", b"PAR1")
-"""What files start with that are no texts."""
+"""The first bytes of files that are no texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The bytes of a file, its name in messages, and the ending that says what is in it."""
+    """The bytes of a file, its name in messages, and the ending that identifies its content."""
 
     content: bytes
     name: str
     suffix: str
 
 
-def source_of(given: Any) -> Source:
-    """Return the content of a path or of an object with a method `read`, which may give text or
-    bytes.
+def source_of(file: Any) -> Source:
+    """Return the content of a path, or of an object with a method `read`, of text or bytes.
 
-    Raises FileNotFoundError, FileFormatError where compressed data are damaged, MissingExtraError
-    and OperandTypeError for something else.
+    Raises FileNotFoundError, FileFormatError where compressed data are damaged, MissingExtraError,
+    and OperandTypeError for other objects.
     """
-    if not hasattr(given, "read") or isinstance(given, os.PathLike):
-        path = as_path(given)
+    if not hasattr(file, "read") or isinstance(file, os.PathLike):
+        path = as_path(file)
         content = uncompressed(path.read_bytes(), str(path), path.suffix.lower())
         return Source(content, str(path), suffix(path))
-    found = given.read()
-    if not isinstance(found, str | bytes | bytearray | memoryview):
+    content_read = file.read()
+    if not isinstance(content_read, str | bytes | bytearray | memoryview):
         raise OperandTypeError(
-            f"Expected a file of text or bytes, found one of {type(found).__name__}",
+            f"Expected a file of text or bytes, found one of {type(content_read).__name__}",
             hint='as in open("matrix.mtx", "rb")',
         )
-    name = getattr(given, "name", None)
-    name = name if isinstance(name, str) else f"<{type(given).__name__}>"
-    raw = found.encode() if isinstance(found, str) else bytes(found)
+    name = getattr(file, "name", None)
+    name = name if isinstance(name, str) else f"<{type(file).__name__}>"
+    raw = content_read.encode() if isinstance(content_read, str) else bytes(content_read)
     content = uncompressed(raw, name, "")
     return Source(content, name, ending_of(content, suffix(Path(name))))
 
 
 def ending_of(content: bytes, said: str) -> str:
-    """Return the ending that a file's name says, or that its content shows where the name says
-    none."""
+    """Return the ending of a file's name, or the one that its content implies."""
     if said in (".tns", ".ttx", ".mtx"):
         return said
     if content.startswith(BINARY):
@@ -136,7 +133,7 @@ def ending_of(content: bytes, said: str) -> str:
 
 
 def as_path(path: Any) -> Path:
-    """Return the user's path. Raises OperandTypeError for what is none."""
+    """Return the user's path. Raises OperandTypeError for anything else."""
     try:
         return Path(path)
     except TypeError:
@@ -148,36 +145,40 @@ def as_path(path: Any) -> Path:
 
 
 def suffix(path: Path) -> str:
-    """Return the ending that says what is in the file, in lower case, without that of its
-    compression."""
+    """Return the ending of a file's name in lower case, before that of its compression."""
     inner = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
     return inner.suffix.lower()
 
 
 def uncompressed(content: bytes, name: str, ending: str) -> bytes:
-    """Return the bytes without their compression, which the name's ending or their own start says.
+    """Return bytes without the compression that the name's ending or the first bytes indicate.
 
-    Raises FileFormatError for damaged data, which names the line up to which they can be read.
+    Raises FileFormatError for damaged data, naming the line up to which they can be read.
     """
-    starts = (each for each in COMPRESSIONS.values() if content.startswith(each.magic))
-    way = COMPRESSIONS.get(ending) or next(starts, None)
-    if way is None:
+    starts = (
+        compression
+        for compression in COMPRESSIONS.values()
+        if content.startswith(compression.magic)
+    )
+    compression = COMPRESSIONS.get(ending) or next(starts, None)
+    if compression is None:
         return content.removeprefix(BOM_UTF8)
     try:
-        return way.decompress(content).removeprefix(BOM_UTF8)
+        return compression.decompress(content).removeprefix(BOM_UTF8)
     except (MemoryError, ImportError):
         raise
     except Exception as error:  # each library has its own, some of them of no public class
         raise FileFormatError(
-            f"{name}: Expected {way.name} data up to line {whole_lines(content, way) + 1}, found "
-            f"them damaged or truncated there ({error})",
+            f"{name}: Expected {compression.name} data up to line "
+            f"{count_lines(content, compression) + 1}, found them damaged or truncated "
+            f"there ({error})",
             hint="fetch the file again",
         ) from error
 
 
-def whole_lines(content: bytes, way: Compression) -> int:
-    """Return the number of line ends in as much of damaged compressed data as can be read."""
-    stream, lines = way.decompressor(), 0
+def count_lines(content: bytes, compression: Compression) -> int:
+    """Return the number of line ends in the readable part of damaged compressed data."""
+    stream, lines = compression.decompressor(), 0
     try:
         for start in range(0, len(content) if stream else 0, 4096):
             lines += stream.decompress(content[start : start + 4096]).count(b"\n")

@@ -1,8 +1,8 @@
 """The numbers of a table in text, read by a compiled kernel where the caller has one and the text
 is long, otherwise by scipy's Matrix Market reader (Lugowski 2023).
 
-That one is given chunks that are known to be plain (`regular`), in the thread that calls it, while
-its own threads read the numbers of the chunks before.
+scipy's reader gets chunks that are known to be plain (`regular`) in the calling thread, while its
+own threads read the numbers of earlier chunks.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ TO_LINES = bytes.maketrans(b" ", b"\n")
 class Stream:
     """A file of a header and then the parts of a table.
 
-    words  in the parts that were read
-    fault  the exception that ended the table; scipy's reader swallows those of its source
+    words  the number of words in the parts that were read
+    fault  the exception that ended the table; scipy's reader swallows exceptions of its source
     """
 
     __slots__ = ("_header", "_parts", "fault", "words")
@@ -40,8 +40,7 @@ class Stream:
         self.fault: BaseException | None = None
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next part, of any size; none at the end. (scipy's reader takes what it
-        gets.)"""
+        """Return the next part, of any size, empty at the end; scipy's reader accepts any size."""
         part, self._header = self._header, b""
         try:
             while not part:
@@ -59,26 +58,26 @@ def read_entries(
 ) -> tuple[Array, Array, Array]:
     """Return rows and columns (from 0) and values of `count` entries; ones for the field "pattern".
 
-    Raises FileFormatError naming the line of the first that is wrong, and MemoryError.
+    Raises FileFormatError naming the first malformed line, and MemoryError.
     """
     require_count(text, row, count)
-    known = text.numbers(row)
-    if known is not None and len(known[0][0]) == count:
-        (rows, columns), values = known
+    table = text.numbers(row)
+    if table is not None and len(table[0][0]) == count:
+        (rows, columns), values = table
         return rows, columns, values_of(values, field, count)
     if not count:  # scipy's reader divides by it
         return (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, TYPES[field]))
     header = f"coordinate {field} general\n{shape[0]} {shape[1]} {count}"
-    found = numbers_of(text, row, header, count)
-    return found.row, found.col, found.data
+    matrix = numbers_of(text, row, header, count)
+    return matrix.row, matrix.col, matrix.data
 
 
 def read_values(text: Text, row: Row, count: int, field: str) -> Array:
-    """Return the values of `count` lines; raises as `read_entries` does."""
+    """Return the values of `count` lines; raises as `read_entries`."""
     require_count(text, row, count)
-    known = text.numbers(row)
-    if known is not None and len(known[1]) == count * row.words:
-        return values_of(known[1], field, count)
+    table = text.numbers(row)
+    if table is not None and len(table[1]) == count * row.words:
+        return values_of(table[1], field, count)
     if not count:
         return np.zeros(0, TYPES[field])
     values: Array = numbers_of(text, row, f"array {field} general\n{count} 1", count)
@@ -86,8 +85,7 @@ def read_values(text: Text, row: Row, count: int, field: str) -> Array:
 
 
 def values_of(numbers: Array, field: str, count: int) -> Array:
-    """Return the values that the numbers of `count` lines stand for; ones for the field
-    "pattern"."""
+    """Return the values that the numbers of `count` lines encode; ones for the field "pattern"."""
     match field:
         case "pattern":
             return np.ones(count)
@@ -98,11 +96,12 @@ def values_of(numbers: Array, field: str, count: int) -> Array:
 
 
 def numbers_of(text: Text, row: Row, header: str, count: int) -> Any:
-    """What scipy reads of a table of `count` rows; FileFormatError where it has others."""
+    """Read a table of `count` rows with scipy. Raises FileFormatError for another number of
+    rows."""
     try:
-        found, words = numbers(regular_parts(text, row), header)
+        table, words = numbers(regular_parts(text, row), header)
         if words == count * row.words:
-            return found
+            return table
     except FileFormatError:
         raise
     except (ValueError, OverflowError):
@@ -112,40 +111,41 @@ def numbers_of(text: Text, row: Row, header: str, count: int) -> Any:
 
 
 def numbers(parts: Iterator[Part], header: str) -> tuple[Any, int]:
-    """What scipy reads of parts below a header, and the number of their words.
+    """Read parts below a header with scipy; also return the number of their words.
 
-    Raises what scipy raises, and before that what reading the parts raises.
+    Raises the exceptions of reading the parts, or else those of scipy.
     """
     from scipy.io import mmread
 
     stream: Any = Stream(f"%%MatrixMarket matrix {header}\n".encode(), parts)
-    found: Any = None
+    table: Any = None
     try:
-        found = mmread(stream)
+        table = mmread(stream)
     except (ValueError, OverflowError):
         if stream.fault is None:
             raise
     if stream.fault is not None:
         raise stream.fault
-    return found, stream.words
+    return table, stream.words
 
 
 def require_count(text: Text, row: Row, count: int) -> None:
-    """Raise FileFormatError where the text is too short for `count` rows, before these get room."""
+    """Raise FileFormatError where the text is too short for `count` rows, before allocating
+    them."""
     if not count or count * 2 * row.words > len(text) + 1:
         require_rows(text, row, count)
 
 
 def require_rows(text: Text, row: Row, count: int) -> None:
-    """Raise FileFormatError naming the first line that is wrong, or where there are not `count`."""
+    """Raise FileFormatError naming the first malformed line, or for another number than `count`."""
     lines = sum(1 for _ in text.rows(row))
     if lines == count:
         return
     longer = lines > count
-    found = "one more" if longer else f"{lines} up to here, where the file ends"
+    problem = "one more" if longer else f"{lines} up to here, where the file ends"
     raise text.fault(
         text.line_of_entry(count) if longer else text.last_line(),
-        f"Expected {count} entries as the header says, found {found}",
+        f"Expected {count} entries as the header says, found {problem}",
         "the header counts fewer than there are"
         if longer
         else "the file may be truncated, or its header wrong",
@@ -153,15 +153,14 @@ def require_rows(text: Text, row: Row, count: int) -> None:
 
 
 def read_table(text: Text, columns: int) -> NDArray[np.float64]:
-    """Return a (rows, columns) array of the numbers in `text`; empty lines and comments are left
-    out.
+    """Return a (rows, columns) array of the numbers in `text`, without empty lines and comments.
 
-    Raises FileFormatError naming the first line with another number of words, or one that is no
-    number.
+    Raises FileFormatError naming the first line with another number of words, or with a word that
+    is no number.
     """
-    known = text.numbers(Row(0, columns))
-    if known is not None:
-        return known[1].reshape(-1, columns)
+    numbers_read = text.numbers(Row(0, columns))
+    if numbers_read is not None:
+        return numbers_read[1].reshape(-1, columns)
     parts = list(regular_parts(text, Row(0, columns)))
     count = sum(words for _, words in parts)
     if not count:

@@ -1,6 +1,7 @@
-"""Arrays of a stored tensor: per level pos and crd, and the values. No compiler, no operators.
+"""Arrays of a stored tensor: pos and crd of each level, and the values.
 
-These objects borrow the user's arrays; nothing here or above ever writes to them.
+This module has no compiler and no operators. Its objects borrow the user's arrays, which are never
+written to.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from codegen.records import dataclass
 from taco_py.language.fill import Fill, converted
-from taco_py.language.formats import Format, LevelKind
+from taco_py.language.formats import Format
 
 Array = NDArray[Any]
 
@@ -22,7 +23,7 @@ Array = NDArray[Any]
 def ordered(format: Format) -> Format:
     """Return the same format with every level ordered.
 
-    Data say themselves whether they are sorted, so formats that differ in this alone store alike.
+    Data have a flag for their order, so that formats that differ only in it have the same storage.
     """
     if all(level.ordered for level in format.levels):
         return format
@@ -31,7 +32,8 @@ def ordered(format: Format) -> Format:
 
 @dataclass(frozen=True, slots=True)
 class LevelArrays:
-    """`pos` and `crd` of one level; None where it has none: dense neither, singleton no pos."""
+    """`pos` and `crd` of one level; None where it lacks them: dense has neither, singleton no
+    pos."""
 
     pos: Array | None = None
     crd: Array | None = None
@@ -44,11 +46,11 @@ class TensorData:
     levels  one LevelArrays a level of the format
     values  one value a position of the last level; for an all-dense format the n-D array itself in
             the tensor's own mode order (any strides), otherwise a contiguous vector
-    sorted, unique   what is known of the coordinates: True, False, or None when nobody has looked.
+    sorted, unique   known properties of the coordinates: True, False, or None for unknown.
             `sorted`: coordinates ascend below every parent (lexicographically for COO).
             `unique`: no coordinate tuple occurs twice.
-    fill    the value of the elements that are not stored, as text (`language.fill`): "" for 0. Of
-            an all-dense format, what conversions to others leave out
+    fill    the value of the elements that are not stored, as text (`language.fill`): "" for 0. For
+            an all-dense format, the value that conversions to other formats leave out
     """
 
     format: Format
@@ -65,7 +67,7 @@ class TensorData:
 
     @property
     def nnz(self) -> int:
-        """Number of stored values; of a pattern, of coordinates."""
+        """Return the number of stored values; of a pattern the number of coordinates."""
         crd = self.levels[-1].crd if self.levels else None
         if crd is not None and self.format.levels[-1].kind.last:
             return int(crd.size)
@@ -73,23 +75,22 @@ class TensorData:
 
 
 def dense_data(array: Array, format: Format, fill: Fill = "") -> TensorData:
-    """Return an n-D array, in its own mode order and any strides, as the values of an all-dense
-    format."""
+    """Return the TensorData of an n-D array with any strides, in an all-dense format."""
     levels = (LevelArrays(),) * format.order
     return TensorData(format, array.shape, levels, array, sorted=True, unique=True, fill=fill)
 
 
 def with_index_dtype(data: TensorData, index_dtype: str) -> TensorData:
-    """Return `data` with index arrays of another integer type, copied where they are not of it.
+    """Return `data` with index arrays of another integer type, copied only if necessary.
 
-    The caller knows that they fit.
+    The caller ensures that they fit.
     """
     dtype = np.dtype(index_dtype)
     kinds = [level.kind for level in data.format.levels]
     sizes = data.format.stored(data.shape)
     levels = tuple(
         LevelArrays(crd=in_other_words(level.crd, dtype, size))
-        if kind is LevelKind.BITMAP and level.crd is not None
+        if kind.bits and level.crd is not None
         else LevelArrays(
             None if level.pos is None else level.pos.astype(dtype, copy=False),
             None if level.crd is None else level.crd.astype(dtype, copy=False),
@@ -100,31 +101,29 @@ def with_index_dtype(data: TensorData, index_dtype: str) -> TensorData:
 
 
 def in_other_words(words: Array, dtype: np.dtype[Any], size: int) -> Array:
-    """Return the bits of a bitmap level in words of another type; each parent has whole words."""
+    """Return the bits of a bitmap level in words of another type; each parent has full words."""
     if words.dtype == dtype or not size:
         return words.astype(dtype, copy=False)
-    row, wanted = row_of_bits(size, words.dtype), row_of_bits(size, dtype)
+    row, target_row = row_of_bits(size, words.dtype), row_of_bits(size, dtype)
     marks = np.unpackbits(words.view(np.uint8), bitorder="little").reshape(-1, row)[:, :size]
-    filled = np.zeros((len(marks), wanted), np.uint8)
+    filled = np.zeros((len(marks), target_row), np.uint8)
     filled[:, :size] = marks
     return np.packbits(filled.reshape(-1), bitorder="little").view(dtype)
 
 
 def row_of_bits(size: int, dtype: np.dtype[Any]) -> int:
-    """Return the bits of each parent of a bitmap level of so many coordinates: whole words."""
+    """Return the number of bits of each parent of a bitmap level, rounded up to full words."""
     bits = 8 * dtype.itemsize
     return -(-size // bits) * bits
 
 
 def on_host(data: TensorData) -> TensorData:
-    """Return the tensor in the memory of the host, to be read: constant arrays of a device come
-    once."""
+    """Return the tensor on the host for reading; constant arrays of a device are copied once."""
     return data if is_on_host(data) else mapped(data, np.asarray)
 
 
 def fetched(data: TensorData) -> TensorData:
-    """Return the tensor in the memory of the host, in arrays that nobody else has if it was not
-    there."""
+    """Return the tensor on the host; arrays copied from a device are not shared."""
     return data if is_on_host(data) else mapped(data, lambda array: array.to_host())
 
 
@@ -134,7 +133,7 @@ def is_on_host(data: TensorData) -> bool:
 
 
 def mapped(data: TensorData, change: Callable[[Any], Any]) -> TensorData:
-    """Return the tensor with each of its arrays changed."""
+    """Apply a function to each array of a tensor."""
     levels = tuple(
         LevelArrays(*(None if a is None else change(a) for a in (level.pos, level.crd)))
         for level in data.levels
@@ -144,10 +143,10 @@ def mapped(data: TensorData, change: Callable[[Any], Any]) -> TensorData:
 
 def arrays_of(data: TensorData) -> list[Array]:
     """Return all arrays of a stored tensor."""
-    found = [data.values]
+    arrays = [data.values]
     for level in data.levels:
-        found += [a for a in (level.pos, level.crd) if a is not None]
-    return found
+        arrays += [a for a in (level.pos, level.crd) if a is not None]
+    return arrays
 
 
 def converted_to(dtype: np.dtype[Any], data: TensorData) -> TensorData:
@@ -156,23 +155,22 @@ def converted_to(dtype: np.dtype[Any], data: TensorData) -> TensorData:
 
 
 def with_values(data: TensorData, values: Array) -> TensorData:
-    """Return the tensor with these values at the same positions; its fill value is converted to
-    their dtype."""
+    """Return the tensor with these values at the same positions, and its fill value in their
+    dtype."""
     fill = converted(data.fill, data.dtype, values.dtype)
     return replace(data, values=values, fill=fill)
 
 
 def stores_all(data: TensorData) -> TensorData:
-    """Return a dense tensor without its fill value, which none of its elements has for being
-    absent."""
+    """Return a dense tensor without its fill value, which has no meaning for stored elements."""
     return replace(data, fill="") if data.fill and data.format.is_dense else data
 
 
 def number_of(dtype: str, size: int) -> Array:
-    """Return a size as a number of this type, without modes; as it wraps there, or is rounded."""
+    """Return a size as a 0-d array of this type, wrapped or rounded to it."""
     return np.array(size).astype(dtype)
 
 
 def row_major(data: TensorData) -> TensorData:
-    """Store a dense tensor's values in the order of its modes, in a copy unless they are so."""
+    """Return a dense tensor with row-major values, copied only if necessary."""
     return replace(data, values=np.asarray(data.values, order="C"))

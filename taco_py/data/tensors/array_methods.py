@@ -1,6 +1,6 @@
-"""What a Tensor does as an array: Python's operators by a table, and methods.
+"""Array behaviour of a Tensor: Python's operators by a table, and methods.
 
-Each is a function of `taco_py.arrays`, found by its name.
+Each calls a function of `taco_py.arrays` by its name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Axis = int | Sequence[int] | None
 
 NUMBER_BYTES = 8 + 24
-"""What a number of Python in a list takes: its place there, and itself."""
+"""Bytes of a Python number in a list: its reference and itself."""
 BINARY: Mapping[str, str] = MappingProxyType({
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
     "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "and": "bitwise_and",
@@ -36,7 +36,7 @@ UNARY: Mapping[str, str] = MappingProxyType({
 
 
 class ArrayMethods:
-    """Operators, subscripts, NumPy's functions and methods of arrays, for a Tensor."""
+    """Operators, subscripts, NumPy's functions and array methods of a Tensor."""
 
     __slots__ = ()
     __array_priority__ = 100.0
@@ -65,13 +65,13 @@ class ArrayMethods:
         def __invert__(self) -> Any: ...
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Compute one of NumPy's functions of elements, where index notation has it."""
+        """Compute a ufunc of NumPy that index notation has."""
         return BEHAVIOUR.find("ufunc")(ufunc, method, inputs, options)
 
     def __array_function__(
         self, function: Any, types: Any, args: Sequence[Any], options: Mapping[str, Any]
     ) -> Any:
-        """Compute one of NumPy's functions of arrays that Tensors have."""
+        """Compute an array function of NumPy that Tensors have."""
         return BEHAVIOUR.find("array_function")(function, args, options)
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
@@ -83,21 +83,22 @@ class ArrayMethods:
         return BEHAVIOUR.find("matmul")(self, other)
 
     def __rmatmul__(self, other: Any, /) -> Any:
-        """Multiply, from the right of an array."""
+        """Multiply from the right of an array."""
         return BEHAVIOUR.find("matmul")(other, self)
 
     def __divmod__(self, other: Any, /) -> tuple[Any, Any]:
-        """Return quotients without remainders, and these."""
+        """Return the quotients of floor division, and the remainders."""
         return self // other, self % other
 
     def __getitem__(self, key: Any, /) -> Any:
-        """Take elements, as of a NumPy array: integers, slices, None, …, masks, arrays.
+        """Select elements, as of a NumPy array: integers, slices, None, …, masks, arrays.
 
         >>> T = tp.tensor(np.array([[0.0, 5.0], [7.0, 0.0]]), format="csr")
         >>> T[1, 0], T[:, 1].to_numpy(), T[T > 5].to_numpy()
         (np.float64(7.0), array([5., 0.]), array([7.]))
 
-        Returns a Tensor, sparse where this one is, or a number. Raises PositionError outside.
+        Returns a Tensor, sparse where this one is, or a number. Raises PositionError for positions
+        outside.
         """
         return BEHAVIOUR.find("subscript")(self, key)
 
@@ -111,7 +112,7 @@ class ArrayMethods:
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
-        """Take T[0], T[1] … in order."""
+        """Iterate over T[0], T[1] … in order."""
         return iter([self[place] for place in range(len(self))])
 
     def __bool__(self) -> bool:
@@ -128,7 +129,7 @@ class ArrayMethods:
         return float(one_number(self, "a number", "reduce it, as by .sum()"))
 
     def __int__(self) -> int:
-        """Return the whole number of a Tensor of one element."""
+        """Return the integer of a Tensor of one element."""
         return int(one_number(self, "a number", "reduce it, as by .sum()"))
 
     def __complex__(self) -> complex:
@@ -140,17 +141,17 @@ class ArrayMethods:
         return BEHAVIOUR.find("round")(self, ndigits)
 
     def __index__(self) -> int:
-        """Return the whole number of a Tensor of one, whose type is one of whole numbers."""
-        found = one_number(self, "an index", "reduce it, as by .argmax()")
-        if found.dtype.kind not in "iu":
+        """Return the integer of a Tensor of one element of an integer type."""
+        number = one_number(self, "an index", "reduce it, as by .argmax()")
+        if number.dtype.kind not in "iu":
             raise OperandTypeError(
-                f"Expected a whole number for an index, found one of {found.dtype}", hint="int(T)"
+                f"Expected a whole number for an index, found one of {number.dtype}", hint="int(T)"
             )
-        return int(found)
+        return int(number)
 
     @property
     def device(self) -> str:
-        """Return "cpu"; `tp.device` makes tensors of a GPU."""
+        """Return "cpu"; `tp.device` moves tensors to a GPU."""
         return "cpu"
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Any:
@@ -163,7 +164,7 @@ class ArrayMethods:
         return self
 
     def sum(self, axis: Axis = None, *, keepdims: bool = False, dtype: Any = None) -> Any:
-        """Add up over modes, all where axis is None; small integers in 64 bits, as NumPy."""
+        """Sum over modes, all where axis is None; small integers in 64 bits, as in NumPy."""
         return BEHAVIOUR.find("reduced")("sum", self, axis, keepdims, dtype)
 
     def prod(self, axis: Axis = None, *, keepdims: bool = False, dtype: Any = None) -> Any:
@@ -175,25 +176,25 @@ class ArrayMethods:
         return BEHAVIOUR.find("reduced")("mean", self, axis, keepdims, dtype)
 
     def min(self, axis: Axis = None, *, keepdims: bool = False) -> Any:
-        """Return the least over modes; a NaN is least."""
+        """Return the minimum over modes; NaN if any element is NaN."""
         return BEHAVIOUR.find("reduced")("min", self, axis, keepdims)
 
     def max(self, axis: Axis = None, *, keepdims: bool = False) -> Any:
-        """Return the largest over modes; a NaN is largest."""
+        """Return the maximum over modes; NaN if any element is NaN."""
         return BEHAVIOUR.find("reduced")("max", self, axis, keepdims)
 
     def any(self, axis: Axis = None, *, keepdims: bool = False) -> Any:
-        """Tell whether an element is not 0, over modes."""
+        """Tell whether any element is nonzero, over modes."""
         return BEHAVIOUR.find("reduced")("any", self, axis, keepdims)
 
     def all(self, axis: Axis = None, *, keepdims: bool = False) -> Any:
-        """Tell whether no element is 0, over modes."""
+        """Tell whether all elements are nonzero, over modes."""
         return BEHAVIOUR.find("reduced")("all", self, axis, keepdims)
 
     def var(
         self, axis: Axis = None, *, keepdims: bool = False, correction: float = 0, ddof: float = 0
     ) -> Any:
-        """Return the variance over modes; the divisor is the number of values less correction."""
+        """Return the variance over modes; the divisor is the number of values minus correction."""
         return BEHAVIOUR.find("var")(self, axis, keepdims, correction or ddof)
 
     def std(
@@ -203,58 +204,60 @@ class ArrayMethods:
         return BEHAVIOUR.find("std")(self, axis, keepdims, correction or ddof)
 
     def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
-        """Return the first place of the least, of all elements where axis is None."""
+        """Return the first place of the minimum, of all elements where axis is None."""
         return BEHAVIOUR.find("place_of_extremum")("argmin", self, axis, keepdims)
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
-        """Return the first place of the largest, of all elements where axis is None."""
+        """Return the first place of the maximum, of all elements where axis is None."""
         return BEHAVIOUR.find("place_of_extremum")("argmax", self, axis, keepdims)
 
     def cumsum(self, axis: int | None = None, dtype: Any = None) -> Any:
-        """Add up along a mode, of all elements in row-major order where axis is None."""
+        """Return cumulative sums along a mode, of all elements in row-major order where axis is
+        None."""
         return BEHAVIOUR.find("cumulative")("sum", self, axis, dtype)
 
     def cumprod(self, axis: int | None = None, dtype: Any = None) -> Any:
-        """Multiply along a mode, of all elements in row-major order where axis is None."""
+        """Return cumulative products along a mode, of all elements in row-major order by
+        default."""
         return BEHAVIOUR.find("cumulative")("prod", self, axis, dtype)
 
     def sort(self, axis: int | None = -1, *, descending: bool = False) -> Any:
-        """Return the tensor sorted along a mode; this one stays as it is."""
+        """Return a sorted copy along a mode."""
         return BEHAVIOUR.find("sort")(self, axis, descending)
 
     def argsort(self, axis: int | None = -1, *, descending: bool = False) -> Any:
-        """Return the positions that sort along a mode, of a dense tensor."""
+        """Return the positions that sort a dense tensor along a mode."""
         return BEHAVIOUR.find("argsort")(self, axis, descending)
 
     def unique(self) -> Any:
-        """Return the distinct elements in ascending order, all NaN as one, in a dense vector."""
+        """Return the distinct elements in ascending order, NaN once, as a dense vector."""
         return BEHAVIOUR.find("distinct_values")(self, True)
 
     def take(self, indices: Any, axis: int | None = None) -> Any:
-        """Take elements at positions along a mode, of all in row-major order without axis."""
+        """Select elements at positions along a mode, of all in row-major order without axis."""
         return BEHAVIOUR.find("take")(self, indices, axis)
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Any:
-        """Repeat each element along a mode, so often as one number or one for each says."""
+        """Repeat each element along a mode, by one count or a count for each."""
         return BEHAVIOUR.find("repeat")(self, repeats, axis)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-        """Take the diagonal of two modes as the last mode of the result."""
+        """Return the diagonal of two modes as the last mode of the result."""
         return BEHAVIOUR.find("diagonal")(self, offset, axis1, axis2)
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
-        """Add up the diagonal of two modes."""
+        """Sum the diagonal of two modes."""
         return self.diagonal(offset, axis1, axis2).sum(-1, dtype=dtype)
 
     def swapaxes(self, axis1: int, axis2: int) -> Any:
-        """Exchange two modes, in the same arrays."""
+        """Exchange two modes without a copy."""
         return BEHAVIOUR.find("swapaxes")(self, axis1, axis2)
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
-        """Give the elements another shape, in row-major order; one size may be -1.
+        """Return the elements in another shape, in row-major order; one size may be -1.
 
         order  "F" for column-major order, the first mode fastest
-        copy   whether the result shares no memory with this tensor
+        copy   whether the result must not share memory with this tensor
         """
         sizes = shape[0] if len(shape) == 1 else shape
         if order not in ("C", "F"):
@@ -262,49 +265,49 @@ class ArrayMethods:
                 f'Expected the order "C" or "F", found {order!r}', hint='order="C" is row-major'
             )
         if order == "F":
-            given = tuple(sizes) if isinstance(sizes, Sequence) else (sizes,)
-            found = BEHAVIOUR.find("reshape")(self.T, given[::-1]).T
+            requested = tuple(sizes) if isinstance(sizes, Sequence) else (sizes,)
+            reshaped = BEHAVIOUR.find("reshape")(self.T, requested[::-1]).T
         else:
-            found = BEHAVIOUR.find("reshape")(self, sizes)
-        return found.copy() if copy else found
+            reshaped = BEHAVIOUR.find("reshape")(self, sizes)
+        return reshaped.copy() if copy else reshaped
 
     def ravel(self) -> Any:
-        """Return all elements along one mode."""
+        """Return all elements along one mode, in row-major order."""
         return BEHAVIOUR.find("reshape")(self, -1)
 
     def flatten(self) -> Any:
-        """Return all elements along one mode."""
+        """Return all elements along one mode, in row-major order."""
         return BEHAVIOUR.find("reshape")(self, -1)
 
     @property
     def T(self) -> Any:  # noqa: N802
-        """Return the tensor with its modes in reverse order, in the same arrays."""
+        """Return the tensor with its modes in reverse order, without a copy."""
         return BEHAVIOUR.find("permute")(self)
 
     @property
     def mT(self) -> Any:  # noqa: N802
-        """Return the tensor with its last two modes exchanged, in the same arrays."""
+        """Return the tensor with its last two modes exchanged, without a copy."""
         return BEHAVIOUR.find("matrix_transpose")(self)
 
     def transpose(self, *axes: Any) -> Any:
-        """Reorder the modes, in the same arrays; reversed where no axes are given."""
-        given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
-        return BEHAVIOUR.find("permute")(self, given)
+        """Reorder the modes without a copy; by default reverse them."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+        return BEHAVIOUR.find("permute")(self, order)
 
     def squeeze(self, axis: Axis = None) -> Any:
-        """Leave out modes of size 1: all, or those in axis."""
+        """Remove modes of size 1: all, or those in axis."""
         return BEHAVIOUR.find("squeeze")(self, axis)
 
     def dot(self, other: Any) -> Any:
-        """Sum products over the last mode and the one but last of the other, as NumPy."""
+        """Sum products over the last mode and the last but one of the other, as NumPy."""
         return BEHAVIOUR.find("dot")(self, other)
 
     def clip(self, min: Any = None, max: Any = None) -> Any:
-        """Bound the elements."""
+        """Clip the elements to an interval."""
         return BEHAVIOUR.find("clip")(self, min, max)
 
     def round(self, decimals: int = 0) -> Any:
-        """Round to whole numbers, halves to even, or to decimals."""
+        """Round to integers, halves to even, or to a number of decimals."""
         return BEHAVIOUR.find("round")(self, decimals)
 
     def conj(self) -> Any:
@@ -326,11 +329,11 @@ class ArrayMethods:
         return BEHAVIOUR.find("imag")(self)
 
     def nonzero(self) -> Any:
-        """Return the coordinates of the elements that are not 0, an array a mode, in order."""
+        """Return the coordinates of the nonzero elements, an array a mode, in order."""
         return BEHAVIOUR.find("nonzero")(self)
 
     def item(self) -> Any:
-        """Return the one element as a number of Python."""
+        """Return the only element as a Python number."""
         return one_number(self, "a number", "reduce it, as by .sum()").item()
 
     def tolist(self) -> Any:
@@ -345,7 +348,8 @@ class ArrayMethods:
 
 
 def one_number(T: Any, what: str, hint: str) -> Any:  # noqa: N803
-    """Return the one element of a Tensor. Raises OperandTypeError for another number of them."""
+    """Return the only element of a Tensor. Raises OperandTypeError for other numbers of
+    elements."""
     if any(size != 1 for size in T.shape):
         raise OperandTypeError(
             f"Expected a Tensor of one element for {what}, found one of shape {T.shape}", hint=hint

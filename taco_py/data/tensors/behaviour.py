@@ -1,8 +1,9 @@
-"""What Tensors do as arrays, found when it is first asked for.
+"""The array behaviour of Tensors, imported at its first use.
 
     T + U   →   BEHAVIOUR.find("elementwise")("add", T, U)
 
-Values know no compiler: the functions are in `taco_py.arrays`, which `taco_py` names at its import.
+Tensors do not import the compiler: the functions are in `taco_py.arrays`, which `taco_py` names at
+its import.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from taco_py.data.tensors.byte_counts import limited_result
 
 
 class Behaviour:
-    """Functions by name, of the table `OPERATIONS` in a module that is imported once needed.
+    """Functions by name, from the table `OPERATIONS` of a module that is imported at the first use.
 
     home   the module's name
-    taken  who takes operations over, by the thread in which they are noted (`tp.lazy`)
+    taken  functions that intercept operations, by the thread that records them (`tp.lazy`)
     """
 
     __slots__ = ("functions", "home", "taken")
@@ -35,10 +36,10 @@ class Behaviour:
         """Return a function by its name."""
         if self.taken and (take := self.taken.get(get_ident())) is not None:
             return take(name)
-        found = self.known(name)
-        return partial(limited_result, name, found) if KERNELS.memory.on else found
+        function = self.function_named(name)
+        return partial(limited_result, name, function) if KERNELS.memory.on else function
 
-    def known(self, name: str) -> Callable[..., Any]:
+    def function_named(self, name: str) -> Callable[..., Any]:
         """Return a function of the table by its name."""
         if not self.functions:
             self.functions = dict(import_module(self.home).OPERATIONS)
@@ -46,4 +47,4 @@ class Behaviour:
 
 
 BEHAVIOUR = Behaviour()
-"""What Tensors of this process do."""
+"""The array behaviour of Tensors in this process."""

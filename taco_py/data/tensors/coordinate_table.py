@@ -1,4 +1,4 @@
-"""Coordinates and values as users have them: one array a mode, or a table either way round."""
+"""Coordinates and values from users: one array a mode, or a table in either orientation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BOTH_WAYS = (
 
 
 def one_of(coords: Any, indices: Any) -> Any:
-    """Take the coordinates under one of their two names. Raises OperandTypeError for both."""
+    """Return the coordinates, passed under one of two names. Raises OperandTypeError for both."""
     if coords is not None and indices is not None:
         raise OperandTypeError(
             "Expected the coordinates once, found coords= and indices=",
@@ -35,9 +35,10 @@ def one_of(coords: Any, indices: Any) -> Any:
 
 
 def require_given(coords: Any, values: Any, shape: Any) -> None:
-    """Raise OperandTypeError for missing coordinates or values, DimensionError for a shape."""
-    given = {"coords": coords, "values": values, "shape": shape}
-    missing = [name for name, value in given.items() if value is None]
+    """Raise OperandTypeError for missing coordinates or values, DimensionError for a missing
+    shape."""
+    arguments = {"coords": coords, "values": values, "shape": shape}
+    missing = [name for name, value in arguments.items() if value is None]
     if missing:
         kind = DimensionError if missing == ["shape"] else OperandTypeError
         raise kind(
@@ -47,20 +48,22 @@ def require_given(coords: Any, values: Any, shape: Any) -> None:
 
 
 def coordinate_columns(coords: Any, order: int, entries: int, axis: int | None) -> list[Array]:
-    """Take one array a mode from `coords`.
+    """Split `coords` into one array a mode.
 
     coords   a tuple of arrays or a list of NumPy arrays, one a mode; or a table of shape
              (order, entries) or (entries, order)
-    axis     the table's axis that runs over the modes; None where only one of the two can
+    axis     the table's axis that runs over the modes; None where the shape determines it
 
-    Raises OperandError for a table that neither or both can be read from, and OperandTypeError.
+    Raises OperandError for a table of wrong or ambiguous shape, and OperandTypeError.
     """
     if axis is not None and (isinstance(axis, bool) or axis not in (0, 1)):
         raise OperandError(f"Expected axis=0 or axis=1, found axis={axis!r}", hint=BOTH_WAYS)
-    listed = isinstance(coords, list) and any(isinstance(each, np.ndarray) for each in coords)
+    is_list_of_arrays = isinstance(coords, list) and any(
+        isinstance(array, np.ndarray) for array in coords
+    )
     try:
-        if axis is None and (listed or isinstance(coords, tuple)):
-            return [np.atleast_1d(np.asarray(each)) for each in coords]
+        if axis is None and (is_list_of_arrays or isinstance(coords, tuple)):
+            return [np.atleast_1d(np.asarray(array)) for array in coords]
         table = np.asarray(coords)
     except (ValueError, TypeError) as error:
         raise OperandTypeError(
@@ -83,37 +86,37 @@ def modes_axis(table: Array, order: int, entries: int, axis: int | None) -> int:
             f"{table.shape}",
             hint=BOTH_WAYS,
         )
-    fitting = [each for each in (0, 1) if table.shape[each] == order]
+    fitting = [candidate for candidate in (0, 1) if table.shape[candidate] == order]
     if axis is not None:
-        fitting = [each for each in fitting if each == axis]
+        fitting = [candidate for candidate in fitting if candidate == axis]
     if len(fitting) == 2 and order > 1 and table.shape == (entries, entries):
         raise OperandError(
             f"Expected coordinates that can be read in one way, found a table of shape "
             f"{table.shape}, which is (order, entries) as well as (entries, order)",
             hint=BOTH_WAYS,
         )
-    whole = [each for each in fitting if table.shape[1 - each] == entries]
+    matching = [candidate for candidate in fitting if table.shape[1 - candidate] == entries]
     if not fitting:
-        wanted = {None: f"({order}, {entries}) or ({entries}, {order})",
+        expected = {None: f"({order}, {entries}) or ({entries}, {order})",
                   0: f"({order}, {entries})", 1: f"({entries}, {order})"}[axis]  # fmt: skip
         raise OperandError(
             f"Expected coordinates of {entries} entries of a tensor of order {order}, of shape "
-            f"{wanted}, found shape {table.shape}",
+            f"{expected}, found shape {table.shape}",
             hint=BOTH_WAYS,
         )
-    return (whole or fitting)[0]
+    return (matching or fitting)[0]
 
 
 def numbers(values: ArrayLike, dtype: DTypeLike | None) -> Array:
     """Convert values to an array of a supported dtype, as NumPy does. Raises OperandTypeError."""
     if isinstance(values, np.ma.MaskedArray):
         values = as_plain_array(values)
-    wanted = None if dtype is None else as_dtype(dtype, "dtype")
+    target = None if dtype is None else as_dtype(dtype, "dtype")
     try:
-        array = np.asarray(values, dtype=wanted)
+        array = np.asarray(values, dtype=target)
     except OverflowError as error:
         raise NumberOverflowError(
-            f"Expected numbers that {wanted} can hold, found a larger one: {error}",
+            f"Expected numbers that {target} can hold, found a larger one: {error}",
             hint="choose a wider dtype",
         ) from error
     except (ValueError, TypeError) as error:
@@ -126,24 +129,24 @@ def numbers(values: ArrayLike, dtype: DTypeLike | None) -> Array:
 
 
 def exact_numbers(values: ArrayLike, dtype: DTypeLike | None) -> Array:
-    """Convert values to an array of a dtype that holds each: floats may be rounded, nothing cut.
+    """Convert values to a dtype that holds each: floats may be rounded, nothing truncated.
 
-    Raises OperandTypeError naming the first number that the dtype does not hold.
+    Raises OperandTypeError naming the first number that the dtype cannot hold.
     """
     if dtype is None:
         return numbers(values, None)
-    wanted = as_dtype(dtype, "dtype")
-    given = values if isinstance(values, np.ndarray) else np.asarray(numbers(values, None))
-    given = numbers(given, None)
-    if np.can_cast(given.dtype, wanted, "same_kind") and number_kind(wanted) in "fc":
-        return given.astype(wanted, copy=False)
+    target = as_dtype(dtype, "dtype")
+    source = values if isinstance(values, np.ndarray) else np.asarray(numbers(values, None))
+    source = numbers(source, None)
+    if np.can_cast(source.dtype, target, "same_kind") and number_kind(target) in "fc":
+        return source.astype(target, copy=False)
     with np.errstate(invalid="ignore", over="ignore"):
-        real = given.real if given.dtype.kind == "c" and wanted.kind != "c" else given
-        array = real.astype(wanted)
-    wrong = np.flatnonzero(np.ravel(array != given))
+        real = source.real if source.dtype.kind == "c" and target.kind != "c" else source
+        array = real.astype(target)
+    wrong = np.flatnonzero(np.ravel(array != source))
     if wrong.size:
         raise NumberOverflowError(
-            f"Expected numbers that {wanted} holds exactly, found {np.ravel(given)[wrong[0]]} at "
+            f"Expected numbers that {target} holds exactly, found {np.ravel(source)[wrong[0]]} at "
             f"entry {wrong[0]}",
             hint="convert the values with .astype() where they may be cut",
         )

@@ -1,4 +1,4 @@
-"""A Tensor as an object of other libraries, and the protocols by which they take it themselves."""
+"""Conversion of a Tensor to objects of other libraries, and protocols by which they read it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ExchangeMethods:
-    """What other libraries ask of a Tensor."""
+    """Methods of a Tensor that other libraries use."""
 
     __slots__ = ()
 
@@ -23,17 +23,18 @@ class ExchangeMethods:
         def data(self) -> TensorData: ...
 
     def to(self, library: str, kind: str | None = None) -> Any:
-        """Return the tensor as an object of another library, in the same memory where it can be.
+        """Return the tensor as an object of another library, in the same memory where possible.
 
         >>> tp.tensor(sp.csr_array([[1.0, 0.0], [0.0, 3.0]])).to("scipy", "csc_array").format
         'csc'
 
         library  "numpy", "scipy", "torch", "jax", "sparse", "cupy", "pandas", "polars" or "pyarrow"
-        kind     the library's own name of a class or layout, as "sparse_csr" of torch; that which
-                 fits the format where not given
+        kind     the library's name of a class or layout, as "sparse_csr" of torch; by default the
+                 one that fits the format
 
-        `tp.tensor` and calls take such objects back. Raises MissingExtraError where the library is
-        not installed, FormatError for what the kind cannot hold, OperandTypeError for its values.
+        `tp.tensor` and calls accept such objects. Raises MissingExtraError where the library is not
+        installed, FormatError for tensors that the kind cannot hold, OperandTypeError for such
+        values.
         """
         from taco_py.data.interop.partners.partners import written_to
 
@@ -47,16 +48,16 @@ class ExchangeMethods:
         return written_to(self.data, library, kind or "")
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Lend the memory of a dense tensor to another library.
+        """Share the memory of a dense tensor with another library.
 
-        Raises SparseBufferError for a sparse tensor, which is several arrays.
+        Raises SparseBufferError for a sparse tensor, which has several arrays.
         """
         return self._lent().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return where a dense tensor is: DLPack's number of the host."""
-        found: tuple[int, int] = self._lent().__dlpack_device__()
-        return found
+        """Return the device of a dense tensor: DLPack's number of the host."""
+        device: tuple[int, int] = self._lent().__dlpack_device__()
+        return device
 
     def _lent(self) -> Any:
         """Return the array of a dense tensor. Raises SparseBufferError."""
@@ -69,29 +70,29 @@ class ExchangeMethods:
         return self.data.values
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
-        """Return what tells tensors apart, for dask: their arrays and how they are stored."""
-        data, kept = self.data, ("pos", "crd")
-        arrays = [getattr(level, name) for level in data.levels for name in kept]
+        """Return the identity of a tensor for dask: its arrays and its format."""
+        data, names = self.data, ("pos", "crd")
+        arrays = [getattr(level, name) for level in data.levels for name in names]
         return "taco_py.Tensor", str(data.format), data.shape, data.fill, data.values, arrays
 
     def __binsparse_descriptor__(self) -> dict[str, Any]:
-        """Describe how the tensor is stored, as binsparse does: a dictionary for JSON."""
+        """Describe the storage of the tensor as in binsparse: a dictionary for JSON."""
         from taco_py.data.storage.containers.binsparse import describe
 
         return describe(self.data)[0]
 
     def __binsparse__(self, descriptor: Any = None) -> dict[str, Any]:
-        """Return the arrays that the descriptor names, by these names.
+        """Return the arrays that the descriptor names, by their names.
 
-        descriptor  the one that is wanted; None, or the tensor's own
+        descriptor  the requested descriptor; None, or the tensor's own
         """
         from taco_py.data.storage.containers.binsparse import describe
 
-        own, arrays = describe(self.data)
-        if descriptor is not None and descriptor != own:
+        expected, arrays = describe(self.data)
+        if descriptor is not None and descriptor != expected:
             raise FormatError(
-                f"Expected the tensor's own descriptor, of {own['binsparse']['format']}, found "
-                "another one",
+                f"Expected the tensor's own descriptor, of {expected['binsparse']['format']}, "
+                "found another one",
                 hint="convert the tensor first: T.to_format(…)",
             )
         return arrays

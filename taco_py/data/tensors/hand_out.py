@@ -1,4 +1,4 @@
-"""A result as the object that the user expects."""
+"""Conversion of a result to the object that the user expects."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What tells calls apart, read off the operands in less than a microsecond each.
+"""Keys that identify calls, read from the operands in less than a microsecond each.
 
     call_key("ij,j->i", (A, x))
     -> ("ij,j->i", (csr_array, float64, int32, 10, 4, 4), (float64, None, (4,)))
 
-A key has all that plans depend on: types and dtypes, and sizes and numbers of entries as numbers of
-bits, for they only decide between loop orders. Whether arrays are as long as they should be, sizes
-agree, and so on is looked at in each call.
+A key has every fact that plans depend on: types and dtypes, and sizes and numbers of entries as
+numbers of bits, for they only decide between loop orders. Lengths of arrays, agreement of sizes,
+and so on are checked in each call.
 """
 
 from __future__ import annotations
@@ -24,57 +24,41 @@ from taco_py.language.notation.functions.defined import DEFINED, bodies_in
 Array = np.ndarray[Any, Any]
 Signature = tuple[object, ...]
 
-OTHERS = tuple(
+CONVERTED_TYPES = tuple(
     getattr(sp, f"{form}_{family}") for form in ("lil", "dok") for family in ("array", "matrix")
 )
 COUNTS = (type(None), int)
-"""The types of numbers of threads that calls are told apart by; True is no number of threads."""
+"""The types of numbers of threads that keys distinguish; True is no number of threads."""
 CONTIGUOUS = 0x0001  # in the flags of a NumPy array, as one number
 
 
 def call_key(identity: Hashable, operands: Iterable[Any]) -> Signature | None:
-    """Return the key of a call, None where an operand is neither of a type in READERS nor a Tensor.
+    """Return the key of a call, None for an operand of an unknown type.
 
-    identity  what is called: the text, the names of the operands, the options
+    identity  the text, the names of the operands, the options
     """
     key: list[object] = [identity]
     if DEFINED.bodies:  # texts may name functions of users, which have bodies
-        for each in identity if isinstance(identity, tuple) else (identity,):
-            key.extend(bodies_in(each, DEFINED.bodies))
+        for operand in identity if isinstance(identity, tuple) else (identity,):
+            key.extend(bodies_in(operand, DEFINED.bodies))
     try:
-        for each in operands:
-            key.append(READERS.get(type(each), of_tensor)(each))
+        for operand in operands:
+            key.append(READERS.get(type(operand), of_tensor)(operand))
     except (AttributeError, TypeError, ValueError):
         return None
     return tuple(key)
 
 
-def options_key(
-    out: Any,
-    dtype: Any,
-    static: Mapping[str, int] | None,
-    libraries: Any = True,
-    optimize: Any = None,
-    budget: Any = None,
-    forbid: Any = (),
-    allow: Any = (),
-) -> Signature:
-    """What options that are seldom given say; values that are equal and of other types differ."""
-    return (
-        None if out is None else (type(out), getattr(out, "dtype", None)),
-        dtype,
-        None if static is None else repr(static),
-        repr(libraries),
-        None if optimize is None else repr(optimize),
-        None if budget is None else repr(budget),
-        None if forbid == () else repr(forbid),
-        None if allow == () else repr(allow),
-    )
+def options_key(out: Any, dtype: Any, *others: Any) -> Signature:
+    """Return the key of rarely used options; equal values of different types differ."""
+    return (None if out is None else (type(out), getattr(out, "dtype", None)), dtype, repr(others))
 
 
 def by_outputs(outputs: Any, format: Any, out: Any) -> tuple[Signature, Any, tuple[Any, ...]]:
-    """What tells calls of several outputs apart: a key, `out` as `options_key` takes it, and the
-    arrays in the order of the outputs.
+    """Return the key of a call with several outputs, and its output arrays.
+
+    The second item is `out` for `options_key`, the third has the arrays in the order of the
+    outputs.
 
     ("P", "z"), {"P": "ds"}, {"z": array}   ->   the array of z
     """
@@ -84,43 +68,43 @@ def by_outputs(outputs: Any, format: Any, out: Any) -> tuple[Signature, Any, tup
         return ("outputs", names, forms), out, () if out is None else (out,)
     order = names if isinstance(names, tuple) else (names,)
     outs = tuple(out[name] for name in order if name in out) or tuple(out.values())
-    kinds = tuple((n, type(each), getattr(each, "dtype", None)) for n, each in out.items())
+    kinds = tuple((n, type(array), getattr(array, "dtype", None)) for n, array in out.items())
     return ("outputs", names, forms, kinds), None, outs
 
 
 def parted(operands: tuple[Any, ...]) -> tuple[object, tuple[Any, ...]]:
-    """Tell einsum's subscripts from its operands, in either of its forms."""
+    """Separate einsum's subscripts from its operands, in either of its forms."""
     if type(operands[0]) is str:
         return operands[0], operands[1:]
     return interleaved(operands)
 
 
 def interleaved(operands: Sequence[Any]) -> tuple[object, tuple[Any, ...]]:
-    """What tells einsum's integer forms apart, and the tensors in between."""
+    """Return the key of einsum's integer form, and the tensors in it."""
     pairs = len(operands) // 2 * 2
     subscripts = (*operands[1:pairs:2], *operands[pairs:])
-    if all(type(each) in (list, tuple) for each in subscripts):
+    if all(type(sublist) in (list, tuple) for sublist in subscripts):
         return ("interleaved", repr(subscripts)), tuple(operands[:pairs:2])
     return ("interleaved", None), (None,)  # of no signature
 
 
 def of_tensor(T: Any) -> Signature:  # noqa: N803
-    """Of a Tensor, which is immutable and remembers it; AttributeError for what is none."""
+    """Return the cached signature of a Tensor. Raises AttributeError for other objects."""
     signature: Signature = T.signature()
     return signature
 
 
 def of_array(array: Array) -> Signature:
-    """Of an ndarray: the order of its strides if they are not those of a fresh array."""
+    """Return the signature of an ndarray; it includes the order of unusual strides."""
     sizes = size_classes(array.shape)
     if array.flags.num & CONTIGUOUS:
         return (array.dtype, None, sizes)
     modes, unit = stride_order(array)
-    return (array.dtype, modes, unit, joined(array, modes), sizes)
+    return (array.dtype, modes, unit, contiguous_pairs(array, modes), sizes)
 
 
 def stride_order(array: Array) -> tuple[tuple[int, ...], bool]:
-    """Return the modes from the longest stride to the shortest, and whether that is one element."""
+    """Return the modes by descending stride, and whether the smallest stride is one element."""
     natural, shape = tuple(range(array.ndim)), array.shape
     flags = array.flags
     if flags.c_contiguous or not shape:
@@ -134,9 +118,11 @@ def stride_order(array: Array) -> tuple[tuple[int, ...], bool]:
     return modes, array.strides[modes[-1]] == array.itemsize
 
 
-def joined(array: Array, modes: tuple[int, ...]) -> tuple[bool, ...]:
-    """For each of the modes as they are stored, but the last, whether a step along it is as long as
-    the whole next one."""
+def contiguous_pairs(array: Array, modes: tuple[int, ...]) -> tuple[bool, ...]:
+    """Tell for each stored mode but the last whether it is contiguous with the next.
+
+    Its stride is then the size of the next mode times that mode's stride.
+    """
     if array.flags.c_contiguous:
         return (True,) * (array.ndim - 1)
     shape, strides = array.shape, array.strides
@@ -146,7 +132,7 @@ def joined(array: Array, modes: tuple[int, ...]) -> tuple[bool, ...]:
 
 
 def of_compressed(A: Any) -> Signature:  # noqa: N803
-    """Of a CSR or CSC matrix."""
+    """Return the signature of a CSR or CSC matrix."""
     rows, columns = A.shape
     values = A.data
     return (
@@ -156,7 +142,7 @@ def of_compressed(A: Any) -> Signature:  # noqa: N803
 
 
 def of_blocks(A: Any) -> Signature:  # noqa: N803
-    """Of a bsr matrix, with the size of its blocks."""
+    """Return the signature of a bsr matrix, with the size of its blocks."""
     rows, columns = A.shape
     values = A.data
     return (
@@ -166,17 +152,18 @@ def of_blocks(A: Any) -> Signature:  # noqa: N803
 
 
 def of_diagonals(A: Any) -> Signature:  # noqa: N803
-    """Of a dia matrix, with the number of its diagonals and whether they are as long as rows."""
+    """Return the signature of a dia matrix, with its number of diagonals and whether they are
+    full."""
     rows, columns = A.shape
     values = A.data
-    whole = values.ndim == 2 and values.shape[1] == columns
+    are_full = values.ndim == 2 and values.shape[1] == columns
     return (
-        type(A), values.dtype, whole, len(values), rows.bit_length(), columns.bit_length(),
+        type(A), values.dtype, are_full, len(values), rows.bit_length(), columns.bit_length(),
     )  # fmt: skip
 
 
 def of_coo(A: Any) -> Signature:  # noqa: N803
-    """Of a coordinate list of any order."""
+    """Return the signature of a coordinate list of any order."""
     values = A.data
     kind = A.coords[0].dtype
     bits = map(int.bit_length, A.shape)
@@ -184,17 +171,17 @@ def of_coo(A: Any) -> Signature:  # noqa: N803
 
 
 def of_other(A: Any) -> Signature:  # noqa: N803
-    """Of a scipy.sparse array that is converted before use."""
+    """Return the signature of a scipy.sparse array that is converted before use."""
     return (type(A), A.dtype, A.nnz.bit_length(), *map(int.bit_length, A.shape))
 
 
 def of_scalar(number: Any) -> Signature:
-    """Of one of NumPy's scalars."""
+    """Return the signature of a NumPy scalar."""
     return (type(number),)
 
 
 def of_number(number: complex) -> Signature:
-    """Of a Python number; ValueError for integers of more than 64 bits, whose dtype is another."""
+    """Return the signature of a Python number. Raises ValueError for more than 64 bits."""
     if type(number) is int and not -(2**63) <= number < 2**63:
         raise ValueError
     return (type(number),)
@@ -213,7 +200,7 @@ READERS: Mapping[type, Callable[[Any], Signature]] = {
     sp.coo_array: of_coo,
     sp.coo_matrix: of_coo,
     **dict.fromkeys((dtype.type for dtype in DTYPES), of_scalar),
-    **dict.fromkeys(OTHERS, of_other),
+    **dict.fromkeys(CONVERTED_TYPES, of_other),
     float: of_number,
     int: of_number,
     complex: of_number,

@@ -1,7 +1,7 @@
-"""A Tensor as HTML: format, shape, density, and where entries are, as a picture of SVG.
+"""A Tensor as HTML: format, shape, density, and an SVG picture of its entries.
 
 Each square of the picture is a block of the matrix, the darker the more of it is stored. Of more
-than two modes the first ones are the rows; a vector is one row.
+than two modes all but the last are rows; a vector is one row.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from taco_py.data.storage.pack import unpack
-from taco_py.language.notebook.markup import beside, table
+from taco_py.language.notebook.markup import side_by_side, table
 
 if TYPE_CHECKING:
     from taco_py.data.storage.tensor_data import Array, TensorData
     from taco_py.data.tensors.tensor import Tensor
 
 SQUARES = 48
-"""Rows and columns of a picture, at most."""
+"""The largest number of rows or columns of a picture."""
 LONG = 6
-"""How many times longer the one side may be for the picture to have its shape."""
+"""The largest ratio of sides for which the picture has the matrix's shape."""
 SIDE = 5
 """The side of a square in pixels."""
 
 
 def html(T: Tensor) -> str:  # noqa: N803
-    """Write a table of what a Tensor is, beside a picture of where its entries are."""
+    """Write a table of a Tensor's properties, beside a picture of its entries."""
     size = prod(T.shape)
     rows: list[tuple[str, Any]] = [
         ("format", T.format), ("shape", " × ".join(map(str, T.shape)) or "scalar"),
@@ -36,11 +36,11 @@ def html(T: Tensor) -> str:  # noqa: N803
     ]  # fmt: skip
     if T.data.fill:
         rows.append(("fill value", T.fill_value))
-    return beside(table(rows), spy(T.data))
+    return side_by_side(table(rows), spy(T.data))
 
 
 def spy(data: TensorData) -> str:
-    """Draw where entries are, as SVG; nothing of a scalar or where there are no elements."""
+    """Draw the entries as SVG; return nothing for a scalar or without elements."""
     if not data.shape or not prod(data.shape):
         return ""
     counts, cover = _counted(data)
@@ -60,7 +60,7 @@ def spy(data: TensorData) -> str:
 
 
 def squares_of(sides: tuple[int, int]) -> list[int]:
-    """Return rows and columns of the picture: as long as the sides are, unless one is much longer.
+    """Return rows and columns of the picture, proportional unless one side is much longer.
 
     >>> squares_of((60, 120)), squares_of((3, 10**6))
     ([24, 48], [3, 48])
@@ -72,20 +72,20 @@ def squares_of(sides: tuple[int, int]) -> list[int]:
 
 
 def _counted(data: TensorData) -> tuple[Array, Array]:
-    """Return how many entries are in each block of the matrix, and how many elements it has."""
+    """Count the entries in each block of the matrix, and its elements."""
     split = len(data.shape) - 1
     sides = prod(data.shape[:split]), data.shape[-1]
-    shown = squares_of(sides)
+    squares = squares_of(sides)
     columns, _ = unpack(data, drop_fill=True)
     outer = np.zeros(len(columns[0]), np.float64)
     for column, size in zip(columns[:split], data.shape[:split], strict=True):
         outer = outer * size + column
     cells = [
         np.minimum(column * (count / side), count - 1).astype(np.int64)
-        for column, count, side in zip((outer, columns[-1]), shown, sides, strict=True)
+        for column, count, side in zip((outer, columns[-1]), squares, sides, strict=True)
     ]
-    counts = np.bincount(cells[0] * shown[1] + cells[1], minlength=shown[0] * shown[1])
-    across = [
-        np.diff(np.linspace(0, side, count + 1)) for count, side in zip(shown, sides, strict=True)
+    counts = np.bincount(cells[0] * squares[1] + cells[1], minlength=squares[0] * squares[1])
+    extents = [
+        np.diff(np.linspace(0, side, count + 1)) for count, side in zip(squares, sides, strict=True)
     ]
-    return counts.reshape(shown), across[0][:, None] * across[1]
+    return counts.reshape(squares), extents[0][:, None] * extents[1]

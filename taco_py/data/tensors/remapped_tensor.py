@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from taco_py.data.convert.choose_format import chosen
-from taco_py.data.convert.remap import inside, plain_format, remap, unmap, whole
+from taco_py.data.convert.choose_format import choose
+from taco_py.data.convert.remap import blocks_to_dense, inside, plain_format, remap, unmap
 from taco_py.data.interop.scipy_blocks import to_bsr
 from taco_py.data.interop.scipy_remapped import from_remapped, is_remapped
 from taco_py.data.storage.by_level.level_tree import fills_up, is_usual
@@ -26,20 +26,20 @@ BSR_CLASSES = ("bsr_array", "bsr_matrix")
 
 
 class RemappedTensor(Tensor):
-    """Hold a tensor in a remapped format: what is stored is a plain tensor, `stored`.
+    """A tensor in a remapped format, held as a plain tensor `stored`.
 
     >>> T = tp.tensor([[1.0, 2.0, 0.0], [0.0, 3.0, 0.0]], format=tp.BSR((2, 2)))
     >>> T
     Tensor(shape=(2, 3), format='BSR(2,2)', nnz=3, dtype=float64, density=0.5)
 
     stored  the tensor over the stored modes
-    format  how its modes derive from those of this tensor
+    format  the mapping from the modes of this tensor to its modes
     shape   of this tensor
 
-    reason  why it is in that format, where that was chosen for it
+    reason  for the format, where it was chosen automatically
 
-    `data` is the same tensor in a plain format, CSR of a matrix: made when it is first asked for,
-    and kept.
+    `data` is the same tensor in a plain format, CSR for a matrix; it is built at its first use and
+    cached.
     """
 
     __slots__ = ("_as_plain", "_entry_count", "_format", "_plain", "_shape", "reason", "stored")
@@ -62,7 +62,7 @@ class RemappedTensor(Tensor):
     @property
     def _data(self) -> TensorData:
         if self._plain is None:
-            drop = not self._format.is_blocked  # zeros of blocks are stored, as scipy's are
+            drop = not self._format.is_blocked  # zeros of blocks are stored, as in scipy
             self._plain = unmap(self.stored.data, self._format, self._shape, drop_fill=drop)
         return self._plain
 
@@ -92,28 +92,28 @@ class RemappedTensor(Tensor):
 
     @property
     def format(self) -> RemappedFormat:  # type: ignore[override]
-        """Return how it is stored."""
+        """Return the format."""
         return self._format
 
     @property
     def nnz(self) -> int:
-        """Return the number of entries, the same in every format: as many as `to_coo` lists.
+        """Return the number of entries, the same in every format: as many as `to_coo` returns.
 
-        Zeros of blocks and of diagonals do not count: nothing tells which were given.
+        Zeros of blocks and of diagonals do not count: they are indistinguishable from padding.
         """
         if self._format.is_blocked and self._fills_blocks() and is_usual(self.stored.format):
             return self.stored.nnz  # no block reaches beyond the shape
         if self._entry_count is not None:
             return self._entry_count
         coordinates, values = unpack(self.stored.data, drop_fill=True)
-        _, kept = inside(self._format.logical(coordinates, self._shape), values, self._shape)
+        _, entries = inside(self._format.logical(coordinates, self._shape), values, self._shape)
         if not fills_up(self.stored.format):
-            self._entry_count = len(kept)  # no value can change it
-        return len(kept)
+            self._entry_count = len(entries)  # no value can change it
+        return len(entries)
 
     @property
     def value_count(self) -> int:
-        """Return the number of values in memory: of entries, and of what fills the format up."""
+        """Return the number of values in memory: of entries, and of padding."""
         return self.stored.value_count
 
     @property
@@ -123,32 +123,31 @@ class RemappedTensor(Tensor):
 
     @property
     def fill(self) -> str:
-        """Return the same as text, "" for 0."""
+        """Return the fill value as text, "" for 0."""
         return self.stored.data.fill
 
     def signature(self) -> tuple[object, ...]:
-        """Return the facts by which plans are found for this tensor and others like it."""
+        """Return the facts that plans for this tensor depend on."""
         if self._signature is None:
-            own = RemappedTensor, str(self._format), size_classes(self._shape)
-            self._signature = (*own, *self.stored.signature())
+            prefix = RemappedTensor, str(self._format), size_classes(self._shape)
+            self._signature = (*prefix, *self.stored.signature())
         return self._signature
 
     def plain(self) -> Tensor:
-        """Return the same tensor in a plain format, with the zeros that blocks store; always the
-        same one."""
+        """Return the same tensor in a plain format, with the zeros of blocks; it is cached."""
         if self._as_plain is None:
             self._as_plain = Tensor(self.data)
         return self._as_plain
 
     def to_numpy(self, *, memory_limit: int | str | None = None) -> Array:
-        """Return the n-D array, a fresh one.
+        """Return the n-D array, a new one.
 
         memory_limit  bytes that it may take, as in `evaluate`
         """
         if memory_limit is not None:
             return limited(RemappedTensor.to_numpy, locals())
         if self._format.is_blocked:
-            return whole(self.stored.data, self._format, self._shape)
+            return blocks_to_dense(self.stored.data, self._format, self._shape)
         return super().to_numpy()
 
     def to_dense(self, *, memory_limit: int | str | None = None) -> Tensor:
@@ -159,13 +158,13 @@ class RemappedTensor(Tensor):
         return Tensor.from_numpy(self.to_numpy(memory_limit=memory_limit))
 
     def to_scipy(self, kind: str | None = None) -> Any:
-        """Return a bsr_array around the same arrays where it is BSR, else as Tensors do.
+        """Return a bsr_array around the same arrays for BSR, else as Tensors do.
 
-        kind  "bsr_array", "csr_array" …: converted to that one; zeros of blocks are left out of
-              others than bsr
+        kind  the class to convert to, "bsr_array", "csr_array" …; classes other than bsr omit zeros
+              of blocks
 
         Raises FormatError for another kind, blocks that do not fill the shape, and a fill value
-        that is not 0.
+        other than 0.
         """
         if kind is None and self._fills_bsr():
             kind = "bsr_array"
@@ -178,48 +177,47 @@ class RemappedTensor(Tensor):
         return self._format.is_bsr and not self.fill and self._fills_blocks()
 
     def _fills_blocks(self) -> bool:
-        """Tell whether its shape is one of whole blocks."""
+        """Tell whether blocks divide the shape evenly."""
         return not any(c and n % c for n, c in zip(self._shape, self._format.cuts, strict=True))
 
     def to_coo(self) -> tuple[Array, Array]:
-        """Return an (nnz, order) array of coordinates, and the values; zeros of blocks are left
-        out."""
+        """Return an (nnz, order) array of coordinates and the values, without zeros of blocks."""
         return self._entries(CSF(self.order)).to_coo()
 
     def to_format(
         self, format: Format | RemappedFormat | str, *, memory_limit: int | str | None = None
     ) -> Tensor:
-        """Return the same tensor in another format; itself where it has that format already.
+        """Return the same tensor in another format; itself where it already has it.
 
         format  a Format, its letters or its name; "auto" chooses one, as in `tp.tensor`
         memory_limit  bytes that it may take, as in `evaluate`
 
-        The fill value stays. Zeros of blocks are left out of formats without blocks.
+        The fill value is preserved. Formats without blocks omit zeros of blocks.
         """
         if memory_limit is not None:
             return limited(RemappedTensor.to_format, locals())
         if asks_choice(format):
             return in_chosen_format(self)
-        wanted = remapped(format)
-        if wanted == self._format:
+        target = remapped(format)
+        if target == self._format:
             return self
-        if wanted is not None:
-            return in_format(self._entries(plain_format(self.order)), wanted)
+        if target is not None:
+            return in_format(self._entries(plain_format(self.order)), target)
         plain = as_format(format, self.order)
         assert plain is not None
         if plain.is_dense:
             return self.to_dense().to_format(plain)
         return self._entries(plain)
 
-    def _entries(self, wanted: Format) -> Tensor:
-        """Return the entries that have not the fill value, in a plain format."""
-        return Tensor(unmap(self.stored.data, self._format, self._shape, wanted, drop_fill=True))
+    def _entries(self, target: Format) -> Tensor:
+        """Return the entries other than the fill value in a plain format."""
+        return Tensor(unmap(self.stored.data, self._format, self._shape, target, drop_fill=True))
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
-        """Return a tensor of the same pattern with values converted as NumPy does.
+        """Return a tensor of the same pattern with values converted as in NumPy.
 
         dtype  of the values
-        copy   whether a tensor of this type is copied
+        copy   whether a tensor of the same type is copied
         """
         if not copy and np.dtype(dtype) == self.dtype:
             return self
@@ -230,16 +228,16 @@ class RemappedTensor(Tensor):
         return self._over(self.stored.copy())
 
     def _over(self, stored: Tensor) -> RemappedTensor:
-        """Return a tensor in the same format, for the same reason, of other values."""
+        """Return a tensor with other values in the same format."""
         return RemappedTensor(stored, self._format, self._shape, self.reason)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the arrays, without what was looked up about them for calls."""
+        """Pickle the arrays, without cached facts."""
         return RemappedTensor, (self.stored, self._format, self._shape, self.reason)
 
 
 def in_format(tensor: Tensor, format: RemappedFormat) -> Tensor:
-    """Return a tensor in a remapped format; itself where it has that format already.
+    """Return a tensor in a remapped format; itself where it already has it.
 
     Raises FormatError where the orders differ.
     """
@@ -249,11 +247,11 @@ def in_format(tensor: Tensor, format: RemappedFormat) -> Tensor:
 
 
 def in_chosen_format(tensor: Tensor) -> Tensor:
-    """Return a matrix in the format that is chosen for products that read it many times.
+    """Return a matrix in the format that suits repeated products.
 
-    A result in a remapped format has the `reason`.
+    A result in a remapped format has a `reason`.
     """
-    choice, stored = chosen(tensor.data)
+    choice, stored = choose(tensor.data)
     form = choice.format
     if not isinstance(form, RemappedFormat):
         return tensor.to_format(form)
@@ -264,7 +262,8 @@ def in_chosen_format(tensor: Tensor) -> Tensor:
 
 
 def blocks_of(obj: Any) -> RemappedTensor | None:
-    """Return a remapped tensor as it is, a bsr array of scipy's around its arrays, else None."""
+    """Return a remapped tensor itself, or a bsr or dia array of scipy around its arrays; else
+    None."""
     if isinstance(obj, RemappedTensor):
         return obj
     if not is_remapped(obj):

@@ -1,4 +1,4 @@
-"""Operands with their modes in another order, or one of their diagonals, in their own arrays."""
+"""Operands with permuted modes, or one of their diagonals, without a copy."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ from taco_py.language.formats import Format
 def show_array(
     array: Array, *, pairs: tuple[tuple[int, int], ...], axes: tuple[int, ...] | None
 ) -> Array | None:
-    """Show the diagonals of an array, its modes in the order `axes`; None where modes on one of
-    them differ in size.
+    """Return a view of diagonals of an array with permuted modes; None for diagonals of unequal
+    sizes.
 
-    pairs  of modes to take the diagonal of, one after the other: the diagonal becomes the last mode
-    axes   None for the modes as they are
+    pairs  of modes whose diagonals are taken in turn; a diagonal becomes the last mode
+    axes   the permutation of the modes, None for none
     """
-    found = array.view()
+    view = array.view()
     for one, other in pairs:
-        shape = found.shape
+        shape = view.shape
         if shape[one] != shape[other]:
             return None
-        found = found.diagonal(0, one, other)
+        view = view.diagonal(0, one, other)
     if axes is not None:
-        found = found.transpose(axes)
-    if found.flags.writeable != array.flags.writeable:  # diagonals are read-only
-        found.setflags(write=array.flags.writeable)
-    return found
+        view = view.transpose(axes)
+    if view.flags.writeable != array.flags.writeable:  # diagonals are read-only
+        view.setflags(write=array.flags.writeable)
+    return view
 
 
 def show_sparse(operand: Any, *, axes: tuple[int, ...], form: Format, kind: str) -> Any:
-    """Show a Tensor or a scipy.sparse operand with its modes in the order `axes`; None where its
-    arrays do not fit together.
+    """Return a Tensor or scipy.sparse operand with permuted modes; None for inconsistent arrays.
 
-    form, kind  of what is shown: its format, and what `handed_out` makes of it
+    form, kind  of the result: its format, and its kind for `handed_out`
     """
     from taco_py.data.interop.scipy_arrays import from_scipy, is_scipy_sparse
 

@@ -1,4 +1,4 @@
-"""What is true of a stored tensor wherever its arrays are: sizes, types, format, fill value."""
+"""Properties of a stored tensor, on the host or on a device: sizes, types, format, fill value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from taco_py.language.formats import Format
 
 
 class StoredFacts:
-    """Facts of the arrays `_data`, of the host or of a device."""
+    """Properties of the arrays `_data`, on the host or on a device."""
 
     __slots__ = ()
 
@@ -36,20 +36,20 @@ class StoredFacts:
 
     @property
     def format(self) -> Format:
-        """Return how it is stored."""
+        """Return the format."""
         return self._data.format
 
     @property
     def nnz(self) -> int:
-        """Return the number of entries: as many as `to_coo` lists, the same in every format.
+        """Return the number of entries: as many as `to_coo` returns, the same in every format.
 
-        A zero that was given counts where the format can tell it from what fills it up.
+        A stored zero counts where the format distinguishes it from padding.
         """
         return entry_count(self._data)
 
     @property
     def value_count(self) -> int:
-        """Return the number of values in memory: of entries, and of what fills the format up."""
+        """Return the number of values in memory: of entries, and of padding."""
         return int(self._data.values.size)
 
     @property

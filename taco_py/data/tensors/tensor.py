@@ -1,4 +1,4 @@
-"""The public `Tensor`: a stored tensor of any order and format, made from whatever the user has."""
+"""The public `Tensor`: a stored tensor of any order and format."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from taco_py.language.formats import CSF, Format, RemappedFormat, named, remappe
 
 
 class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
-    """Hold an immutable tensor in one of the formats: sizes, index arrays of each level, values.
+    """An immutable tensor in one of the formats: sizes, index arrays of each level, values.
 
     >>> T = tp.Tensor.from_coo(([0, 1], [2, 0]), [5.0, 6.0], (2, 3))
     >>> T
@@ -61,7 +61,7 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
     array([[0., 0., 5.],
            [6., 0., 0.]])
 
-    data  the arrays; `tp.tensor(…)` makes a Tensor of anything else
+    data  the arrays; `tp.tensor(…)` converts anything else to a Tensor
     """
 
     __slots__ = ("_data", "_signature")
@@ -89,7 +89,7 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
         indices: ArrayLike | Sequence[ArrayLike] | None = None,
         fill_value: complex | None = None,
     ) -> Tensor:
-        """Make a tensor of coordinates and values; duplicates are added up.
+        """Build a tensor from coordinates and values; duplicates are summed.
 
         >>> tp.Tensor.from_coo([np.array([0, 1]), np.array([2, 0])], [5.0, 6.0], (2, 3)).to_numpy()
         array([[0., 0., 5.],
@@ -99,14 +99,13 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
                 table of shape (order, nnz), as of pydata/sparse and torch, or (nnz, order)
         values  one for each coordinate
         shape   the size of each mode
-        format  a Format or its letters; compressed sparse fibres (CSF) where not given
-        dtype   of the values, which must be numbers that it holds, but for rounding to float32
-        index_dtype  int32 or int64; int32 where it suffices if not given
-        axis    of the table that runs over the modes: 0 for (order, nnz), 1 for (nnz, order); where
-                not given, the one whose length is the order, and an error where both are
-        indices another name of coords, as torch and JAX have it; one of the two is given
-        fill_value  of the elements that have no coordinates, a number that the dtype holds; 0 where
-                    not given
+        format  a Format or its letters; by default compressed sparse fibres (CSF)
+        dtype   of the values, which it must hold exactly, up to rounding to float32
+        index_dtype  int32 or int64; by default int32 where it suffices
+        axis    of the table that runs over the modes: 0 for (order, nnz), 1 for (nnz, order); by
+                default the one whose length is the order, and an error where both are
+        indices another name of coords, as in torch and JAX; only one of the two may be passed
+        fill_value  of the elements without coordinates, a number that the dtype holds; by default 0
 
         The arrays are copied. Raises OperandError, OperandTypeError, DimensionError, StructureError
         or FormatError before any work when they do not describe a tensor.
@@ -119,13 +118,13 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
         columns = coordinate_columns(coords, len(sizes), len(vector), axis)
         structure.check_coordinates(columns, vector, sizes)
         form = remapped(format)
-        wanted = (None if form else as_format(format, len(sizes))) or CSF(len(sizes))
+        target = (None if form else as_format(format, len(sizes))) or CSF(len(sizes))
         native = vector.astype(vector.dtype.newbyteorder("="), copy=False)
         fill = "" if fill_value is None else fill_of(fill_value, native.dtype)
         with room("a tensor of coordinates and values", native.nbytes):
-            data = pack_coo(integer_columns(columns), native, sizes, wanted, index_dtype, fill)
-        found = cls(own(data, (vector, *columns)))
-        return found if form is None else found.to_format(form)
+            data = pack_coo(integer_columns(columns), native, sizes, target, index_dtype, fill)
+        tensor = cls(copy_shared(data, (vector, *columns)))
+        return tensor if form is None else tensor.to_format(form)
 
     @classmethod
     def from_numpy(
@@ -135,14 +134,14 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
         *,
         fill_value: complex | None = None,
     ) -> Tensor:
-        """Make a tensor around a dense array's memory, or of its nonzeros in a sparse format.
+        """Build a tensor around a dense array's memory, or from its nonzeros in a sparse format.
 
-        array   anything that NumPy makes an array of
-        format  a Format or its letters; dense where not given
-        fill_value  what is left out in a sparse format in the place of zeros
+        array   anything that NumPy converts to an array
+        format  a Format or its letters; by default dense
+        fill_value  the value that a sparse format leaves out instead of zeros
         """
-        given = array if isinstance(array, np.ndarray) else numbers(array, None)
-        return cls(with_fill(from_numpy(given), fill_value))._in(format)
+        values = array if isinstance(array, np.ndarray) else numbers(array, None)
+        return cls(with_fill(from_numpy(values), fill_value))._in(format)
 
     @classmethod
     def from_scipy(
@@ -152,11 +151,11 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
         *,
         fill_value: complex | None = None,
     ) -> Tensor:
-        """Make a tensor around a scipy.sparse array's own arrays, or converted to a format.
+        """Build a tensor around a scipy.sparse array's own arrays, or convert it to a format.
 
         A       a scipy.sparse array or matrix
-        format  a Format or its letters; that of `A` where not given
-        fill_value  of the elements that `A` does not store; 0 where not given
+        format  a Format or its letters; by default that of `A`
+        fill_value  of the elements that `A` does not store; by default 0
         """
         return cls(with_fill(from_scipy(A), fill_value))._in(format)
 
@@ -171,17 +170,17 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
         return len(self._data.shape)
 
     def examined(self) -> TensorData:
-        """Return the arrays with the order of their coordinates, which is looked up once."""
+        """Return the arrays with the order of their coordinates, which is determined once."""
         data = with_order(self._data)
         if data.sorted is None:
             data = replace(data, sorted=is_sorted(data))
         if data.sorted and data.unique is None:
-            data = replace(data, unique=is_unique(data))  # of unordered ones it costs a sort
+            data = replace(data, unique=is_unique(data))  # for unordered ones it costs a sort
         self._data = data
         return data
 
     def signature(self) -> tuple[object, ...]:
-        """Return the facts by which plans are found for this tensor and others like it."""
+        """Return the facts that plans for this tensor depend on."""
         if self._signature is None:
             data = self._data
             arrays = [a for level in data.levels for a in (level.pos, level.crd)]
@@ -197,11 +196,11 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
         return self._signature
 
     def to_numpy(self, *, memory_limit: int | str | None = None) -> Array:
-        """Return the n-D array: a fresh one, except of a dense tensor, whose own it is.
+        """Return the n-D array: a new one, except for a dense tensor, which returns its own.
 
         memory_limit  bytes that it may take, as in `evaluate`
 
-        Where nothing is stored it has the fill value.
+        Unstored elements have the fill value.
         """
         if memory_limit is not None:
             return limited(Tensor.to_numpy, locals())
@@ -219,10 +218,10 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
     def to_scipy(self, kind: str | None = None) -> Any:
         """Return a scipy.sparse array: csr_array for CSR, csc_array for CSC, coo_array otherwise.
 
-        kind  "csr_array", "csc_matrix" …: converted to that one. Arrays are shared where the format
-              is that kind's own.
+        kind  the class to convert to, "csr_array", "csc_matrix" …; arrays are shared where it has
+              the format of the class
 
-        Raises FormatError for a scalar, another kind, and a fill value that is not 0.
+        Raises FormatError for a scalar, another kind, and a fill value other than 0.
         """
         if kind is not None and not isinstance(kind, str):
             raise FormatError(
@@ -236,7 +235,7 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
 
         `from_coo` reads them back with axis=1, and with the fill value as fill_value=.
 
-        Of a tensor whose last level is dense, only what has not the fill value, as a rule 0.
+        Of a tensor whose last level is dense, elements with the fill value, usually 0, are omitted.
         """
         size = self._data.values.nbytes + 8 * self.nnz * self.order if KERNELS.memory.on else 0
         with room("coordinates and values of a tensor", size):
@@ -248,19 +247,19 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
     def to_format(
         self, format: Format | RemappedFormat | str, *, memory_limit: int | str | None = None
     ) -> Tensor:
-        """Return the same tensor in another format; itself where it has that format already.
+        """Return the same tensor in another format; itself where it already has it.
 
         format  a Format, its letters or its name, as in "bsr(3,3)"; "auto" chooses one for a matrix
                 that products read many times (`tp.choose_format` says why)
         memory_limit  bytes that it may take, as in `evaluate`
 
-        The fill value stays. From a dense format to a sparse one, what has it is left out.
+        The fill value is preserved. From a dense to a sparse format, elements with it are left out.
         """
         if memory_limit is not None:
             return limited(Tensor.to_format, locals())
         if asks_choice(format):
-            found: Tensor = BEHAVIOUR.find("in_chosen_format")(self)
-            return found
+            tensor: Tensor = BEHAVIOUR.find("in_chosen_format")(self)
+            return tensor
         form = remapped(format)
         if form is not None:
             stored: Tensor = BEHAVIOUR.find("in_remapped_format")(self, form)
@@ -269,25 +268,24 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
         return self if data is self._data else Tensor(data)
 
     def _in(self, format: Format | RemappedFormat | str | None) -> Tensor:
-        """Return the same tensor in a format, where one is given."""
+        """Convert the tensor to a format, unless it is None."""
         return self if format is None else self.to_format(format)
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
-        """Return a tensor of the same pattern with values converted as NumPy does.
+        """Return a tensor of the same pattern with values converted as in NumPy.
 
         dtype  of the values
-        copy   whether a tensor of this type is copied
+        copy   whether a tensor of the same type is copied
 
-        Entries with equal coordinates are added before. The fill value is converted too.
-        Raises NumberOverflowError where that is infinite or NaN
-        and `dtype` one of integers.
+        Entries with equal coordinates are summed first. The fill value is converted too. Raises
+        NumberOverflowError where it is infinite or NaN and `dtype` is an integer type.
         """
-        wanted = as_dtype(dtype, "dtype")
-        if not copy and wanted == self.dtype:
+        target = as_dtype(dtype, "dtype")
+        if not copy and target == self.dtype:
             return self
-        data = self._data if wanted == self.dtype else canonical(self.examined())
-        with room(f"values of {wanted}", data.values.size * wanted.itemsize):
-            return Tensor(with_values(data, data.values.astype(wanted)))
+        data = self._data if target == self.dtype else canonical(self.examined())
+        with room(f"values of {target}", data.values.size * target.itemsize):
+            return Tensor(with_values(data, data.values.astype(target)))
 
     @property
     def fill(self) -> str:
@@ -309,22 +307,22 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
         )
 
     def _repr_html_(self) -> str:
-        """Show it in a notebook: what it is, and where its entries are."""
+        """Show properties and a picture of the entries in a notebook."""
         return html(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the arrays, without what was looked up about them for calls."""
+        """Pickle the arrays, without cached facts."""
         return Tensor, (self._data,)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
-        """Refused, so that no tensor becomes a dense array by accident.
+        """Refuse the conversion, so that no tensor becomes a dense array by accident.
 
-        An operator of scipy.sparse gets an object of NumPy, and leaves the operation to the Tensor.
+        An operator of scipy.sparse gets an object array, and leaves the operation to the Tensor.
         """
         if is_operand_of_scipy(sys._getframe(1)):
-            found = np.empty((), object)
-            found[()] = self
-            return found
+            wrapper = np.empty((), object)
+            wrapper[()] = self
+            return wrapper
         raise OperandTypeError(
             "Expected an array, found a Tensor, which is not made dense silently",
             hint="call .to_scipy() to keep it sparse, or .to_numpy() if the dense array fits",
@@ -332,7 +330,7 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
 
 
 def as_data(obj: Any) -> TensorData:
-    """Return the arrays of anything `tensor` accepts, borrowed where possible."""
+    """Return the arrays of anything that `tensor` accepts, borrowed where possible."""
     if isinstance(obj, Tensor):
         return obj.data
     if isinstance(obj, TensorData):
@@ -345,19 +343,21 @@ def as_data(obj: Any) -> TensorData:
         return from_numpy(obj)
     from taco_py.data.interop.foreign import foreign_data
 
-    found = foreign_data(obj)
-    return found if isinstance(found, TensorData) else as_data(found)
+    converted_object = foreign_data(obj)
+    return (
+        converted_object if isinstance(converted_object, TensorData) else as_data(converted_object)
+    )
 
 
 def operand_data(obj: Any) -> TensorData:
-    """Return `as_data` of what kernels read, to which a dense tensor's fill value means nothing."""
+    """Return the arrays of an operand of a kernel, without a dense tensor's fill value."""
     return stores_all(as_data(obj))
 
 
 def with_fill(data: TensorData, fill_value: Any) -> TensorData:
-    """Return the tensor in the same arrays, whose elements that are not stored have this value.
+    """Set the value of the elements that are not stored, sharing the arrays.
 
-    fill_value  a number that the dtype holds; None leaves all as it is
+    fill_value  a number that the dtype holds; None for no change
 
     Raises OperandTypeError, NumberOverflowError.
     """
@@ -365,18 +365,18 @@ def with_fill(data: TensorData, fill_value: Any) -> TensorData:
 
 
 def stored_as(data: TensorData, format: Format | RemappedFormat | str | None) -> TensorData:
-    """Return `data` in `format`, or as it is."""
-    wanted = as_format(format, data.format.order)
-    return data if wanted is None else convert(data, wanted)
+    """Convert `data` to `format`, unless it is None."""
+    target = as_format(format, data.format.order)
+    return data if target is None else convert(data, target)
 
 
 def asks_choice(format: Any) -> bool:
-    """Tell whether a user leaves the format to be chosen."""
+    """Tell whether a user requests an automatic choice of the format."""
     return isinstance(format, str) and format.strip().lower() == "auto"
 
 
 def as_format(format: Format | RemappedFormat | str | None, order: int) -> Format | None:
-    """Return the Format of a user's format argument; FormatError unless it has `order` levels."""
+    """Return the Format of a user's argument. Raises FormatError unless it has `order` levels."""
     form = remapped(format)
     if form is not None:
         raise FormatError(
@@ -400,20 +400,22 @@ def as_format(format: Format | RemappedFormat | str | None, order: int) -> Forma
 
 
 def integer_columns(columns: Sequence[Array]) -> tuple[Array, ...]:
-    """Return coordinates in the machine's byte order (and of integer type where there are none)."""
-    kept = (np.dtype(np.int32), np.dtype(np.int64))
-    return tuple(each if each.dtype in kept else each.astype(np.int64) for each in columns)
+    """Convert coordinates to int32 or int64 in native byte order."""
+    index_types = (np.dtype(np.int32), np.dtype(np.int64))
+    return tuple(
+        column if column.dtype in index_types else column.astype(np.int64) for column in columns
+    )
 
 
-def own(data: TensorData, inputs: Sequence[Array]) -> TensorData:
+def copy_shared(data: TensorData, inputs: Sequence[Array]) -> TensorData:
     """Return the same tensor sharing no memory with the user's arrays."""
-    held = [data.values, *(array for level in data.levels for array in arrays_of(level))]
-    shared = any(np.may_share_memory(a, b) for a in held for b in inputs)
+    arrays = [data.values, *(array for level in data.levels for array in arrays_of(level))]
+    shared = any(np.may_share_memory(a, b) for a in arrays for b in inputs)
     return copied(data) if shared else data
 
 
 def copied(data: TensorData) -> TensorData:
-    """Return the same tensor in fresh arrays."""
+    """Return the same tensor in new arrays."""
     levels = tuple(
         LevelArrays(*(None if a is None else a.copy() for a in (level.pos, level.crd)))
         for level in data.levels
@@ -422,5 +424,5 @@ def copied(data: TensorData) -> TensorData:
 
 
 def arrays_of(level: LevelArrays) -> list[Array]:
-    """Return the arrays a level owns."""
+    """Return the arrays of a level."""
     return [array for array in (level.pos, level.crd) if array is not None]

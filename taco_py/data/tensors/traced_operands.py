@@ -1,4 +1,4 @@
-"""Operands that stand for arrays while a function is traced: they take a call over."""
+"""Operands that stand for arrays while a function is traced: they intercept calls."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 
 OPTIONS = (
     "format", "schedule", "threads", "dtype", "casting", "static", "libraries", "schedule_budget",
-    "forbid", "allow", "target",
+    "forbid", "allow", "target", "border", "shape", "path", "outputs", "out",
 )  # fmt: skip
-"""What calls name the options that settings are made of, in their order."""
+"""The names of the options of settings, in their order."""
 
 USUAL: Mapping[str, Any] = MappingProxyType({
     "casting": "safe", "libraries": True, "forbid": (), "allow": (), "border": "error",
 })  # fmt: skip
-"""Options that mean nothing else where they are left out, but for None."""
+"""The defaults of options other than None."""
 
 
-def options_said(options: Sequence[Any], more: Mapping[str, Any], over: Any) -> dict[str, Any]:
-    """Return the options that a call says, by the names that it has for them.
+def said_options(keywords: Mapping[str, Any], over: Any) -> dict[str, Any]:
+    """Return the options of a call that are not what they are by default.
 
-    options  what settings are made of, in their order
-    over     its semiring and mask, None without
+    keywords  the arguments of the call by parameter
+    over      its semiring and mask, None without
     """
-    found = {**dict(zip(OPTIONS, options, strict=True)), **more}
+    options = {name: keywords[name] for name in OPTIONS if name in keywords}
     if over is not None:
-        found["mask"] = over.mask
-        found["semiring"] = None if over.semiring.is_arithmetic else over.semiring
-    return {name: each for name, each in found.items() if _is_said(name, each)}
+        options["mask"] = over.mask
+        options["semiring"] = None if over.semiring.is_arithmetic else over.semiring
+    return {name: value for name, value in options.items() if _is_said(name, value)}
 
 
 def _is_said(name: str, value: Any) -> bool:
@@ -37,7 +37,7 @@ def _is_said(name: str, value: Any) -> bool:
 
 
 def taker_of(values: Iterable[Any]) -> Any:
-    """Return the first of operands that takes calls over, None where none does."""
+    """Return the first operand that intercepts calls, None without one."""
     return next(filter(is_traced, values), None)
 
 
@@ -47,6 +47,6 @@ def is_traced(value: Any) -> bool:
 
 
 def taken_over(taker: Any, name: str, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """Leave a call to an operand, with the options that it gives."""
-    given = {key: each for key, each in options.items() if each is not None}
-    return taker.__taco_function__(name, args, given)
+    """Leave a call to an operand that intercepts it, with the options other than None."""
+    options_set = {key: value for key, value in options.items() if value is not None}
+    return taker.__taco_function__(name, args, options_set)

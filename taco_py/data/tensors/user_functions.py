@@ -1,8 +1,8 @@
-"""Functions of users by C text: checked against NumPy's before a text may call them.
+"""Functions of users by C text, checked against NumPy before a text may call them.
 
     c_text_of("softsign", lambda x: x / (1 + abs(x)), "x / (1 + fabs(x))", ("float32", "float64"))
 
-The text is compiled and called on samples in a process of its own, whose results are kept with the
+The text is compiled and called on samples in a separate process, whose results are cached with the
 kernels: a later process compares them with those of its NumPy function and compiles nothing.
 """
 
@@ -39,7 +39,7 @@ from taco_py.language.notation.functions.properties import first_difference
 
 FLOATS = ("float32", "float64")
 COUNT = 120
-"""Random samples of each type, besides those at the ends."""
+"""The number of random samples of each type, besides special values."""
 _SPECIAL: Mapping[str, tuple[Any, ...]] = {
     "b": (False, True),
     "i": (0, 1, -1, 2),
@@ -62,7 +62,7 @@ class CText:
     """A function by C text that agrees with NumPy's.
 
     parameters  the names of its arguments in the text
-    digest      tells the text, the parameters, and the types
+    digest      identifies the text, the parameters, and the types
     """
 
     parameters: tuple[str, ...]
@@ -72,12 +72,12 @@ class CText:
 
 
 def c_text_of(name: str, numpy: Callable[..., Any], text: str, dtypes: Any) -> CText:
-    """Read a function by C text, and compare it with NumPy's on samples of each type.
+    """Compile a function by C text, and compare it with NumPy's on samples of each type.
 
-    dtypes  of its arguments, by name or NumPy's; None for float32 and float64
+    dtypes  of its arguments, as names or NumPy types; None for float32 and float64
 
     Raises OperandTypeError for other arguments, NotationError where the text does not compile,
-    OperandError where it gives other numbers than NumPy, CompilerError without a compiler.
+    OperandError where it yields other numbers than NumPy, CompilerError without a compiler.
     """
     if not isinstance(text, str) or not text.strip():
         raise OperandTypeError(
@@ -86,14 +86,14 @@ def c_text_of(name: str, numpy: Callable[..., Any], text: str, dtypes: Any) -> C
         )
     parameters = parameters_of(name, numpy)
     types = _types(name, dtypes)
-    samples = {each: _samples(each, len(parameters)) for each in types}
+    samples = {type_name: _samples(type_name, len(parameters)) for type_name in types}
     counterpart = counterpart_of(name, numpy, samples, tuple(SCALARS))
-    told = f"{parameters} {dict(counterpart.results)} {text}"
-    digest = hashlib.sha256(told.encode()).hexdigest()[:16]
+    identity = f"{parameters} {dict(counterpart.results)} {text}"
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
     function = c_text_function(f"{name}_{digest}", parameters, text, counterpart.results)
-    found = _results(name, function, parameters, text, samples, digest)
+    results = _results(name, function, parameters, text, samples, digest)
     for type, arrays in samples.items():
-        _compare(counterpart, parameters, text, type, arrays, found[type])
+        _compare(counterpart, parameters, text, type, arrays, results[type])
     return CText(parameters, counterpart, function, digest)
 
 
@@ -111,34 +111,36 @@ def parameters_of(name: str, numpy: Callable[..., Any]) -> tuple[str, ...]:
         all_ = tuple(inspect.signature(numpy).parameters.values())
     except (ValueError, TypeError):
         all_ = ()
-    needed = tuple(each for each in all_ if each.default is inspect.Parameter.empty)
-    if not needed or any(each.kind not in kinds for each in needed):
+    required = tuple(
+        parameter for parameter in all_ if parameter.default is inspect.Parameter.empty
+    )
+    if not required or any(parameter.kind not in kinds for parameter in required):
         raise OperandTypeError(
             f"Expected a NumPy function of one argument or several for {name}",
             hint="write its arguments out, as in numpy=lambda x, y: …",
         )
-    for each in needed:
-        if is_reserved(each.name) or not each.name.isascii() or each.name == TYPE:
+    for parameter in required:
+        if is_reserved(parameter.name) or not parameter.name.isascii() or parameter.name == TYPE:
             raise OperandTypeError(
-                f"Expected names of arguments that C may have for {name}, found {each.name}",
+                f"Expected names of arguments that C may have for {name}, found {parameter.name}",
                 hint="the C text calls its arguments as the NumPy function does: rename it there",
             )
-    return tuple(each.name for each in needed)
+    return tuple(parameter.name for parameter in required)
 
 
 def _types(name: str, dtypes: Any) -> tuple[str, ...]:
     """Return the names of types that C has, the narrow ones first. Raises OperandTypeError."""
-    given = FLOATS if dtypes is None else dtypes
-    each_given = (given,) if isinstance(given, str | type | np.dtype) else tuple(given)
+    requested = FLOATS if dtypes is None else dtypes
+    sequence = (requested,) if isinstance(requested, str | type | np.dtype) else tuple(requested)
     try:
-        found = {np.dtype(each) for each in each_given}
+        types = {np.dtype(name_or_type) for name_or_type in sequence}
     except TypeError as error:
         raise OperandTypeError(
             f"Expected dtypes= of {name} as names of NumPy's, found {dtypes!r}",
             hint='as in dtypes=("int32", "int64")',
         ) from error
-    wrong = [each.name for each in found if each.name not in SCALARS]
-    if wrong or not found:
+    wrong = [dtype.name for dtype in types if dtype.name not in SCALARS]
+    if wrong or not types:
         raise OperandTypeError(
             f"Expected dtypes that kernels compute in for {name}, found "
             f"{', '.join(wrong) or 'none'}",
@@ -146,12 +148,12 @@ def _types(name: str, dtypes: Any) -> tuple[str, ...]:
         )
     order = {kind: place for place, kind in enumerate("buifc")}
     return tuple(
-        each.name for each in sorted(found, key=lambda each: (order[each.kind], each.itemsize))
+        type.name for type in sorted(types, key=lambda type: (order[type.kind], type.itemsize))
     )
 
 
 def _samples(type: str, arity: int) -> tuple[Array, ...]:
-    """Return random numbers of a type, and those at its ends together."""
+    """Return special values and random numbers of a type as arguments."""
     dtype, random = np.dtype(type), np.random.default_rng(27)
     special = list(islice(product(_SPECIAL[dtype.kind], repeat=arity), _MOST_SPECIAL))
     columns = []
@@ -164,7 +166,7 @@ def _samples(type: str, arity: int) -> tuple[Array, ...]:
             drawn = random.standard_normal(COUNT) * 3
             if dtype.kind == "c":
                 drawn = drawn + 1j * random.standard_normal(COUNT)
-        ends = np.array([each[place] for each in special])
+        ends = np.array([values[place] for values in special])
         columns.append(np.concatenate([ends, drawn]).astype(dtype))
     return tuple(columns)
 
@@ -177,31 +179,37 @@ def _results(
     samples: Mapping[str, Sequence[Array]],
     digest: str,
 ) -> dict[str, Tried]:
-    """What the text gives to samples of each type: as an earlier process found, or tried out."""
+    """Return the results of the text on samples of each type, cached or from a trial run."""
     key = f"function by C text {name} {digest}"
     note = KERNELS.note(key)
     if note is not None:
-        kept = json.loads(note)
-        return {each: Tried(base64.b64decode(data), why) for each, (data, why) in kept.items()}
+        cached = json.loads(note)
+        return {
+            type_name: Tried(base64.b64decode(data), reason)
+            for type_name, (data, reason) in cached.items()
+        }
     source = _trial_text(function, parameters, text)
     trials = [
         Trial(
-            f"trial_{each}",
+            f"trial_{type_name}",
             np.stack(arrays, axis=1).tobytes(),
             arrays[0].itemsize * len(arrays),
-            np.dtype(_gives(function, each)).itemsize,
+            np.dtype(_gives(function, type_name)).itemsize,
         )
-        for each, arrays in samples.items()
+        for type_name, arrays in samples.items()
     ]
     try:
-        tried = dict(zip(samples, KERNELS.try_out(source, trials), strict=True))
+        results = dict(zip(samples, KERNELS.try_out(source, trials), strict=True))
     except CompileError as error:
         raise _not_compiled(name, text, error) from error
     except (ToolchainError, OSError) as error:
         raise CompilerError(str(error), hint=getattr(error, "hint", None)) from error
-    kept = {each: (base64.b64encode(t.results).decode(), t.stopped) for each, t in tried.items()}
-    KERNELS.write_note(key, json.dumps(kept))
-    return tried
+    encoded = {
+        type_name: (base64.b64encode(t.results).decode(), t.stopped)
+        for type_name, t in results.items()
+    }
+    KERNELS.write_note(key, json.dumps(encoded))
+    return results
 
 
 def _gives(function: ScalarFunction, type: str) -> str:
@@ -209,7 +217,7 @@ def _gives(function: ScalarFunction, type: str) -> str:
 
 
 def _trial_text(function: ScalarFunction, parameters: tuple[str, ...], text: str) -> str:
-    """C with the function for each type, and one that calls it on arguments in memory."""
+    """Return C text with the function for each type, and a function that calls it on memory."""
     parts = [_INCLUDES]
     for type in function.spellings:
         gives = _gives(function, type)
@@ -224,18 +232,18 @@ def _trial_text(function: ScalarFunction, parameters: tuple[str, ...], text: str
 
 
 def _not_compiled(name: str, text: str, error: CompileError) -> NotationError | CompilerError:
-    """Return the error at the place of the text that the compiler names; its own where it names
-    none."""
-    found = _FAILED.search(error.output)
-    if found is None:
+    """Return the error at the place in the text that the compiler reports, or the compiler's
+    error."""
+    match = _FAILED.search(error.output)
+    if match is None:
         return CompilerError(error.message, hint=error.hint)
     lines = text.split("\n")
-    row = min(int(found[1]), len(lines)) - 1
-    column = min(int(found[2] or 1) - 1, len(lines[row]))
+    row = min(int(match[1]), len(lines)) - 1
+    column = min(int(match[2] or 1) - 1, len(lines[row]))
     start = sum(len(line) + 1 for line in lines[:row]) + column
     kind = "an expression" if is_expression(text) else "statements that return a number"
     return NotationError(
-        f"Expected C text of {name} that compiles, found in line {row + 1}: {found[3]}",
+        f"Expected C text of {name} that compiles, found in line {row + 1}: {match[3]}",
         Span(Source(text, _PLACE), start, start + 1),
         hint=f"the text is {kind} of its arguments, whose type is called {TYPE}; <math.h> is there",
     )
@@ -247,25 +255,25 @@ def _compare(
     text: str,
     type: str,
     arrays: Sequence[Array],
-    tried: Tried,
+    trial: Tried,
 ) -> None:
-    """Raise OperandError where C text gives other numbers than NumPy, or none."""
+    """Raise OperandError where C text yields other numbers than NumPy, or none."""
     name, gives = counterpart.name, np.dtype(counterpart.results[type])
     with np.errstate(all="ignore"):
-        wanted = counterpart(*arrays)
-    found = np.frombuffer(tried.results, gives, len(tried.results) // gives.itemsize)
-    count = len(found)
-    first = first_difference(wanted[:count], found)
-    if first is None and not tried.stopped:
+        expected = counterpart(*arrays)
+    results = np.frombuffer(trial.results, gives, len(trial.results) // gives.itemsize)
+    count = len(results)
+    first = first_difference(expected[:count], results)
+    if first is None and not trial.stopped:
         return
     place = count if first is None else first
-    numbers = [each[place].item() for each in arrays] if place < len(wanted) else []
-    shown = ", ".join(f"{p} = {n!r}" for p, n in zip(parameters, numbers, strict=False))
-    what = tried.stopped if first is None else f"{found[first].item()!r}"
-    said = wanted[place].item() if place < len(wanted) else "a number"
+    numbers = [array[place].item() for array in arrays] if place < len(expected) else []
+    arguments = ", ".join(f"{p} = {n!r}" for p, n in zip(parameters, numbers, strict=False))
+    what = trial.stopped if first is None else f"{results[first].item()!r}"
+    said = expected[place].item() if place < len(expected) else "a number"
     raise OperandError(
         f"Expected the C text of {name} to give what numpy= gives, {said!r}, found {what} for "
-        f"{shown} of {type}",
+        f"{arguments} of {type}",
         Span(Source(text, _PLACE), 0, len(text.split(chr(10))[0])),
         hint="mend one of the two; dtypes= says for which types the text is meant",
     )

@@ -59,12 +59,12 @@ def seconds(region: Graph, facts: Facts) -> float:
         itemsize = np.dtype(node.dtype).itemsize
         if node.operator == "contract":
             real = 2 if np.dtype(node.dtype).kind == "c" else 1
-            multiplying = products_of(node, facts) / NOMINAL.dense_products_per_second
+            multiplying = products_of(node, facts) / NOMINAL.calls.dense_products_per_second
             read = [facts[name].size for name in (*node.inputs, node.name)]
             moving = sum(read) * itemsize / MATRIX_BYTES_PER_SECOND
             found += max(multiplying * itemsize / 8 * real, moving)
         elif node.operator == "map":
-            found += 2 * facts[node.name].size * itemsize / NOMINAL.memory_bytes_per_second
+            found += 2 * facts[node.name].size * itemsize / NOMINAL.calls.memory_bytes_per_second
     return found
 
 

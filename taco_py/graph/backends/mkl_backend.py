@@ -70,7 +70,7 @@ def _product_seconds(node: Node, facts: Facts) -> float:
     sparse = next((k for k, name in enumerate(node.inputs) if facts[name].sparsity), None)
     if sparse is None:
         read = sum(facts[name].size for name in (*node.inputs, node.name))
-        multiplying = products_of(node, facts) / NOMINAL.dense_products_per_second
+        multiplying = products_of(node, facts) / NOMINAL.calls.dense_products_per_second
         return max(multiplying * itemsize / 8, read * itemsize / MATRIX_BYTES_PER_SECOND)
     matrix = facts[node.inputs[sparse]]
     vectors = products_of(node, facts) / max(matrix.size, 1)

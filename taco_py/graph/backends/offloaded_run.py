@@ -19,7 +19,7 @@ from taco_py.graph.backends.read_only import own_results, read_only
 from taco_py.graph.backends.region_graph import RegionGraph
 from taco_py.graph.nodes import Graph
 from taco_py.graph.run.graph_program import GraphProgram, RegionRun, make_program, places_of
-from taco_py.language.diagnostics.cautions import BackendWarning, caution, give
+from taco_py.language.diagnostics.cautions import BackendWarning, caution, issue_warnings
 
 MOST_DEATHS = 1
 """Of a backend's process after which it is restarted."""
@@ -182,4 +182,4 @@ def _line(error: Exception) -> str:
 def tell(message: str) -> None:
     """Warn that the host computes what a backend was to."""
     hint = "the host computes it instead; results are as without the backend"
-    give([caution(BackendWarning, message, None, hint)])
+    issue_warnings([caution(BackendWarning, message, None, hint)])

@@ -159,8 +159,7 @@ def _square_of(recorder: Recorder, name: str, *begins: tuple[int, int]) -> str:
     if lengths[0] == lengths[1] and not any(begin for _, begin in begins):
         return name
     length = lengths[0] if lengths[0] <= lengths[1] else lengths[1]
-    if length < 0:
-        length = 0
+    length = max(length, 0)
     key = [slice(None)] * x.ndim
     for axis, begin in begins:
         key[axis] = slice(begin, begin + length)

@@ -83,7 +83,7 @@ OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType({
 """By the names of `optimizer=`."""
 
 SHARES = ("beta1", "beta2")
-"""Settings below 1: by 1 less their powers is divided."""
+"""CallOptions below 1: by 1 less their powers is divided."""
 
 
 def optimizer_of(name: str) -> Optimizer:

@@ -14,7 +14,7 @@ from taco_py.graph.extents import Extent
 from taco_py.graph.fission.of_products import text
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import NOWHERE, Fact, Node, Shape
-from taco_py.language.autodiff.needed_statements import needed
+from taco_py.language.autodiff.needed_statements import statements_for
 from taco_py.language.autodiff.reverse_mode import Reverser
 from taco_py.language.diagnostics.errors import DerivativeError
 from taco_py.language.notation.checks import accesses
@@ -58,7 +58,7 @@ def cotangents_of_text(
         zero = builder.literal(np.dtype(node.dtype).type(0))
         known[name] = builder.add("numpy", (zero,), fact.shape, node.dtype, call="broadcast_to")
     outputs = [name for name in found.cotangents.values() if name]
-    for each in needed(found.statements, outputs):
+    for each in statements_for(found.statements, outputs):
         if each.target.tensor != target:
             known[each.target.tensor] = note_statement(builder, each, known)
     for name in wanted:

@@ -1,1 +1,1 @@
-"""Functions of networks in NumPy style, of arrays and of traced arrays; public in `taco_py.nn`."""
+"""Neural-network functions in NumPy style, of arrays and traced arrays; public in `taco_py.nn`."""

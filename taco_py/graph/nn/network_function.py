@@ -1,4 +1,4 @@
-"""Functions of networks, written once in NumPy style.
+"""Neural-network functions, written once in NumPy style.
 
 softmax(x)      of arrays: traced once for each kinds of them, and computed as one kernel call
                 in a traced function: its operators join those around it
@@ -38,7 +38,7 @@ def _array(x: Any) -> Any:
     if not isinstance(made, TracedArray | Size) and not is_operand(made):
         raise OperandTypeError(
             f"Expected an array of numbers, found {type(x).__name__}",
-            hint="NumPy and scipy.sparse arrays and Tensors are passed to functions of networks",
+            hint="NumPy and scipy.sparse arrays and Tensors are passed to neural-network functions",
         )
     return made
 

@@ -1,7 +1,7 @@
-"""Candidate kernels: differences of two execution states, with the values that they make.
+r"""Candidate kernels: differences of two execution states, with the values that they make.
 
 A kernel with the outputs O computes a set K of primitives that lie on paths to O. Let D₂ be O with
-all it depends on: K = D₂ \\ D₁ for an execution state D₁, so K is convex (Hu et al. 2024, Korch,
+all it depends on: K = D₂ \ D₁ for an execution state D₁, so K is convex (Hu et al. 2024, Korch,
 algorithm 1). What K needs and does not hold is read; what it holds and does not write may be
 computed by another kernel again. Before → after, for `0 → 1 → 2`, results {2}:
 

@@ -11,12 +11,12 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.api.tensor import tensor
 from taco_py.arguments.operands import describe
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.read_text import Understood
 from taco_py.calls.call.several.compute_several import compute_several
 from taco_py.calls.call.several.explain_several import explained_several
 from taco_py.calls.call.several.peak_of_several import peak_of_several
-from taco_py.calls.call.several.wishes import Asked, asked_of
+from taco_py.calls.call.several.requested_outputs import RequestedOutputs, requested_outputs
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.tensor import Tensor
@@ -38,8 +38,8 @@ from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.printer import to_text
 from taco_py.running.replay.find import find, no_short_way
 
-ONE_CALL = Settings()
-MANY_CALLS = Settings(often=True)
+ONE_CALL = CallOptions()
+MANY_CALLS = CallOptions(often=True)
 """Of functions, which are called again and again."""
 
 
@@ -129,12 +129,12 @@ class KernelRun(RegionRun):
              them, results are Tensors
     plain    the type of each value that kernels read and make as it is, without modes of size 1
     last_key the key of the short way of the call that was made last
-    settings of its calls
+    options of its calls
     """
 
     between: frozenset[str] = frozenset()
     written: Statements | None = None
-    asked: Asked | None = None
+    asked: RequestedOutputs | None = None
     identity: tuple[object, ...] = ()
     read: tuple[Understood, ...] = ()
     facts: Mapping[str, Fact] = field(default_factory=dict)
@@ -142,7 +142,7 @@ class KernelRun(RegionRun):
     given: tuple[str, ...] = ()
     plain: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
     last_key: tuple[object, ...] | None = None
-    settings: Settings = MANY_CALLS
+    options: CallOptions = MANY_CALLS
 
     def write(self, graph: Graph, values: Mapping[str, Any]) -> Statements:
         """Write the statements, given operands as the first call has them."""
@@ -166,12 +166,12 @@ class KernelRun(RegionRun):
             self.plain = {n: np.dtype(fact.dtype) for n, fact in plain.items()}
             alone = len(written.results) == 1
             wanted = written.results[0] if alone else written.results
-            self.asked = asked_of(written.assignments, wanted, dict(written.formats))
+            self.asked = requested_outputs(written.assignments, wanted, dict(written.formats))
             self.read = tuple(Understood(each, ()) for each in written.assignments)
             texts = tuple(map(to_text, written.assignments))
             forms = tuple((name, str(form)) for name, form in written.formats.items())
             self.identity = (
-                "graph", self.settings.often, *texts, written.results, forms, *written.operands
+                "graph", self.options.often, *texts, written.results, forms, *written.operands
             )  # fmt: skip
         return self.written
 
@@ -184,7 +184,7 @@ class KernelRun(RegionRun):
         call = find(key)
         found = None if call is None else call(*objects.values())
         if found is None:
-            found = compute_several(self.read, objects, self.settings, self.asked, key)
+            found = compute_several(self.read, objects, self.options, self.asked, key)
         made = (found,) if self.asked.alone else found
         for name, value in zip(written.results, made, strict=True):
             if value.dtype is not self.plain.get(name):
@@ -211,14 +211,14 @@ class KernelRun(RegionRun):
         written = self.write(graph, values)
         assert self.asked is not None
         objects = self._objects(values)
-        return explained_several(written.assignments, objects, self.settings, self.asked)
+        return explained_several(written.assignments, objects, self.options, self.asked)
 
     def peak(self, graph: Graph, values: Mapping[str, Any]) -> tuple[int, int]:
         """Return the bytes that the kernels take: at most at once, and all together."""
         written = self.write(graph, values)
         assert self.asked is not None
         objects = self._objects(values)
-        return peak_of_several(written.assignments, objects, self.settings, self.asked)
+        return peak_of_several(written.assignments, objects, self.options, self.asked)
 
 
 def _operands_behind(graph: Graph, names: Sequence[str]) -> tuple[str, ...]:
@@ -361,13 +361,13 @@ def make_program(
     graph: Graph,
     partition: Partition = partition_by_stages,
     offloaded: Callable[[Region], Step] | None = None,
-    settings: Settings = MANY_CALLS,
+    options: CallOptions = MANY_CALLS,
 ) -> GraphProgram:
     """Choose what runs for a graph of primitives.
 
     partition  cuts it into regions that kernels compute, or NumPy; each is convex
     offloaded  makes the step of a region that a backend computes
-    settings   of the calls of kernels
+    options   of the calls of kernels
     """
     names = tuple(each.name for each in graph.inputs)
     steps: list[Step] = []
@@ -376,7 +376,7 @@ def make_program(
     for region in regions:
         if region.kernel:
             between = frozenset(region.outputs) - handed
-            steps.append(KernelRun(region, between, settings=settings))
+            steps.append(KernelRun(region, between, options=options))
         elif region.target and offloaded is not None:
             steps.append(offloaded(region))
         else:

@@ -27,7 +27,7 @@ from taco_py.graph.primitives.sampled_values import everywhere, operator_of
 from taco_py.graph.run.partition_by_stages import Region
 from taco_py.graph.run.sized_statements import with_sizes
 from taco_py.graph.sampling.fills_of_values import fill_of_value, is_spread, reduces
-from taco_py.language.formats import Format, Level, LevelKind, dense
+from taco_py.language.formats import LETTERS, Format, dense
 from taco_py.language.legal.absent import fill_of
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.checks import accesses, free_indices
@@ -52,7 +52,7 @@ CHEAP = (
 MOST_READERS = 4
 """Readers of a value that each compute it."""
 
-DENSE = Level(LevelKind.DENSE)
+DENSE = LETTERS["d"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def sample_values(graph: Graph) -> Graph:
     made: dict[str, Node] = graph.by_name
     inputs = {node.name: node.inputs for node in graph.nodes}
     for node in graph.nodes:
-        places = needed.found.get(node.name)
+        places = needed.places.get(node.name)
         if not places or stored.is_sparse(node.name) or not _is_wide(node):
             continue
         if not any(depends(inputs, atom.name, node.name) for atom in places):
@@ -70,7 +70,7 @@ def _looked_at(graph: Graph) -> tuple[StoredPlaces, NeededPlaces]:
         fill = (
             stored.fills[node.inputs[0]]
             if is_layout(node)
-            else fill_of_value(node, facts, stored.known, stored.is_sparse)
+            else fill_of_value(node, facts, stored.absent_value, stored.is_sparse)
         )
         expr, modes = written[node.name]
         inside = stored.inside(expr) if fill is not None else ()
@@ -80,7 +80,7 @@ def _looked_at(graph: Graph) -> tuple[StoredPlaces, NeededPlaces]:
     for node in reversed(graph.nodes):
         if node.name in written:
             needed.read(node.name, *written[node.name])
-        elif node.name in needed.found:
+        elif node.name in needed.places:
             needed.everywhere(node.inputs)
     return stored, needed
 

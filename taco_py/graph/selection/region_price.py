@@ -162,9 +162,9 @@ class RegionPrices:
             if isinstance(part, Call) and part.operator.c_operator in FUNCTIONS:
                 kind = FUNCTIONS[part.operator.c_operator].spellings.get(node.dtype)
                 if isinstance(kind, CFunction) and kind.is_long:
-                    found += NOMINAL.function_steps
+                    found += NOMINAL.loops.function_steps
                 elif isinstance(kind, CFunction) and not kind.vectorizes:
-                    found += NOMINAL.called_function_steps
+                    found += NOMINAL.loops.called_function_steps
         return found * self.known[node.name].stored
 
 

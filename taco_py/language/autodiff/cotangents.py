@@ -46,7 +46,7 @@ def entry(text: str) -> Expr:
 
 
 def tie_of(call: Call) -> Expr:
-    """Make the truth that both sides of the comparison are equal, and both values."""
+    """Build the condition of a tie: both sides of the comparison and both values are equal."""
     condition, one, other = call.args
     assert isinstance(condition, Call)
     sides = Call(EQUAL, condition.args)
@@ -61,13 +61,13 @@ def cotangent_of(
     joint: bool = False,
     sides: Sides = NO_SIDES,
 ) -> Expr | None:
-    """Make the cotangent of an argument; None where it is 0.
+    """Build the cotangent of an argument; None where it is 0.
 
     cotangent   of the call's value
     conjugates  whether values may be complex
-    joint       whether a comparison of what is differentiated chooses the value: where both sides
-                and both values are equal, each has half of the cotangent, as those of min and max
-    sides       of what is compared, which the call is used on
+    joint       whether a comparison of differentiated values chooses the value: where both sides
+                and both values are equal, each has half of the cotangent, as for min and max
+    sides       of comparisons on which the call is used
 
     Raises DerivativeError for an operator without a derivative.
     """
@@ -80,19 +80,20 @@ def cotangent_of(
         )
     if texts[place] == "0":
         return None
-    given = dict(zip(ARGUMENTS, call.args, strict=False))
-    given["f"] = call
-    given["d"] = conjugated(cotangent) if conjugates else cotangent
-    made = simplified(_replaced(entry(_sided(call, place, texts[place], sides)), given))
+    replacements = dict(zip(ARGUMENTS, call.args, strict=False))
+    replacements["f"] = call
+    replacements["d"] = conjugated(cotangent) if conjugates else cotangent
+    result = simplified(_replaced(entry(_sided(call, place, texts[place], sides)), replacements))
     if joint:
-        share = Call(MUL, (Literal(share_of_tie(call, place, sides)), given["d"]))
-        made = Call(WHERE, (tie_of(call), simplified(share), made))
-    made = simplified(conjugated(made)) if conjugates else made
-    return None if is_zero(made) else made
+        share = Call(MUL, (Literal(share_of_tie(call, place, sides)), replacements["d"]))
+        result = Call(WHERE, (tie_of(call), simplified(share), result))
+    result = simplified(conjugated(result)) if conjugates else result
+    return None if is_zero(result) else result
 
 
 def _sided(call: Call, place: int, text: str, sides: Sides) -> str:
-    """Return the text of an entry, with the derivative of the side that a tie is used on."""
+    """Return the text of an entry, with the one-sided derivative where the side of a tie is
+    known."""
     if not sides:
         return text
     if call.operator in (MIN, MAX):
@@ -104,7 +105,7 @@ def _sided(call: Call, place: int, text: str, sides: Sides) -> str:
 def tangent_of(
     call: Call, place: int, tangent: Expr, joint: bool = False, sides: Sides = NO_SIDES
 ) -> Expr | None:
-    """Make what the tangent of an argument, which may be complex, adds to that of a value.
+    """Build the term that the tangent of an argument, possibly complex, adds to a value's tangent.
 
     A real value c of a complex argument has the tangent Re(conj(g) * t), with the cotangent g of 1.
     """
@@ -117,14 +118,14 @@ def tangent_of(
 
 
 def conjugated(expr: Expr) -> Expr:
-    """Take the conjugate."""
+    """Return the complex conjugate of an expression."""
     return Call(FUNCTIONS["conj"], (expr,))
 
 
-def _replaced(expr: Expr, given: Mapping[str, Expr]) -> Expr:
-    """Put expressions in the place of the names of an entry."""
+def _replaced(expr: Expr, replacements: Mapping[str, Expr]) -> Expr:
+    """Substitute expressions for the names of an entry."""
 
-    def found(access: Access) -> Expr:
-        return given[access.tensor]
+    def replacement(access: Access) -> Expr:
+        return replacements[access.tensor]
 
-    return map_accesses(expr, found)
+    return map_accesses(expr, replacement)

@@ -1,4 +1,4 @@
-"""What forward and reverse mode share: statements that are made beside those that are there."""
+"""The common base of forward and reverse mode, which add statements to given ones."""
 
 from __future__ import annotations
 
@@ -20,41 +20,41 @@ from taco_py.language.notation.rewrites.index_numbers import index_number, index
 from taco_py.language.notation.tree import map_accesses, walk
 
 Place = tuple[str, int]
-"""A tensor and a mode of it, which has the size of an index; ("", 0) where there is none."""
+"""A tensor and one of its modes, which has the size of an index; ("", 0) for none."""
 
 
 @dataclass(slots=True, eq=False)
 class Differentiation:
-    """Statements whose derivatives are made.
+    """Statements and the state of their differentiation.
 
-    outputs     their results
-    wanted      the operands by which derivatives are taken
+    outputs     the tensors that are differentiated
+    operands    the tensors by which derivatives are taken
     sparse      operands that leave elements out
-    dense       operands that do not
-    masks       of those that leave elements out the ones that are 0 there
+    dense       operands that store every element
+    masks       operands that are 0 where they leave elements out
     conjugates  whether values may be complex
-    names       of what is made
-    made        statements that compute derivatives, or what these read
-    sizes       numbers that are passed: the size of a mode of a tensor, by name
-    active      the tensors that depend on what is wanted
-    around      the operands that make what is looked at 0 where they store nothing
+    names       fresh names of tensors and indices
+    derivatives statements that compute derivatives, or values that these read
+    sizes       scalar operands that hold the size of a mode of a tensor, by name
+    active      the tensors that depend on `operands`
+    enclosing   the operands that make the visited expression 0 where they store nothing
     """
 
     statements: Sequence[Assignment]
     outputs: Sequence[str]
-    wanted: Sequence[str]
+    operands: Sequence[str]
     sparse: Collection[str]
     dense: Collection[str] = ()
     masks: Collection[str] = ()
     conjugates: bool = False
     names: FreshNames = field(default_factory=lambda: FreshNames(()))
-    made: list[Assignment] = field(default_factory=list)
+    derivatives: list[Assignment] = field(default_factory=list)
     sizes: dict[str, Place] = field(default_factory=dict)
     active: frozenset[str] = frozenset()
-    around: tuple[Access, ...] = ()
+    enclosing: tuple[Access, ...] = ()
 
     def begin(self) -> None:
-        """Give sums inside functions statements of their own, and see which tensors matter."""
+        """Move sums inside functions to separate statements, and find the active tensors."""
         self.names = FreshNames(every_name(self.statements))
         self.statements = tuple(map(self._with_sizes, self.statements))
         self.statements = with_forward_values(self.statements, self.masks, self.names)
@@ -62,7 +62,7 @@ class Differentiation:
         self.active = self._active()
 
     def _with_sizes(self, statement: Assignment) -> Assignment:
-        """Return a statement with numbers that are passed in the place of sizes of indices."""
+        """Replace sizes of indices in a statement by scalar operands."""
 
         def number(access: Access) -> Expr:
             if not is_size(access):
@@ -73,59 +73,60 @@ class Differentiation:
         return replace(statement, value=map_accesses(statement.value, number))
 
     def size(self, index: str, place: Place) -> Access:
-        """Return the size of an index, as a number that is passed. Raises DerivativeError."""
+        """Return the scalar operand that holds the size of an index. Raises DerivativeError."""
         if not place[0]:
             raise DerivativeError(
                 f"Expected an operand with the index {index} alone as a subscript, which says its "
                 "size, found none",
                 hint="multiply by an operand of that size, as an array of ones",
             )
-        name = next((n for n, each in self.sizes.items() if each == place), "")
+        name = next((n for n, mode in self.sizes.items() if mode == place), "")
         if not name:
             name = self.names.fresh(f"size_{index}")
             self.sizes[name] = place
         return Access(name, ())
 
     def _active(self) -> frozenset[str]:
-        """Return the tensors that depend on what is wanted."""
-        found = {*self.wanted}
-        for each in self.statements:
-            if not found.isdisjoint(operand_names(each)):
-                found.add(each.target.tensor)
-        return frozenset(found)
+        """Return the tensors that depend on the operands of differentiation."""
+        tensors = {*self.operands}
+        for statement in self.statements:
+            if not tensors.isdisjoint(operand_names(statement)):
+                tensors.add(statement.target.tensor)
+        return frozenset(tensors)
 
     def is_active(self, expr: Expr) -> bool:
-        return any(each.tensor in self.active for each in accesses(expr))
+        return any(access.tensor in self.active for access in accesses(expr))
 
     def argument(self, call: Call, place: int) -> Expr:
-        """Look at an argument, around which the other factors of a product are; the caller puts
-        `around` back."""
+        """Visit an argument: add the other factors of a product to `enclosing`.
+
+        The caller restores `enclosing`.
+        """
         if call.operator == MUL:
-            others = (arg for at, arg in enumerate(call.args) if at != place)
-            self.around += tuple(m for arg in others for m in mask_factors(arg, self.masks))
+            other_args = (arg for at, arg in enumerate(call.args) if at != place)
+            self.enclosing += tuple(m for arg in other_args for m in mask_factors(arg, self.masks))
         return call.args[place]
 
     def masks_of(self, expr: Expr) -> tuple[Access, ...]:
-        """Return the sparse factor around what is looked at that has indices of an expression
-        alone."""
+        """Return the first enclosing sparse factor whose indices all belong to an expression."""
         free = {*free_indices(expr)}
-        return tuple(mask for mask in self.around if {*mask.indices} <= free)[:1]
+        return tuple(mask for mask in self.enclosing if {*mask.indices} <= free)[:1]
 
     @property
     def has_turns(self) -> bool:
-        """Tell whether statements may be computed in several calls, one of which scatters."""
-        nodes = (node for each in self.statements for node, _ in walk(each.value))
+        """Tell whether statements may be computed in several calls, of which one scatters."""
+        nodes = (node for statement in self.statements for node, _ in walk(statement.value))
         read = any(isinstance(node, Access) and node.subscripts for node in nodes)
-        return read or any(each.target.subscripts for each in self.statements)
+        return read or any(statement.target.subscripts for statement in self.statements)
 
     def define(self, expr: Expr, name: str) -> Access:
-        """Make a statement for a value, and return its access."""
+        """Add a statement that computes an expression, and return its access."""
         target = Access(self.names.fresh(name), free_indices(expr))
-        self.made.append(Assignment(target, expr))
+        self.derivatives.append(Assignment(target, expr))
         return target
 
     def of_reduction(self, expr: Reduce, index: str, body: Expr, derivative: Expr) -> Expr:
-        """What the derivative of a reduction's body is multiplied by, or that of the reduction.
+        """Return the factor of a reduction's derivative, combined with the given derivative.
 
         index  the name that the reduction's index has in the body
 
@@ -152,7 +153,7 @@ def check_operator(statement: Assignment) -> None:
 
 
 def place_of(index: str, expr: Expr) -> Place:
-    """Return a tensor and its mode that an index runs over; ("", 0) where there is none."""
+    """Return a tensor and its mode that an index runs over; ("", 0) for none."""
     for access in accesses(expr):
         for mode, subscript in enumerate(access.modes):
             if subscript.index == index:
@@ -162,10 +163,10 @@ def place_of(index: str, expr: Expr) -> Place:
 
 def every_name(statements: Sequence[Assignment]) -> Iterator[str]:
     """Yield the names of tensors and indices."""
-    for each in statements:
-        yield each.target.tensor
-        yield from each.target.indices
-        for node, _ in walk(each.value):
+    for statement in statements:
+        yield statement.target.tensor
+        yield from statement.target.indices
+        for node, _ in walk(statement.value):
             if isinstance(node, Reduce):
                 yield node.index
             if isinstance(node, Access):
@@ -181,38 +182,39 @@ def _of_sum(_: Differentiation, expr: Reduce, index: str, body: Expr, derivative
 
 
 def _of_extremum(
-    made: Differentiation, expr: Reduce, index: str, body: Expr, derivative: Expr
+    state: Differentiation, expr: Reduce, index: str, body: Expr, derivative: Expr
 ) -> Expr:
     """Return the derivative, shared by the values that equal the extremum.
 
-    They are compared with what was taken from them: where computing them rounds, they are computed
-    once. Below a sparse factor all of that is taken where the factor stores something.
+    The values are compared with their extremum: where they are rounded, they are computed once and
+    stored. Below a sparse factor all of these are computed where the factor stores something.
     """
-    masks, inside, at_index = made.masks_of(expr), made.masks_of(expr.body), body
+    masks, inside, at_index = state.masks_of(expr), state.masks_of(expr.body), body
     values, reduced = expr.body, where_stored(expr.body, inside)
-    if not is_computed_alike(values, conjugates=made.conjugates):
+    if not is_computed_alike(values, conjugates=state.conjugates):
         values = reduced
-        if not inside or {*inside[0].indices} == {*free_indices(values)} or made.has_turns:
-            values = reduced = made.define(values, "v")
+        if not inside or {*inside[0].indices} == {*free_indices(values)} or state.has_turns:
+            values = reduced = state.define(values, "v")
         at_index = with_indices(values, {expr.index: index})
-    extremum = made.define(where_stored(replace(expr, body=reduced), masks), expr.operator.name)
-    inner = made.names.fresh(expr.index)
-    own = with_indices(values, {expr.index: inner})
-    equal = Call(WHERE, (Call(EQUAL, (own, extremum)), Literal(1.0), Literal(0.0)))
-    count = made.define(where_stored(Reduce(ADD, inner, equal), masks), "count")
+    extremum = state.define(where_stored(replace(expr, body=reduced), masks), expr.operator.name)
+    inner = state.names.fresh(expr.index)
+    values_at_inner = with_indices(values, {expr.index: inner})
+    equal = Call(WHERE, (Call(EQUAL, (values_at_inner, extremum)), Literal(1.0), Literal(0.0)))
+    count = state.define(where_stored(Reduce(ADD, inner, equal), masks), "count")
     share = Call(DIV, (derivative, count))
     return Call(WHERE, (Call(EQUAL, (at_index, extremum)), share, Literal(0)))
 
 
 def _of_product(
-    made: Differentiation, expr: Reduce, index: str, body: Expr, derivative: Expr
+    state: Differentiation, expr: Reduce, index: str, body: Expr, derivative: Expr
 ) -> Expr:
-    """Return the derivative times all other factors, which are multiplied anew: one may be 0."""
-    inner = made.names.fresh(expr.index)
-    own = with_indices(expr.body, {expr.index: inner})
+    """Return the derivative times the product of all other factors, recomputed since one may be
+    0."""
+    inner = state.names.fresh(expr.index)
+    body_at_inner = with_indices(expr.body, {expr.index: inner})
     same = Call(EQUAL, (index_number(inner), index_number(index)))
-    others = Reduce(expr.operator, inner, Call(WHERE, (same, Literal(1), own)))
-    return simplified(Call(MUL, (derivative, others)))
+    other_factors = Reduce(expr.operator, inner, Call(WHERE, (same, Literal(1), body_at_inner)))
+    return simplified(Call(MUL, (derivative, other_factors)))
 
 
 REDUCTIONS: Mapping[str, Callable[[Differentiation, Reduce, str, Expr, Expr], Expr]] = {
@@ -221,4 +223,4 @@ REDUCTIONS: Mapping[str, Callable[[Differentiation, Reduce, str, Expr, Expr], Ex
     "max": _of_extremum,
     "mul": _of_product,
 }
-"""By the names of operators that reduce."""
+"""Derivatives of reductions, by the names of their operators."""

@@ -1,8 +1,8 @@
-"""Forward mode: from statements to those that compute the tangents of what they make.
+"""Forward mode: from statements to statements that compute the tangents of their results.
 
     y[i] = sum(j, A[i,j] * x[j])    →    t_y[i] = sum(j, t_A[i,j] * x[j] + A[i,j] * t_x[j])
 
-An operator's table entry says what cotangents are multiplied by, and tangents by the same.
+An operator's table entry has the factor of cotangents, which is also that of tangents.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ from taco_py.language.notation.operators import ADD, COMPILER
 class Tangents:
     """The statements that compute tangents.
 
-    statements  those of values, then those of tangents
+    statements  of values, then of tangents
     seeds       the names of the tangents of operands, by operand
     tangents    the name of the tangent of each output, None where it is 0
-    made        the names of all tangents that are not 0, by what they are of
-    sizes       numbers that are passed: the size of a mode of a tensor, by name
+    names       the names of all tangents that are not 0, by tensor
+    sizes       scalar operands that hold the size of a mode of a tensor, by name
     """
 
     statements: tuple[Assignment, ...]
     seeds: Mapping[str, str]
     tangents: Mapping[str, str | None]
     sizes: Mapping[str, Place]
-    made: Mapping[str, str]
+    names: Mapping[str, str]
 
 
 @dataclass(slots=True, eq=False)
 class Forwarder(Differentiation):
-    """Statements walked from the first to the last; `tangents` has the names of those made."""
+    """Forward traversal of the statements; `tangents` has the names of tangents by tensor."""
 
     tangents: dict[str, str] = field(default_factory=dict)
 
     def forward(self) -> Tangents:
-        """Make the statements. Raises DerivativeError."""
+        """Build the statements. Raises DerivativeError."""
         self.begin()
-        seeds = {name: self.names.fresh(f"t_{name}") for name in self.wanted}
+        seeds = {name: self.names.fresh(f"t_{name}") for name in self.operands}
         self.tangents = dict(seeds)
-        for each in self.statements:
-            self._advance(each)
-        found = {name: self.tangents.get(name) for name in self.outputs}
+        for statement in self.statements:
+            self._advance(statement)
+        tangents = {name: self.tangents.get(name) for name in self.outputs}
         return Tangents(
-            (*self.statements, *self.made), seeds, found, self.sizes, dict(self.tangents)
+            (*self.statements, *self.derivatives), seeds, tangents, self.sizes, dict(self.tangents)
         )
 
     def _advance(self, statement: Assignment) -> None:
-        """Make the statement of the tangent of what a statement makes, unless it is 0."""
+        """Add the statement that computes the tangent of a statement's result, unless it is 0."""
         name = statement.target.tensor
         if name not in self.active:
             return
@@ -67,14 +67,16 @@ class Forwarder(Differentiation):
         before = self.tangents.get(name) if statement.operator is not None else None
         if tangent is None:
             return
-        own = before or self.names.fresh(f"t_{name}")
+        tangent_name = before or self.names.fresh(f"t_{name}")
         adds = ADD if before or statement.target.subscripts else None
         tangent = _sized_like(tangent, statement)
-        self.made.append(Assignment(replace(statement.target, tensor=own), tangent, adds))
-        self.tangents[name] = own
+        self.derivatives.append(
+            Assignment(replace(statement.target, tensor=tangent_name), tangent, adds)
+        )
+        self.tangents[name] = tangent_name
 
     def _tangent(self, expr: Expr, sides: Sides = NO_SIDES) -> Expr | None:
-        """Return the tangent of an expression; None where it is 0."""
+        """Return the tangent of an expression, None where it is 0."""
         if isinstance(expr, Access):
             name = None if expr.is_number else self.tangents.get(expr.tensor)
             return None if name is None else replace(expr, tensor=name)
@@ -85,23 +87,23 @@ class Forwarder(Differentiation):
         return None
 
     def _of_call(self, expr: Call, sides: Sides) -> Expr | None:
-        """Return the sum of what the arguments' tangents lead to."""
-        found: Expr | None = None
+        """Return the sum of the terms that the arguments' tangents contribute."""
+        total: Expr | None = None
         joint = compares_order(expr) and self.is_active(expr.args[0])
         for place, arg in enumerate(expr.args):
-            before = self.around
-            within = sides_below(expr, place, sides)
+            before = self.enclosing
+            argument_sides = sides_below(expr, place, sides)
             inside = self.argument(expr, place)
-            below = self._tangent(inside, within) if self.is_active(arg) else None
-            self.around = before
+            below = self._tangent(inside, argument_sides) if self.is_active(arg) else None
+            self.enclosing = before
             if below is None:
                 continue
             tied = joint and place > 0
             rule = tangent_of if self.conjugates else _real_tangent
-            own = rule(expr, place, below, tied, sides)
-            if own is not None:
-                found = own if found is None else Call(ADD, (found, own))
-        return found
+            term = rule(expr, place, below, tied, sides)
+            if term is not None:
+                total = term if total is None else Call(ADD, (total, term))
+        return total
 
     def _of_reduction(self, expr: Reduce) -> Expr | None:
         index = self.names.fresh(expr.index)
@@ -113,19 +115,19 @@ class Forwarder(Differentiation):
 
 
 def _sized_like(tangent: Expr, statement: Assignment) -> Expr:
-    """Let a tangent read what says the sizes of the target's indices, where it does not itself.
+    """Let a tangent read operands that have the sizes of the target's indices.
 
     C[i,j] = a[i] + b[j]    →    t_C[i,j] = where(stored(b[j]), t_a[i], t_a[i])
     """
-    kept = {*statement.target.indices}
+    target_indices = {*statement.target.indices}
     sized = {index for access in _plain(tangent) for index in access.indices}
     for access in _plain(statement.value):
-        if not kept.intersection(access.indices) - sized:
+        if not target_indices.intersection(access.indices) - sized:
             continue
         sized.update(access.indices)
         condition: Expr = Call(COMPILER["stored"], (access,))
         for index in access.indices:
-            if index not in kept:
+            if index not in target_indices:
                 condition = Reduce(OR, index, condition)
         tangent = Call(WHERE, (condition, tangent, tangent))
     return tangent
@@ -133,7 +135,7 @@ def _sized_like(tangent: Expr, statement: Assignment) -> Expr:
 
 def _plain(expr: Expr) -> list[Access]:
     """Return the accesses whose subscripts are indices."""
-    return [each for each in accesses(expr) if not each.is_number and not each.subscripts]
+    return [access for access in accesses(expr) if not access.is_number and not access.subscripts]
 
 
 def _real_tangent(call: Call, place: int, tangent: Expr, joint: bool, sides: Sides) -> Expr | None:

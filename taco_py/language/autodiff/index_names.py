@@ -1,4 +1,4 @@
-"""Names of indices that no other index of an expression has, and their exchange."""
+"""Fresh names of indices, and the renaming of indices."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from taco_py.language.notation.tree import map_children
 
 
 class FreshNames:
-    """Names that were not given before: i, i_1, i_2, …"""
+    """A supply of unused names: i, i_1, i_2, …"""
 
-    def __init__(self, taken: Iterable[str]) -> None:
-        self.taken = {*taken}
+    def __init__(self, used: Iterable[str]) -> None:
+        self.taken = {*used}
         self.bases: dict[str, str] = {}
 
     def fresh(self, name: str) -> str:
-        """Return a name like another, or like what that one was made of, that nothing has."""
+        """Return an unused name derived from the base of another name."""
         base = self.bases.get(name, name)
-        number, found = 1, base
-        while found in self.taken:
-            found = f"{base}_{number}"
+        number, candidate = 1, base
+        while candidate in self.taken:
+            candidate = f"{base}_{number}"
             number += 1
-        self.taken.add(found)
-        self.bases[found] = base
-        return found
+        self.taken.add(candidate)
+        self.bases[candidate] = base
+        return candidate
 
 
 def with_indices(expr: Expr, names: Mapping[str, str]) -> Expr:
-    """Exchange free indices, all at once; `names` must not lead to an index that is bound inside.
+    """Rename free indices simultaneously; `names` must not lead to an index that is bound inside.
 
     with_indices(A[i,j] * sum(k, x[k]), {"i": "a"}) = A[a,j] * sum(k, x[k])
     """
@@ -50,13 +50,13 @@ def with_indices(expr: Expr, names: Mapping[str, str]) -> Expr:
 
 
 def access_with_indices(access: Access, names: Mapping[str, str]) -> Access:
-    """Exchange the indices of an access, also inside of its subscripts."""
+    """Rename the indices of an access, also inside its subscripts."""
     if access.is_number:
-        own = index_of(access)
+        index = index_of(access)
         make = index_size if is_size(access) else index_number
-        return make(names.get(own, own), access.span)
+        return make(names.get(index, index), access.span)
     indices = tuple(names.get(index, index) for index in access.indices)
-    modes = tuple(_subscript(each, names) for each in access.subscripts)
+    modes = tuple(_subscript(subscript, names) for subscript in access.subscripts)
     return replace(access, indices=indices, subscripts=modes)
 
 

@@ -1,4 +1,4 @@
-"""Values with kinks that branches read, written out there: each is on the side of its branch.
+"""Values with kinks, inlined into branches that determine the side of the kink.
 
 e[i] = exp(-abs(x[i]))
 y[i] = where(x[i] >= 0, 1 / (1 + e[i]), e[i] / (1 + e[i]))
@@ -26,40 +26,40 @@ from taco_py.language.notation.tree import map_accesses, walk
 
 
 def with_kinks_in_branches(statements: Sequence[Assignment]) -> tuple[Assignment, ...]:
-    """Write values of statements out in branches that say on which side of a kink they are."""
-    known: dict[str, Assignment] = {}
-    found = []
-    for each in statements:
-        made = replace(each, value=_written_out(each.value, known, NO_SIDES))
-        found.append(made)
-        whole = replace(made, value=map_accesses(made.value, lambda a: _value(a, known) or a))
-        changed = each.target.tensor
-        for name in [n for n, s in known.items() if changed in (n, *operand_names(s))]:
-            del known[name]
-        if _is_of_elements(whole) and _kinks(whole.value):
-            known[changed] = whole
-    return tuple(found)
+    """Inline values of statements into branches that determine the side of a kink."""
+    inlinable: dict[str, Assignment] = {}
+    result = []
+    for statement in statements:
+        new = replace(statement, value=_written_out(statement.value, inlinable, NO_SIDES))
+        result.append(new)
+        inlined = replace(new, value=map_accesses(new.value, lambda a: _value(a, inlinable) or a))
+        target = statement.target.tensor
+        for name in [n for n, s in inlinable.items() if target in (n, *operand_names(s))]:
+            del inlinable[name]
+        if _is_of_elements(inlined) and _kinks(inlined.value):
+            inlinable[target] = inlined
+    return tuple(result)
 
 
-def _written_out(expr: Expr, known: dict[str, Assignment], sides: Sides) -> Expr:
-    """Return an expression that is used on sides, with the values whose kinks these are of."""
+def _written_out(expr: Expr, inlinable: dict[str, Assignment], sides: Sides) -> Expr:
+    """Inline values with a kink on one of the sides that an expression is used on."""
     if isinstance(expr, Access):
-        value = _value(expr, known)
+        value = _value(expr, inlinable)
         return expr if value is None or sides.isdisjoint(_kinks(value)) else value
     if isinstance(expr, Reduce):
-        return replace(expr, body=_written_out(expr.body, known, NO_SIDES))
+        return replace(expr, body=_written_out(expr.body, inlinable, NO_SIDES))
     if not isinstance(expr, Call):
         return expr
     args = tuple(
-        _written_out(arg, known, sides_below(expr, place, sides))
+        _written_out(arg, inlinable, sides_below(expr, place, sides))
         for place, arg in enumerate(expr.args)
     )
     return replace(expr, args=args)
 
 
-def _value(access: Access, known: dict[str, Assignment]) -> Expr | None:
+def _value(access: Access, inlinable: dict[str, Assignment]) -> Expr | None:
     """Return the value of the statement that an access reads, at its indices."""
-    statement = known.get(access.tensor)
+    statement = inlinable.get(access.tensor)
     if statement is None or access.subscripts:
         return None
     names = dict(zip(statement.target.indices, access.indices, strict=True))
@@ -67,8 +67,7 @@ def _value(access: Access, known: dict[str, Assignment]) -> Expr | None:
 
 
 def _is_of_elements(statement: Assignment) -> bool:
-    """Tell whether a statement computes each element from those at the same indices, by
-    functions."""
+    """Tell whether a statement computes each element from elements at the same indices."""
     target, value = statement.target, statement.value
     return (
         statement.operator is None
@@ -84,7 +83,7 @@ def _is_of_elements(statement: Assignment) -> bool:
 
 def _kinks(expr: Expr) -> Sides:
     """Return the pairs of values whose ties are kinks of an expression, in both orders."""
-    found: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for node, _ in walk(expr):
         if not isinstance(node, Call):
             continue
@@ -96,5 +95,5 @@ def _kinks(expr: Expr) -> Sides:
         elif compares_order(node) and isinstance(node.args[0], Call):
             compared = node.args[0].args
         if compared:
-            found |= {pair_of(*compared), pair_of(*reversed(compared))}
-    return frozenset(found)
+            pairs |= {pair_of(*compared), pair_of(*reversed(compared))}
+    return frozenset(pairs)

@@ -1,4 +1,4 @@
-"""Which statements a result depends on."""
+"""Statements that a result depends on."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from taco_py.language.notation.checks import operand_names
 from taco_py.language.notation.nodes import Assignment
 
 
-def needed(statements: Sequence[Assignment], names: Collection[str]) -> tuple[Assignment, ...]:
-    """Leave out the statements that none of the names depends on."""
-    wanted = {*names}
-    found: list[Assignment] = []
-    for each in reversed(statements):
-        if each.target.tensor in wanted:
-            wanted |= {*operand_names(each)}
-            found.append(each)
-    return tuple(reversed(found))
+def statements_for(
+    statements: Sequence[Assignment], names: Collection[str]
+) -> tuple[Assignment, ...]:
+    """Remove the statements that none of the names depends on."""
+    required = {*names}
+    result: list[Assignment] = []
+    for statement in reversed(statements):
+        if statement.target.tensor in required:
+            required |= {*operand_names(statement)}
+            result.append(statement)
+    return tuple(reversed(result))
 
 
 def names_of(statement: Assignment) -> set[str]:
-    """Return the tensors that a statement reads, and what it adds to."""
-    own = {statement.target.tensor} if statement.operator is not None else set()
-    return {*operand_names(statement)} | own
+    """Return the tensors that a statement reads, including one that it accumulates into."""
+    target = {statement.target.tensor} if statement.operator is not None else set()
+    return {*operand_names(statement)} | target

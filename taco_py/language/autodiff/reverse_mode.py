@@ -1,10 +1,10 @@
-"""Reverse mode: from statements to those that compute the cotangents of what they read.
+"""Reverse mode: from statements to statements that compute the cotangents of their operands.
 
     y[i] = sum(j, A[i,j] * x[j])    →    d_A[i,j] = stored(A[i,j]) * (d_y[i] * x[j])
                                          d_x[j] = sum(i, d_y[i] * A[i,j])
 
-The cotangent of a sparse operand is taken where that stores something. A minimum or maximum shares
-its cotangent among the values that equal it.
+The cotangent of a sparse operand is computed where the operand stores something. A minimum or
+maximum shares its cotangent among the values that equal it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from taco_py.language.notation.tree import children
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one access of an operand adds to its cotangent.
+    """The term that one access of an operand adds to its cotangent.
 
-    value  at the indices of the access and others, which are summed
+    value  over the indices of the access and others, which are summed
     scope  the indices of the sums around the access, each with a tensor and a mode of its size
     """
 
@@ -49,11 +49,11 @@ class Contribution:
 class Cotangents:
     """The statements that compute cotangents.
 
-    statements  the forward ones, then those of the cotangents
+    statements  of values, then of cotangents
     seeds       the names of the cotangents of outputs, by output
     cotangents  the name of the cotangent of each operand, None where it is 0
     scattered   cotangents that are added to an operand of zeros, by the name of the operand
-    sizes       numbers that are passed: the size of a mode of a tensor, by name
+    sizes       scalar operands that hold the size of a mode of a tensor, by name
     """
 
     statements: tuple[Assignment, ...]
@@ -65,58 +65,61 @@ class Cotangents:
 
 @dataclass(slots=True, eq=False)
 class Reverser(Differentiation):
-    """Statements walked from the last to the first.
+    """Reverse traversal of the statements.
 
-    found      what was contributed to the cotangent of each tensor
-    scattered  cotangents that are added to zeros, by the operand of their shape
-    scope      the indices of the sums around what is looked at
-    seeds      the names of the cotangents of outputs
+    contributions  the terms of the cotangent of each tensor
+    scattered      cotangents that are added to zeros, by the operand of their shape
+    scope          the indices of the sums around the visited expression
+    seeds          the names of the cotangents of outputs
+    seeded         the outputs whose seed was added
     """
 
-    found: dict[str, list[Contribution]] = field(default_factory=dict)
+    contributions: dict[str, list[Contribution]] = field(default_factory=dict)
     scattered: dict[str, str] = field(default_factory=dict)
     scope: dict[str, Place] = field(default_factory=dict)
     seeds: dict[str, str] = field(default_factory=dict)
     seeded: set[str] = field(default_factory=set)
 
     def cotangents(self) -> Cotangents:
-        """Make the statements. Raises DerivativeError."""
+        """Build the statements. Raises DerivativeError."""
         self.begin()
         self.seeds = {name: self.names.fresh(f"d_{name}") for name in self.outputs}
-        for each in reversed(self.statements):
-            self._reverse(each)
-        cotangents = {name: self._sum_up(name) for name in self.wanted}
-        made = (*self.statements, *self.made)
-        return Cotangents(made, self.seeds, cotangents, self.scattered, self.sizes)
+        for statement in reversed(self.statements):
+            self._reverse(statement)
+        cotangents = {name: self._sum_up(name) for name in self.operands}
+        statements = (*self.statements, *self.derivatives)
+        return Cotangents(statements, self.seeds, cotangents, self.scattered, self.sizes)
 
     def _reverse(self, statement: Assignment) -> None:
-        """Add what a statement contributes to the cotangents of what it reads."""
+        """Add the contributions of a statement to the cotangents of its operands."""
         target = statement.target
         name = target.tensor
         if name not in self.active:
             return
         check_operator(statement)
-        own = self.found.setdefault(name, [])
+        terms = self.contributions.setdefault(name, [])
         if name in self.seeds and name not in self.seeded:
             self.seeded.add(name)
-            whole = self._target(target)
-            own.append(Contribution(whole, replace(whole, tensor=self.seeds[name])))
+            full_access = self._target(target)
+            terms.append(Contribution(full_access, replace(full_access, tensor=self.seeds[name])))
         cotangent = self._sum_up(name)
         if cotangent is None:
             return
-        if statement.operator is not None:  # what it adds to has the same cotangent
-            whole = self._target(target)
-            self.found[name] = [Contribution(whole, replace(whole, tensor=cotangent))]
+        if statement.operator is not None:  # the earlier value has the same cotangent
+            full_access = self._target(target)
+            self.contributions[name] = [
+                Contribution(full_access, replace(full_access, tensor=cotangent))
+            ]
         seed = replace(target, tensor=cotangent)
-        for each in self._contributions(statement.value, seed):
-            self.found.setdefault(each.access.tensor, []).append(each)
+        for contribution in self._contributions(statement.value, seed):
+            self.contributions.setdefault(contribution.access.tensor, []).append(contribution)
 
     # ------------------------------------------------------------ down an expression
 
     def _contributions(
         self, expr: Expr, cotangent: Expr, sides: Sides = NO_SIDES
     ) -> Iterator[Contribution]:
-        """What the accesses in an expression with a cotangent contribute."""
+        """Yield the contributions of the accesses in an expression with a cotangent."""
         if isinstance(expr, Access):
             if not expr.is_number and expr.tensor in self.active:
                 yield Contribution(expr, cotangent, dict(self.scope))
@@ -126,17 +129,17 @@ class Reverser(Differentiation):
             joint = compares_order(expr) and self.is_active(expr.args[0])
             for place, arg in enumerate(expr.args):
                 if self.is_active(arg):
-                    own = joint and place > 0
-                    below = cotangent_of(expr, place, cotangent, self.conjugates, own, sides)
+                    is_branch = joint and place > 0
+                    below = cotangent_of(expr, place, cotangent, self.conjugates, is_branch, sides)
                     if below is not None:
-                        before = self.around
-                        within = sides_below(expr, place, sides)
+                        before = self.enclosing
+                        argument_sides = sides_below(expr, place, sides)
                         inside = self.argument(expr, place)
-                        yield from self._contributions(inside, below, within)
-                        self.around = before
+                        yield from self._contributions(inside, below, argument_sides)
+                        self.enclosing = before
 
     def _of_reduction(self, expr: Reduce, cotangent: Expr) -> Iterator[Contribution]:
-        """What is below a reduction, whose index goes by a name of its own."""
+        """Yield the contributions of a reduction's body, whose index gets a fresh name."""
         index = self.names.fresh(expr.index)
         body = with_indices(expr.body, {expr.index: index})
         below = self.of_reduction(expr, index, body, cotangent)
@@ -147,17 +150,24 @@ class Reverser(Differentiation):
     # ------------------------------------------------------------ up again
 
     def _sum_up(self, name: str) -> str | None:
-        """Make the statements of a cotangent of what was contributed; None where nothing was."""
-        found = self.found.pop(name, [])
-        if not found:
+        """Add the statements of a cotangent from its contributions; return its name, None without
+        any."""
+        contributions = self.contributions.pop(name, [])
+        if not contributions:
             return None
-        if len(found) == 1 and _is_whole(found[0]) and name not in self.sparse:
-            assert isinstance(found[0].value, Access)
-            return found[0].value.tensor
-        target = self._target(found[0].access)
+        if (
+            len(contributions) == 1
+            and _is_full_tensor(contributions[0])
+            and name not in self.sparse
+        ):
+            assert isinstance(contributions[0].value, Access)
+            return contributions[0].value.tensor
+        target = self._target(contributions[0].access)
         cotangent = self.names.fresh(f"d_{name}")
-        plain = [each for each in found if not each.access.subscripts]
-        rest = [each for each in found if each.access.subscripts]
+        plain = [
+            contribution for contribution in contributions if not contribution.access.subscripts
+        ]
+        rest = [contribution for contribution in contributions if contribution.access.subscripts]
         if rest and name in self.sparse:
             raise DerivativeError(
                 f"Expected indices alone as subscripts of {name}, which is sparse and whose "
@@ -166,22 +176,24 @@ class Reverser(Differentiation):
                 "pass it as a dense array",
             )
         if plain:
-            terms = [self._placed(each, target, name in self.sparse) for each in plain]
+            terms = [
+                self._placed(contribution, target, name in self.sparse) for contribution in plain
+            ]
             value = fold(lambda one, other: Call(ADD, (one, other)), terms)
-            self.made.append(Assignment(replace(target, tensor=cotangent), value))
+            self.derivatives.append(Assignment(replace(target, tensor=cotangent), value))
         elif rest:
             self.scattered[cotangent] = name
-        for each in rest:
-            self.made.append(self._scatter(each, cotangent))
+        for contribution in rest:
+            self.derivatives.append(self._scatter(contribution, cotangent))
         return cotangent
 
     def _target(self, access: Access) -> Access:
-        """Return an access of the same tensor with an index of its own for each mode."""
+        """Return an access of the same tensor with a distinct index for each mode."""
         names = (mode.index or "m" for mode in access.modes)
         return Access(access.tensor, tuple(map(self.names.fresh, names)))
 
     def _placed(self, contribution: Contribution, target: Access, sparse: bool) -> Expr:
-        """Return a contribution at the indices of the cotangent, the others summed."""
+        """Return a contribution at the indices of the cotangent, summed over the others."""
         access = contribution.access
         names: dict[str, str] = {}
         conditions: list[Expr] = []
@@ -203,25 +215,27 @@ class Reverser(Differentiation):
         return value
 
     def _summed(self, contribution: Contribution) -> Expr:
-        """Return the value, summed over what is no index of the access; times the size of an index
-        of a sum that it does not depend on."""
-        value, own = contribution.value, contribution.access.indices
+        """Sum the value over the indices that the access lacks.
+
+        Multiply by the size of an index of an enclosing sum that the value does not depend on.
+        """
+        value, access_indices = contribution.value, contribution.access.indices
         free = free_indices(value)
         for index, place in contribution.scope.items():
-            if index not in free and index not in own:
+            if index not in free and index not in access_indices:
                 value = Call(MUL, (value, self.size(index, place)))
-        for index in reversed([each for each in free if each not in own]):
+        for index in reversed([index for index in free if index not in access_indices]):
             value = Reduce(ADD, index, value)
         return value
 
     def _scatter(self, contribution: Contribution, cotangent: str) -> Assignment:
-        """Return the statement that adds a contribution to the positions that subscripts say."""
+        """Return the statement that adds a contribution at the positions of its subscripts."""
         target = replace(contribution.access, tensor=cotangent)
         return Assignment(target, self._summed(contribution), ADD)
 
 
-def _is_whole(contribution: Contribution) -> bool:
-    """Tell whether a contribution is a tensor of the same modes."""
+def _is_full_tensor(contribution: Contribution) -> bool:
+    """Tell whether a contribution is a full tensor with the same modes."""
     access, value = contribution.access, contribution.value
     if not isinstance(value, Access) or access.subscripts or value.subscripts:
         return False
@@ -230,7 +244,7 @@ def _is_whole(contribution: Contribution) -> bool:
 
 
 def _sized(expr: Expr) -> tuple[str, ...]:
-    """Return the free indices of an expression whose sizes its tensors say."""
+    """Return the free indices of an expression whose sizes its tensors determine."""
     if isinstance(expr, Access) and expr.is_number:
         return ()
     below = unique(index for child in children(expr) for index in _sized(child))

@@ -1,11 +1,11 @@
-"""What comparisons around an expression say of which side of a tie it is used on.
+"""Sides of ties: what enclosing comparisons imply about the values that an expression reads.
 
     where(x > 0, x, expm1(min(x, 0)))    the min is used where x <= 0: there its derivative is 1
 
-Where both sides of a comparison are equal each branch has half of the cotangent: the mean of the
-derivatives on both sides. A branch is that of its own side, and so is what it has of the same two
-values. Sides are pairs of values as text, of which the first is not more than the second, in a
-normal form of their difference:
+Where both sides of a comparison are equal, each branch has half of the cotangent: the mean of the
+derivatives on both sides. Inside a branch, ties of the same two values have the derivative of its
+side. Sides are pairs of values as text, of which the first is at most the second, in a normal form
+of their difference:
 
     2 - 2 * x and 0    0 and x - 1    1 and x    →    "0" and "x + -1.0"
 """
@@ -18,26 +18,27 @@ from taco_py.language.notation.functions.function_table import FUNCTIONS, LADDER
 from taco_py.language.notation.nodes import Call, Expr, Literal
 from taco_py.language.notation.operators import ADD, DIV, MUL, NEG, SUB
 from taco_py.language.notation.printer import to_text
+from taco_py.language.notation.tree import is_call_of
 
 Sides = frozenset[tuple[str, str]]
 Linear = Mapping[str, float]
-"""Factors of values as text; that of "" is a number."""
+"""A linear form: factors of values as text; the factor of "" is the constant."""
 
 NO_SIDES: Sides = frozenset()
 ORDERS = LADDER[0][:4]
-"""Comparisons by order: <, <=, >, >=."""
+"""The order comparisons <, <=, >, >=."""
 HALF = 0.5
 ZERO = "0"
 
 
 def combined(one: Linear, other: Linear, factor: float) -> Linear:
     """Add a multiple of a linear form to another."""
-    added = {key: one.get(key, 0.0) + factor * other.get(key, 0.0) for key in {**one, **other}}
-    return {key: number for key, number in added.items() if number}
+    sums = {key: one.get(key, 0.0) + factor * other.get(key, 0.0) for key in {**one, **other}}
+    return {key: number for key, number in sums.items() if number}
 
 
 def linear_of(expr: Expr) -> Linear:
-    """Write an expression as numbers times values: 2 * (x - 1)  →  {"x": 2.0, "": -2.0}."""
+    """Write an expression as a linear form: 2 * (x - 1) → {"x": 2.0, "": -2.0}."""
     number = _number(expr)
     if number is not None:
         return {"": number} if number else {}
@@ -56,8 +57,8 @@ def linear_of(expr: Expr) -> Linear:
 
 
 def _number(expr: Expr) -> float | None:
-    """Return the real number that an expression is, None for others."""
-    if isinstance(expr, Call) and expr.operator == NEG:
+    """Return the real number of a constant expression, None for others."""
+    if is_call_of(expr, NEG):
         number = _number(expr.args[0])
         return None if number is None else -number
     plain = isinstance(expr, Literal) and isinstance(expr.value, bool | int | float)
@@ -65,7 +66,10 @@ def _number(expr: Expr) -> float | None:
 
 
 def ordered_pair(one: Linear, other: Linear) -> tuple[str, str]:
-    """Name two values in this order: pairs of equal differences, but for a factor, are one."""
+    """Name two values as an ordered pair in normal form.
+
+    Pairs whose differences are equal up to a positive factor have the same name.
+    """
     difference = combined(one, other, -1.0)
     values = sorted(key for key in difference if key)
     leading = difference[values[0]] if values else 1.0
@@ -76,18 +80,18 @@ def ordered_pair(one: Linear, other: Linear) -> tuple[str, str]:
 
 
 def pair_of(one: Expr, other: Expr) -> tuple[str, str]:
-    """Name two expressions in this order."""
+    """Name two expressions as an ordered pair in normal form."""
     return ordered_pair(linear_of(one), linear_of(other))
 
 
 def compares_order(call: Call) -> bool:
-    """Tell whether a comparison of two numbers by their order chooses a value."""
+    """Tell whether an order comparison chooses the value of a call."""
     condition = call.args[0]
     return call.operator.chooses and isinstance(condition, Call) and condition.operator in ORDERS
 
 
 def sides_below(call: Call, place: int, sides: Sides) -> Sides:
-    """Return the sides of an argument of a call, given those of the call."""
+    """Return the sides on which an argument is used, from the sides of its call."""
     if not compares_order(call) or not place:
         return sides
     condition = call.args[0]
@@ -98,7 +102,7 @@ def sides_below(call: Call, place: int, sides: Sides) -> Sides:
 
 
 def share_of_tie(call: Call, place: int, sides: Sides) -> float:
-    """Return the share of the cotangent that an argument has where what is compared is equal."""
+    """Return the share of the cotangent that an argument gets at a tie."""
     if call.operator in (MIN, MAX):
         one, other = pair_of(*call.args)
         first = 0 if call.operator == MIN else 1
@@ -114,7 +118,7 @@ def share_of_tie(call: Call, place: int, sides: Sides) -> float:
 
 
 def sign_of_tie(call: Call, sides: Sides) -> int:
-    """Return the derivative of a size where its argument is 0: 0, or that of a side."""
+    """Return the derivative of abs at 0: 0, or that of a known side."""
     one, other = pair_of(call.args[0], Literal(0))
     return ((other, one) in sides) - ((one, other) in sides)
 

@@ -1,15 +1,15 @@
-"""What derivatives leave behind, written shorter.
+"""Simplification of derivatives.
 
 0 * x → 0    1 * x → x    x + 0 → x    where(c, 0, 0) → 0    conj(conj(x)) → x    --x → x
 
-A zero here is that of a derivative, which is one whatever stands beside it.
+A zero here is that of a derivative, which annihilates any factor.
 """
 
 from __future__ import annotations
 
 from taco_py.language.notation.nodes import Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import ADD, DIV, MUL, NEG, SUB
-from taco_py.language.notation.tree import map_children
+from taco_py.language.notation.tree import is_call_of, map_children
 
 ZERO = Literal(0)
 
@@ -25,14 +25,14 @@ def is_zero(expr: Expr) -> bool:
 
 
 def simplified(expr: Expr) -> Expr:
-    """Simplify an expression, its parts first."""
-    made = map_children(expr, simplified)
-    if isinstance(made, Reduce):
-        return ZERO if is_zero(made.body) and made.operator == ADD else made
-    if not isinstance(made, Call):
-        return made
-    rule = RULES.get(made.operator.name)
-    return made if rule is None else rule(made)
+    """Simplify an expression bottom-up."""
+    result = map_children(expr, simplified)
+    if isinstance(result, Reduce):
+        return ZERO if is_zero(result.body) and result.operator == ADD else result
+    if not isinstance(result, Call):
+        return result
+    rule = RULES.get(result.operator.name)
+    return result if rule is None else rule(result)
 
 
 def _product(call: Call) -> Expr:
@@ -60,7 +60,7 @@ def _quotient(call: Call) -> Expr:
 
 def _negation(call: Call) -> Expr:
     (arg,) = call.args
-    if isinstance(arg, Call) and arg.operator == NEG:
+    if is_call_of(arg, NEG):
         return arg.args[0]
     return ZERO if is_zero(arg) else call
 
@@ -72,7 +72,7 @@ def _choice(call: Call) -> Expr:
 
 def _conjugate(call: Call) -> Expr:
     (arg,) = call.args
-    if isinstance(arg, Call) and arg.operator == call.operator:
+    if is_call_of(arg, call.operator):
         return arg.args[0]
     return arg if is_zero(arg) else call
 
@@ -81,4 +81,4 @@ RULES = {
     MUL.name: _product, ADD.name: _sum, SUB.name: _sum, DIV.name: _quotient, NEG.name: _negation,
     "where": _choice, "conj": _conjugate,
 }  # fmt: skip
-"""By the names of operators."""
+"""Rules, by the names of operators."""

@@ -1,7 +1,8 @@
-"""Warnings: what a call computes may not be what its author meant. Nothing is refused.
+"""Warnings that a call may not compute what its author meant; it computes all the same. Nothing is
+refused.
 
-A caution is made where it is found, and given by `give` at each call that it is about; Python's
-filters then say how often it is shown: once for each place, by default.
+A caution is created where its cause is found, and issued at each call by `issue_warnings`; Python's
+filters decide how often it is shown: once for each place, by default.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
 class NotationWarning(UserWarning):
-    """A text computes something else than what such a text is often meant for."""
+    """A text computes something else than such texts are often meant to."""
 
 
 class NarrowSumWarning(UserWarning):
-    """A sum may pass what its integer type holds, and wraps there."""
+    """A sum may overflow its integer type, and wraps there."""
 
 
 class TuningStoreWarning(UserWarning):
@@ -33,21 +34,22 @@ class BackendWarning(UserWarning):
 
 
 def caution(kind: type[UserWarning], message: str, span: Span | None, hint: str) -> UserWarning:
-    """Make a warning with the place in the text and the remedy, as errors have them."""
+    """Build a warning with the place in the text and the remedy, as errors have."""
     parts = [message, *([] if span is None else [span.carets()]), f"hint: {hint}"]
     return kind("\n".join(parts))
 
 
-def give(cautions: Iterable[UserWarning]) -> None:
-    """Show warnings as from the line outside this package that called it."""
+def issue_warnings(cautions: Iterable[UserWarning]) -> None:
+    """Show warnings at the line outside this package that called it."""
     level = 1
-    for each in cautions:
+    for warning in cautions:
         level = level if level > 1 else _user_level()
-        warnings.warn(each, stacklevel=level)
+        warnings.warn(warning, stacklevel=level)
 
 
 def _user_level() -> int:
-    """Count the frames from `give` to the first that is not of this package."""
+    """Return the stack level, seen from `issue_warnings`, of the first frame outside this
+    package."""
     frame, level = sys._getframe(2), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1

@@ -10,7 +10,7 @@ from taco_py.language.diagnostics.source import Span
 
 
 class TacoError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base class of every error that this package raises deliberately."""
 
     def __init__(self, message: str, span: Span | None = None, hint: str | None = None) -> None:
         self.message = message
@@ -45,7 +45,7 @@ class NumberOverflowError(OperandTypeError, OverflowError):
 
 
 class FormatError(TacoError, ValueError):
-    """A format is malformed, or a tensor is not stored in the one that was promised."""
+    """A format is malformed, or a tensor is stored in another format than was promised."""
 
 
 class StructureError(TacoError, ValueError):
@@ -53,15 +53,15 @@ class StructureError(TacoError, ValueError):
 
 
 class ScheduleError(TacoError, ValueError):
-    """A scheduling command is illegal here; nothing was changed."""
+    """A scheduling command is illegal here; the schedule is unchanged."""
 
 
 class BoundError(ScheduleError):
-    """A range is not as a `bound` of the schedule promised; nothing was computed."""
+    """A range breaks a `bound` of the schedule; nothing was computed."""
 
 
 class PositionError(TacoError, IndexError):
-    """A subscript of a Tensor is none, or asks for elements that it does not have."""
+    """A subscript of a Tensor is invalid, or selects elements that it does not have."""
 
 
 class OutputError(TacoError, ValueError):
@@ -69,21 +69,21 @@ class OutputError(TacoError, ValueError):
 
 
 class OutputDtypeError(OutputError, TypeError):
-    """What was passed as `out=` is no array, or its dtype cannot take the result's."""
+    """The value of `out=` is no array, or its dtype cannot hold the result's."""
 
 
 class SparseBufferError(FormatError, BufferError):
-    """A sparse tensor is asked for the one piece of memory that a dense one has."""
+    """A sparse tensor cannot provide the single buffer that a dense one has."""
 
 
 class IndexOverflowError(TacoError, OverflowError):
-    """A size or a number of nonzeros passes what the index type can hold."""
+    """A size or a number of nonzeros exceeds the index type."""
 
 
 class OutOfMemoryError(TacoError, MemoryError):
-    """There is too little memory for a result or for what a kernel needs on its way to it.
+    """There is too little memory for a result or for a kernel's temporaries.
 
-    wanted, free  bytes that it needs and that are free; None where that is not known
+    wanted, free  the required and the free bytes; None where they are not known
     """
 
     def __init__(
@@ -112,11 +112,11 @@ class CompilerError(TacoError, RuntimeError):
 
 
 class DerivativeError(TacoError, ValueError):
-    """There is no derivative of what is asked for, or of what it depends on."""
+    """There is no derivative of the requested value, or of a value that it depends on."""
 
 
 class DeviceError(TacoError, RuntimeError):
-    """A device is missing or failed, or does not compute this."""
+    """A device is missing or failed, or does not support the computation."""
 
 
 class MissingExtraError(TacoError, ImportError):
@@ -124,7 +124,7 @@ class MissingExtraError(TacoError, ImportError):
 
 
 class TuningStoreError(TacoError, RuntimeError):
-    """A store of tuned plans is not one, or cannot be read or written; nothing was changed."""
+    """A store of tuned plans is invalid, or cannot be read or written; it is unchanged."""
 
 
 class FarmError(TacoError, RuntimeError):

@@ -1,4 +1,4 @@
-"""Optional libraries, imported where something of them is asked for."""
+"""Optional libraries, imported at their first use."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from taco_py.language.diagnostics.errors import MissingExtraError
 
 
 def library(name: str, install: str, without: str = "") -> Any:
-    """Return the module of an optional library. Raises MissingExtraError where it is not installed.
+    """Import an optional library. Raises MissingExtraError where it is not installed.
 
-    without  what does without it, for the hint
+    without  an alternative that does not need it, for the hint
     """
     try:
         return import_module(name)

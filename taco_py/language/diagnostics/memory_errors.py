@@ -1,4 +1,4 @@
-"""The error of memory that is not there."""
+"""Errors of insufficient memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from codegen.records import dataclass
 from taco_py.language.diagnostics.errors import AddressError, OutOfMemoryError
 
 ADDRESSABLE = 1 << 62
-"""Bytes from which on nothing can be addressed."""
+"""The number of bytes from which memory cannot be addressed."""
 
 _UNITS = (
     (10**18, "EB"),
@@ -21,9 +21,10 @@ _UNITS = (
 
 
 def out_of_memory(
-    what: str, wanted: int | None = None, free: int | None = None, hint: str | None = None
+    what: str, required: int | None = None, free: int | None = None, hint: str | None = None
 ) -> OutOfMemoryError:
-    """Make the error of `what`, which needs `wanted` bytes where `free` are free, None for unknown.
+    """Build the error of `what`, which needs `required` bytes where `free` are free (None:
+    unknown).
 
     It is an AddressError where no memory could be so large.
 
@@ -32,15 +33,15 @@ def out_of_memory(
     >>> print(out_of_memory("C"))
     Expected memory for C, found too little
     """
-    needs = "" if wanted is None else f", which needs {bytes_text(wanted)}"
-    found = "too little" if free is None else f"{bytes_text(free)} free"
-    if free is not None and wanted is None:
-        found += ", which is too little"
-    elif free is not None and wanted is not None and wanted <= free:
-        found += ", of which four fifths may be taken"
-    message = f"Expected memory for {what}{needs}, found {found}"
-    kind = OutOfMemoryError if wanted is None or wanted < ADDRESSABLE else AddressError
-    return kind(message, hint=hint, wanted=wanted, free=free)
+    needs = "" if required is None else f", which needs {bytes_text(required)}"
+    available = "too little" if free is None else f"{bytes_text(free)} free"
+    if free is not None and required is None:
+        available += ", which is too little"
+    elif free is not None and required is not None and required <= free:
+        available += ", of which four fifths may be taken"
+    message = f"Expected memory for {what}{needs}, found {available}"
+    kind = OutOfMemoryError if required is None or required < ADDRESSABLE else AddressError
+    return kind(message, hint=hint, wanted=required, free=free)
 
 
 ALLOW_MORE = "memory_limit= of the call, or tp.set_memory_limit(…), allows more"
@@ -48,31 +49,37 @@ ALLOW_MORE = "memory_limit= of the call, or tp.set_memory_limit(…), allows mor
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What there would be, and its bytes: 0 where they are not known; or up to so many."""
+    """A result or temporary and its bytes: 0 where unknown, an upper bound with `up_to`."""
 
     what: str
     size: int
     up_to: bool = False
 
     @property
-    def told(self) -> str:
-        """Return the bytes in words."""
+    def described_size(self) -> str:
+        """Return the number of bytes in words."""
         return f"{'up to ' if self.up_to else ''}{bytes_text(self.size)}"
 
 
 def over_limit(parts: Sequence[Part], limit: int, hint: str | None = None) -> OutOfMemoryError:
-    """Make the error of what takes more at once than the user allows.
+    """Build the error of tensors that exceed the user's memory limit together.
 
     >>> print(over_limit([Part("C", 3 * 10**9), Part("T", 10**9, True)], 2 * 10**9))
     Expected memory for C (3.0 GB) and T (up to 1.0 GB), up to 4.0 GB, found a limit of 2.0 GB
     hint: memory_limit= of the call, or tp.set_memory_limit(…), allows more
     """
-    told = [f"{part.what} ({part.told})" if part.size else part.what for part in parts]
-    listed = " and ".join((", ".join(told[:-1]), told[-1])) if len(told) > 1 else told[0]
+    descriptions = [
+        f"{part.what} ({part.described_size})" if part.size else part.what for part in parts
+    ]
+    parts_text = (
+        " and ".join((", ".join(descriptions[:-1]), descriptions[-1]))
+        if len(descriptions) > 1
+        else descriptions[0]
+    )
     total = Part("", sum(part.size for part in parts), any(part.up_to for part in parts))
-    whole = f", {total.told}" if len(parts) > 1 and total.size else ""
+    total_text = f", {total.described_size}" if len(parts) > 1 and total.size else ""
     return OutOfMemoryError(
-        f"Expected memory for {listed}{whole}, found a limit of {bytes_text(limit)}",
+        f"Expected memory for {parts_text}{total_text}, found a limit of {bytes_text(limit)}",
         hint=f"{hint}; {ALLOW_MORE}" if hint else ALLOW_MORE,
         wanted=total.size or None,
         free=limit,
@@ -80,7 +87,7 @@ def over_limit(parts: Sequence[Part], limit: int, hint: str | None = None) -> Ou
 
 
 def bytes_text(count: int) -> str:
-    """Print a number of bytes for people.
+    """Format a number of bytes for people.
 
     >>> bytes_text(3_600_000_000), bytes_text(12)
     ('3.6 GB', '12 bytes')

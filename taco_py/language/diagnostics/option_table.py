@@ -1,6 +1,7 @@
-"""Which call takes which option: one table.
+"""The table of the options that each call takes.
 
-Each name is a keyword of the call, or refused: an operand that is called so goes in a mapping.
+Each name is a keyword of the call, or refused: an operand with that name has to be passed in a
+mapping.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CALLS: Mapping[str, frozenset[str]] = MappingProxyType({
     name: frozenset(options)
     for name, options in {
         "evaluate": _EVALUATE,
-        "explain": (*(each for each in _EVALUATE if each not in ("out", "replace")),
+        "explain": (*(option for option in _EVALUATE if option not in ("out", "replace")),
                     "optimize", "frontier_budget"),
         "einsum": ("out", "dtype", "order", "casting", "optimize", "format", *_PLANNED,
                    "semiring", "mask", "replace", "target", "memory_limit"),
@@ -34,14 +35,18 @@ CALLS: Mapping[str, frozenset[str]] = MappingProxyType({
         "vjp": _DERIVED, "jvp": _DERIVED,
         "frontier": ("scope", "schedule_budget", *_MEANT, "target", "memory_limit"),
         "tune": ("trials", "seconds", "search", "seed", "store", "progress", "format", "dtype",
-                 "casting", *(each for each in _PLANNED if each != "schedule"), "allow",
+                 "casting", *(option for option in _PLANNED if option != "schedule"), "allow",
                  "semiring", "mask"),
         "fuse": ("optimize", "backends", "regions"), "lazy": ("optimize", "backends"),
         "grad": ("wrt", "optimize"), "value_and_grad": ("wrt", "optimize"),
         "train_step": ("optimizer", "in_place", "value", "optimize"),
     }.items()
 })  # fmt: skip
-"""Options of each call by its name."""
+"""The options of each call, by its name."""
+
+
+_OF_TEXTS = ("allow", "path", "outputs", "border", "shape")
+"""The options of `explain` that einsum does not have."""
 
 
 def options_of(call: str) -> frozenset[str]:
@@ -55,9 +60,9 @@ def calls_with(option: str) -> tuple[str, ...]:
 
 
 def refuse_others(what: str, options: Mapping[str, Any]) -> None:
-    """Raise OperandError for an option that is said and means nothing here.
+    """Raise OperandError for an option that was passed but has no meaning here.
 
-    what     what it means nothing for
+    what     the subject that the option has no meaning for
     options  with their values
     """
     usual = {"allow": (), "border": "error"}
@@ -69,16 +74,16 @@ def refuse_others(what: str, options: Mapping[str, Any]) -> None:
 
 
 def refuse_of_other_kind(
-    subscripts: bool, named: Mapping[str, Any], optimize: Any, texts: tuple[Any, ...]
+    subscripts: bool, named: Mapping[str, Any], keywords: Mapping[str, Any]
 ) -> None:
-    """Raise OperandError for what `explain` takes of the other kind of texts.
+    """Raise OperandError for an option of `explain` that texts of the other kind have.
 
     subscripts  whether it is einsum's, whose operands go by position
     named       operands by name
-    texts       allow, path, outputs, border and shape, of index notation
+    keywords    the arguments of the call by parameter
     """
     if subscripts:
-        own = dict(zip(("allow", "path", "outputs", "border", "shape"), texts, strict=True))
-        refuse_others("einsum's subscripts", {**own, **dict.fromkeys(named, ...)})
+        options = {name: keywords[name] for name in _OF_TEXTS}
+        refuse_others("einsum's subscripts", {**options, **dict.fromkeys(named, ...)})
     else:
-        refuse_others("index notation", {"optimize": optimize})
+        refuse_others("index notation", {"optimize": keywords["optimize"]})

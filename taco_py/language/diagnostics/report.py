@@ -1,4 +1,4 @@
-"""What a user can send us when a fault is ours."""
+"""Reports that users can send when a fault is ours."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from taco_py.language.diagnostics.errors import InternalError
 
 
 def internal_error(verb: str, what: str, error: Exception, more: str = "") -> InternalError:
-    """Return `error` as a fault of ours: a file with the traceback is written, and the message
-    names it.
+    """Write the traceback of `error` to a file, and return an InternalError that names the file.
 
-    verb, what  what was being done, complete enough to do it again
-    more        what belongs into the file alone: texts of kernels
+    verb, what  the failed action, complete enough to reproduce it
+    more        further text for the file: sources of kernels
     """
     hint = "this is a fault of taco_py: please report it"
     dump = _dump("\n".join((f"{verb} {what}", more, *traceback.format_exception(error))))
     if dump is not None:
         hint += f" with the file {dump}"
-    return InternalError(f"Expected to {verb} {what}, found {_shown(error)}", hint=hint)
+    return InternalError(f"Expected to {verb} {what}, found {_one_line(error)}", hint=hint)
 
 
-def _shown(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
 def _dump(text: str) -> Path | None:
-    """Return a new file with this text, None where none can be written."""
+    """Write a text to a new file; return its path, None where that fails."""
     try:
         path = Path(tempfile.mkdtemp(prefix="taco_py-report-")) / "report.txt"
         path.write_text(text)

@@ -1,4 +1,4 @@
-"""Places in a text the user wrote, and the line with carets that points at one."""
+"""Places in a user's text, and the line with carets that points at one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from codegen.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text and what to call it in a message ("expression", a file name)."""
+    """A text with its name in messages ("expression", a file name)."""
 
     text: str
     name: str = "expression"
@@ -22,7 +22,7 @@ class Span:
     stop: int
 
     def carets(self) -> str:
-        """Return the line that holds the span (its part, if long), and carets below the span.
+        """Return the line that holds the span, shortened if long, with carets below the span.
 
         >>> print(Span(Source("y = 2x"), 5, 6).carets())
           y = 2x
@@ -41,4 +41,4 @@ class Span:
         return f"  {before}{after}\n  {padding}{'^' * width}"
 
 
-_CONTEXT = 40  # characters kept before the carets; twice as many from there on
+_CONTEXT = 40  # characters shown before the carets; twice as many after them

@@ -1,4 +1,4 @@
-"""What a word may have meant: the nearest of the words that were possible."""
+"""Suggestions for misspelt words: the nearest valid word."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
-    """Find the word that differs least from `word`, or only in its case; None for none near.
+    """Find the word that differs least from `word`, or only in case; None without a near one.
 
     >>> nearest("fromat", ["format", "out"]), nearest("a", ["A", "b"]), nearest("q", ["A"])
     ('format', 'A', None)
     """
-    from difflib import get_close_matches  # takes a while to load, and errors alone ask for it
+    from difflib import get_close_matches  # slow to import, and needed by errors alone
 
-    known = list(dict.fromkeys(words))
-    same = [each for each in known if each.lower() == word.lower() and each != word]
-    close = same or get_close_matches(word, [each for each in known if each != word], 1)
+    different = [candidate for candidate in dict.fromkeys(words) if candidate != word]
+    same = [candidate for candidate in different if candidate.lower() == word.lower()]
+    close = same or get_close_matches(word, different, 1)
     return close[0] if close else None
 
 
@@ -27,16 +27,18 @@ def nearest_of(word: str, words: Iterable[str], count: int = 3) -> list[str]:
     """
     from difflib import get_close_matches
 
-    found = nearest(word, words := tuple(dict.fromkeys(words)))
-    others = get_close_matches(word, [each for each in words if each not in (word, found)], count)
-    return [] if found is None else [found, *others][:count]
+    best = nearest(word, words := tuple(dict.fromkeys(words)))
+    more = get_close_matches(
+        word, [candidate for candidate in words if candidate not in (word, best)], count
+    )
+    return [] if best is None else [best, *more][:count]
 
 
 def with_suggestion(hint: str, word: str, words: Iterable[str]) -> str:
-    """Put the nearest word before a hint, where there is one.
+    """Put the nearest word before a hint, if any.
 
     >>> with_suggestion("pass it by name", "xs", ["x", "y"])
     'did you mean x? pass it by name'
     """
-    found = nearest(word, words)
-    return hint if found is None else f"did you mean {found}? {hint}"
+    suggestion = nearest(word, words)
+    return hint if suggestion is None else f"did you mean {suggestion}? {hint}"

@@ -19,9 +19,9 @@ from taco_py.language.formats.format import (
 from taco_py.language.formats.level_kind import KINDS, LevelKind
 from taco_py.language.formats.padded_rows import ELL, NM, SELL
 from taco_py.language.formats.remapped import BCSR, BSR, Blocked, RemappedFormat
+from taco_py.language.formats.remapped_names import remapped
 from taco_py.language.formats.runs import RLE
 from taco_py.language.formats.symmetric import SYM
-from taco_py.language.formats.written import remapped
 
 __all__ = [
     "BCSR", "BSR", "COO", "CSC", "CSF", "CSR", "DCSC", "DCSR", "DIA", "DOK", "ELL", "HASH",

@@ -1,4 +1,4 @@
-"""Storage formats as data: which level kinds, in which mode order, with which properties.
+"""Storage formats as data: level kinds, mode order and properties.
 
 A tensor of order n is stored as a tree of n levels; level k stores the coordinates of mode
 `mode_order[k]` (Chou et al. 2018, Format Abstraction). A *dense* level stores no coordinates:
@@ -25,8 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level: its kind, whether coordinates below one parent ascend, and whether they are
-    distinct."""
+    """One level: its kind, and whether coordinates below one parent are ordered and unique."""
 
     kind: LevelKind
     ordered: bool = True
@@ -41,12 +40,21 @@ class Level:
         return self.kind.branchless
 
     @property
+    def is_list(self) -> bool:
+        """Tell whether kernels append to the level and search it: a list below each position."""
+        return self.kind.usual and self.kind.listed
+
+    @property
+    def chained(self) -> bool:
+        return self.kind.chained
+
+    @property
     def arrays(self) -> tuple[str, ...]:
         return self.kind.arrays
 
     @property
     def letter(self) -> str:
-        """Return the level's letter, which does not say whether it is ordered."""
+        """Return the level's letter, which does not tell whether it is ordered."""
         return self.kind.letter if self.unique else self.kind.repeated
 
 
@@ -55,21 +63,21 @@ LETTERS: dict[str, Level] = {
     **{kind.repeated: Level(kind, unique=False) for kind in KINDS.values() if kind.repeated},
 }
 NAMED = {"CSR": "ds", "CSC": "ds:1,0", "DCSR": "ss", "DCSC": "ss:1,0", "PATTERN": "de"}
-"""Names of formats in their letters."""
+"""Letters of the named formats."""
 OF_ANY_ORDER = ("coo", "csf", "dense", "hash", "dok")
-"""Names of formats that have as many levels as the tensor has modes."""
+"""Names of formats for tensors of any order."""
 CONVERTED = ("lil",)
-"""Formats of scipy's that operands are converted from, and nothing is stored in."""
+"""Formats of scipy that operands may have, and that are converted before use."""
 
 
 def _all_are(items: object, kind: type) -> bool:
-    """Tell whether it is a tuple of instances of `kind`."""
+    """Tell whether `items` is a tuple of instances of `kind`."""
     return isinstance(items, tuple) and all(isinstance(item, kind) for item in items)
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Say how a tensor is stored: levels from the root down, and the mode of each.
+    """A storage format: levels from the root down, and the mode of each.
 
     >>> str(Format.parse("ds:1,0"))
     'ds:1,0'
@@ -103,7 +111,7 @@ class Format:
         for place, level in enumerate(self.levels):
             _check_above(level.kind, self.levels[:place])
         is_dense = all(level.kind is LevelKind.DENSE for level in self.levels)
-        object.__setattr__(self, "is_dense", is_dense)  # asked for again and again, both
+        object.__setattr__(self, "is_dense", is_dense)  # both are read often
         object.__setattr__(self, "_hash", hash((self.levels, self.mode_order)))
 
     def __hash__(self) -> int:
@@ -119,8 +127,7 @@ class Format:
 
     @property
     def depth(self) -> int:
-        """Return the levels down to the last that stores coordinates; those below are of dense
-        blocks.
+        """Return the number of levels down to the last sparse one; those below form dense blocks.
 
         >>> Format.parse("dsd").depth
         2
@@ -128,7 +135,7 @@ class Format:
         return max((k for k, level in enumerate(self.levels, 1) if not level.full), default=0)
 
     def stored(self, modes: Sequence[T]) -> tuple[T, ...]:
-        """What belongs to each mode, as the levels store them: the outermost level's first.
+        """Permute one value for each mode to storage order, the outermost level's value first.
 
         >>> Format.parse("ds:1,0").stored("ij")
         ('j', 'i')
@@ -137,12 +144,12 @@ class Format:
 
     @property
     def is_unique(self) -> bool:
-        """Tell whether no level may have a coordinate several times below one position."""
+        """Tell whether coordinates are unique below each position of every level."""
         return all(level.unique for level in self.levels)
 
     @property
     def is_coo(self) -> bool:
-        """Return a compressed root followed by nothing but singletons."""
+        """Tell whether the root is compressed and all other levels are singletons."""
         return (
             self.order > 0
             and self.levels[0].kind is LevelKind.COMPRESSED
@@ -152,7 +159,7 @@ class Format:
 
     @classmethod
     def parse(cls, text: str) -> Format:
-        """Read a format from letters, or from a name as in "csr".
+        """Parse a format from letters, or from a name as in "csr".
 
         >>> Format.parse("ds").stored("ij"), Format.parse("ds:1,0").stored("ij")
         (('i', 'j'), ('j', 'i'))
@@ -205,7 +212,7 @@ class Format:
 
 
 def _check_above(kind: LevelKind, above: tuple[Level, ...]) -> None:
-    """Raise FormatError where a level may not stand below these."""
+    """Raise FormatError where a level of a kind may not stand below the levels `above`."""
     if any(level.kind.last for level in above):
         raise FormatError(
             f"Expected no level below one that has one value for all, found a {kind.value} level",
@@ -227,23 +234,23 @@ def _check_above(kind: LevelKind, above: tuple[Level, ...]) -> None:
 
 
 def _level_of(letter: str) -> Level | None:
-    """Return the level that a letter stands for, None where it is none."""
+    """Return the level of a letter, None for other letters."""
     added = ADDED_KINDS.by_letter(letter)
     return LETTERS.get(letter) if added is None else Level(added)
 
 
 def _written() -> list[str]:
-    """Return the letters that users write: not those of derived formats, which have names."""
+    """Return the letters that users write: all except those of derived formats."""
     kinds = [kind for kind in ADDED_KINDS.all() if not kind.derived]
     return [letter for kind in kinds for letter in (kind.letter, kind.repeated) if letter]
 
 
 MOST_LEVELS = 64
-"""As many as NumPy's arrays have modes."""
+"""The largest number of levels: that of the modes of NumPy's arrays."""
 
 
 def _other_format(word: str) -> str:
-    """Tell which format a word that is none may have meant, and which there are."""
+    """Suggest the format that a misspelt word may mean, and list all formats."""
     if word.lower() in CONVERTED:
         return (
             f"operands of scipy's {word} are converted to CSR, and nothing is stored in it; the "
@@ -259,7 +266,7 @@ def _other_format(word: str) -> str:
 
 
 def dense(order: int) -> Format:
-    """Return the format of an array in row-major order: all levels dense.
+    """Return the format of a dense array in row-major order.
 
     >>> str(dense(3)), dense(2).is_dense
     ('ddd', True)
@@ -275,7 +282,7 @@ def dense(order: int) -> Format:
 
 
 def COO(order: int) -> Format:  # noqa: N802 - the field's name
-    """Return the format of coordinate lists in any order, whose duplicates add up.
+    """Return the format of coordinate lists in any order, whose duplicates are summed.
 
     >>> str(COO(2))
     'uq'
@@ -358,7 +365,7 @@ DCSC = Format.parse("DCSC")
 
 
 def named(text: str, order: int) -> Format:
-    """Read a format of so many modes from letters, or from a name as in "coo".
+    """Parse a format of `order` modes from letters, or from a name as in "coo".
 
     >>> named("coo", 3) == COO(3), named("csr", 2) == Format.parse("ds")
     (True, True)

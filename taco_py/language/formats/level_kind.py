@@ -1,4 +1,4 @@
-"""Kinds of levels as data: what each stores, and what is true of every level of it.
+"""Kinds of levels as data: their storage, and properties of every level of a kind.
 
 A level stores, below each position of the level above it (its parent p), some coordinates of one
 mode, each at a position of its own (Chou et al. 2018, Format Abstraction):
@@ -9,7 +9,7 @@ mode, each at a position of its own (Chou et al. 2018, Format Abstraction):
     singleton   c q     crd[p]                                          p
     ragged      r       0 … pos[p+1]-pos[p]-1                           pos[p] + k
     banded      b       crd[p] … crd[p]+pos[p+1]-pos[p]-1               pos[p] + k
-    bitmap      m       those j whose bit of crd is 1                   p * n + j
+    bitmap      m       the j whose bit of crd is 1                   p * n + j
     hashed      h       crd[pos[p]] … crd[pos[p+1]-1] that are not -1   pos[p] + k
     padded      p       crd[p], none where it is -1                     p
     offset      o       crd[q] + i where that is in 0 … n-1             p
@@ -34,23 +34,24 @@ from taco_py.language.diagnostics.errors import FormatError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelKind:
-    """What is true of every level of a kind.
+    """The properties of every level of a kind.
 
     value       its name
-    letter      of levels whose coordinates are distinct below each parent
-    arrays      the index arrays that it owns, of "pos" and "crd"
+    letter      of levels whose coordinates are unique below each parent
+    arrays      its index arrays, of "pos" and "crd"
     full        every coordinate of the mode is present
     branchless  at most one coordinate below each parent
-    listed      coordinates stand in crd, one for each position, between the ends that pos tells
+    listed      coordinates are stored in crd, one for each position, in segments that pos delimits
     gaps        some positions store no coordinate
     ordered     coordinates below a parent ascend as their positions do
     shared      all coordinates below a parent have one position, and one value
-    fills       zeros are stored between coordinates, so that a run of them has values
-    above       how many levels must stand above it
+    fills       zeros between coordinates are stored, so that a range of coordinates has values
+    above       the number of levels that must stand above it
     last        whether no level may stand below it
-    usual       kernels append to levels of the kind, and schedules cut their positions
+    usual       kernels append to levels of the kind, and schedules split their positions
     repeated    the letter of levels whose coordinates may be equal, "" where they may not
     derived     of formats over derived modes alone, as ELL's, which users name and do not spell
+    bits        crd has one bit for each coordinate, in words
     """
 
     value: str
@@ -68,6 +69,7 @@ class LevelKind:
     repeated: str = ""
     usual: bool = False
     derived: bool = False
+    bits: bool = False
 
     DENSE: ClassVar[LevelKind]
     COMPRESSED: ClassVar[LevelKind]
@@ -82,6 +84,11 @@ class LevelKind:
     PATTERN: ClassVar[LevelKind]
     PAIR: ClassVar[LevelKind]
     MIRRORED: ClassVar[LevelKind]
+
+    @property
+    def chained(self) -> bool:
+        """Tell whether a level continues the list above: one coordinate for each of its entries."""
+        return self.usual and self.branchless
 
     def __repr__(self) -> str:
         return f"<LevelKind.{self.value.upper()}: {self.value!r}>"
@@ -98,7 +105,7 @@ LevelKind.SINGLETON = LevelKind(
 )
 LevelKind.RAGGED = LevelKind("ragged", "r", ("pos",), fills=True)
 LevelKind.BANDED = LevelKind("banded", "b", BOTH, fills=True)
-LevelKind.BITMAP = LevelKind("bitmap", "m", ("crd",), gaps=True)
+LevelKind.BITMAP = LevelKind("bitmap", "m", ("crd",), gaps=True, bits=True)
 LevelKind.HASHED = LevelKind("hashed", "h", BOTH, gaps=True, ordered=False)
 LevelKind.PADDED = LevelKind(
     "padded", "p", ("crd",), branchless=True, gaps=True, above=1, derived=True
@@ -116,11 +123,11 @@ LevelKind.MIRRORED = LevelKind(
 KINDS: dict[str, LevelKind] = {
     kind.value: kind for kind in vars(LevelKind).values() if isinstance(kind, LevelKind)
 }
-"""The kinds by their names, in the order in which they stand above."""
+"""The kinds by name, in the order of the table above."""
 
 
 class AddedKinds:
-    """Kinds with how they are packed and what kernels do; what a letter means never changes."""
+    """Kinds of levels that users add, with their packing and their kernel functions."""
 
     __slots__ = ("_functions", "_kinds", "_packings")
 
@@ -135,7 +142,7 @@ class AddedKinds:
         packing    a `LevelPacking`
         functions  of a `LevelStorage` and an `Above`, an `Iterated`
 
-        Raises FormatError where its name or its letter is one already.
+        Raises FormatError where the name or the letter is in use.
         """
         letters = {each.letter for each in self.all()} | {each.repeated for each in self.all()}
         if kind.value in {each.value for each in self.all()}:
@@ -153,19 +160,19 @@ class AddedKinds:
         self._functions[kind] = functions
 
     def all(self) -> tuple[LevelKind, ...]:
-        """Return all kinds that there are."""
+        """Return all kinds, also added ones."""
         return (*KINDS.values(), *self._kinds.values())
 
     def by_letter(self, letter: str) -> LevelKind | None:
-        """Return the kind that was added with a letter, None where none was."""
+        """Return the added kind with a letter, None without one."""
         return self._kinds.get(letter)
 
     def packing(self, kind: LevelKind) -> Any:
-        """Return how levels of an added kind are packed."""
+        """Return the packing of levels of an added kind."""
         return self._packings[kind]
 
     def functions(self, kind: LevelKind) -> Any:
-        """Return what kernels do with levels of an added kind."""
+        """Return the kernel functions of levels of an added kind."""
         return self._functions[kind]
 
 
@@ -174,7 +181,7 @@ ADDED_KINDS = AddedKinds()
 
 
 def kind_named(name: str) -> LevelKind:
-    """Return the kind of a name, one that was added among them."""
+    """Return the kind of a name, also of an added one."""
     found = next((kind for kind in ADDED_KINDS.all() if kind.value == name), None)
     if found is None:
         raise FormatError(

@@ -1,10 +1,11 @@
-"""Matrices whose rows have as many places each, or each slice of rows: ELL, SELL, n:m.
+"""Matrices whose rows, or rows of a slice, have equally many places: ELL, SELL, n:m.
 
-    ELL        (i,j) -> (i, #j in i, j)                 ddp   a place is a coordinate, or free
-    SELL(8)    (i,j) -> (i/8, #j in i, i%8, j)          drdp  as many places a row in each slice
-    NM(2,4)    (i,j) -> (i, j/4, #j%4 in i,j/4, j%4)    dddp  two places for each four columns
+    ELL        (i,j) -> (i, #j in i, j)                 ddp   a place holds a coordinate, or is free
+    SELL(8)    (i,j) -> (i/8, #j in i, i%8, j)          drdp  equally many places a row within each
+                                                              slice
+    NM(2,4)    (i,j) -> (i, j/4, #j%4 in i,j/4, j%4)    dddp  two places for every four columns
 
-Free places hold the coordinate -1, and nothing is computed with them.
+Free places hold the coordinate -1 and are skipped.
 (SELL: Kreutzer, Hager, Wellein, Fehske and Bishop 2014, A Unified Sparse Matrix Data Format.)
 """
 
@@ -17,18 +18,18 @@ from taco_py.language.formats.stored_modes import Quotient, Remainder, Slot, Who
 
 ROW, COLUMN = Whole(0), Whole(1)
 ELL = RemappedFormat("ELL", Format.parse("ddp"), (ROW, Slot(COLUMN, (ROW,)), COLUMN), (1,))
-"""As many places a row as the fullest has entries."""
+"""Every row has as many places as the fullest row has entries."""
 
 
 def SELL(rows: int = 8) -> RemappedFormat:  # noqa: N802 - the field's name
-    """Return the format of matrices in slices of so many rows, the places of which lie together.
+    """Return the format of matrices in slices of rows, the places of which are stored together.
 
     >>> print(SELL(4), SELL(4).mapping)
     SELL(4) (i,j) -> (i/4, #j in i, i%4, j)
     >>> str(SELL().inner)
     'drdp'
 
-    rows  of a slice, each of which has as many places as the fullest has entries
+    rows  the number of rows of a slice; each has as many places as its fullest row has entries
 
     Raises FormatError for sizes below 1.
     """
@@ -38,15 +39,15 @@ def SELL(rows: int = 8) -> RemappedFormat:  # noqa: N802 - the field's name
 
 
 def NM(n: int, m: int) -> RemappedFormat:  # noqa: N802
-    """Return the format of matrices with at most n entries in each m neighbouring columns of a row.
+    """Return the format of matrices with at most n entries in m adjacent columns of a row.
 
     >>> print(NM(2, 4), NM(2, 4).mapping)
     NM(2,4) (i,j) -> (i, j/4, #j%4 in i, j/4, j%4)
     >>> str(NM(1, 2).inner)
     'dddp'
 
-    n  places of a group
-    m  columns of a group
+    n  the number of places of a group
+    m  the number of columns of a group
 
     Raises FormatError for sizes below 1, and for n above m.
     """

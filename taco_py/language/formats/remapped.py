@@ -2,8 +2,8 @@
 
     BSR((3, 2))    (i, j) → (i/3, j/2, i%3, j%2), stored in dsdd
 
-The levels are those of a plain format, `inner`, of a tensor over the stored modes; so kernels over
-stored modes are those of plain formats.
+The levels belong to a plain format, `inner`, of a tensor over the stored modes, so that kernels
+over stored modes are kernels of plain formats.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from taco_py.language.formats.stored_modes import (
 
 @dataclass(frozen=True, slots=True)
 class RemappedFormat:
-    """Say how a tensor is stored over modes that are derived from its own.
+    """A storage format over modes that are derived from the tensor's modes.
 
     >>> form = BSR((3, 2))
     >>> print(form, form.inner, form.mapping)
@@ -38,13 +38,13 @@ class RemappedFormat:
     >>> form.stored_shape((6, 5))
     (2, 3, 3, 2)
 
-    name   as it prints
+    name   as it is printed
     inner  the plain format of the tensor over the stored modes
-    modes  what each mode of that tensor is
-    unit   places of the modes that say in which unit an entry is: the block, diagonal or slot that
-           is stored as a whole; empty where there is none
+    modes  the definition of each stored mode
+    unit   places of the modes that tell in which unit an entry is: the block, diagonal or slot that
+           is stored as one piece; empty where there is none
 
-    Raises FormatError where these are no format, or do not say every mode.
+    Raises FormatError where these are no format, or do not determine every mode.
     """
 
     name: str
@@ -65,7 +65,7 @@ class RemappedFormat:
     @property
     def order(self) -> int:
         """Return the number of modes of the tensor."""
-        return 1 + max((mode for each in self.modes for mode in each.reads), default=-1)
+        return 1 + max((mode for stored in self.modes for mode in stored.reads), default=-1)
 
     @property
     def is_dense(self) -> bool:
@@ -74,54 +74,54 @@ class RemappedFormat:
 
     @property
     def mapping(self) -> str:
-        """Return the modes of the tensor, and what is stored of them."""
-        own = ",".join(map(letter, range(self.order)))
-        return f"({own}) -> ({', '.join(map(str, self.modes))})"
+        """Return the modes of the tensor and the stored modes as text."""
+        modes = ",".join(map(letter, range(self.order)))
+        return f"({modes}) -> ({', '.join(map(str, self.modes))})"
 
     @property
     def cuts(self) -> tuple[int, ...]:
-        """For each mode the size of its blocks, 0 where it is not cut into blocks."""
-        found = [0] * self.order
-        for each in self.modes:
-            if isinstance(each, Quotient):
-                found[each.mode] = each.block
-        return tuple(found)
+        """Return the size of the blocks of each mode, 0 for modes without blocks."""
+        sizes = [0] * self.order
+        for mode in self.modes:
+            if isinstance(mode, Quotient):
+                sizes[mode.mode] = mode.block
+        return tuple(sizes)
 
     @property
     def is_blocked(self) -> bool:
-        """Tell whether it stores nothing but modes and blocks of them."""
-        return all(isinstance(each, Whole | Quotient | Remainder) for each in self.modes)
+        """Tell whether all stored modes are modes of the tensor or blocks of them."""
+        return all(isinstance(mode, Whole | Quotient | Remainder) for mode in self.modes)
 
     @property
     def is_bsr(self) -> bool:
-        """Tell whether it is what `BSR` returns for its blocks, whatever its name."""
+        """Tell whether the format equals that of `BSR` for its blocks, whatever its name."""
         if self.order != 2 or not all(self.cuts):
             return False
-        own = BSR(self.cuts)
-        return (own.inner, own.modes) == (self.inner, self.modes)
+        bsr = BSR(self.cuts)
+        return (bsr.inner, bsr.modes) == (self.inner, self.modes)
 
     def stored_shape(
         self, shape: Sequence[int], stored: Sequence[Coordinates] = ()
     ) -> tuple[int, ...]:
         """Return the shape of the stored tensor.
 
-        stored  the entries' coordinates, which say the size of a counter of entries
+        stored  the entries' coordinates, which determine the size of a counter of entries
         """
-        found = []
-        for place, each in enumerate(self.modes):
-            size = each.size(shape)
+        sizes = []
+        for place, mode in enumerate(self.modes):
+            size = mode.size(shape)
             if size is None:
                 size = int(stored[place].max()) + 1 if len(stored[place]) else 0
-            found.append(size)
-        return tuple(found)
+            sizes.append(size)
+        return tuple(sizes)
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """Return the stored modes that no index of a text is over, as numbers of entries."""
-        return tuple(k for k, each in enumerate(self.modes) if each.is_summed)
+        """Return the stored modes, numbers of entries, that no index of a text runs over."""
+        return tuple(k for k, mode in enumerate(self.modes) if mode.is_summed)
 
     def room(self, stored_shape: Sequence[int]) -> int:
-        """Return how many entries a unit has places for.
+        """Return the number of entries that a unit has places for.
 
         >>> BSR((3, 2)).room((2, 3, 3, 2))
         6
@@ -132,69 +132,70 @@ class RemappedFormat:
 
     @property
     def is_walkable(self) -> bool:
-        """Tell whether loops over stored modes have all indices of a text, whole or in blocks."""
+        """Tell whether loops over stored modes have all indices of a text, split or not."""
         kinds = Whole | Quotient | Remainder
-        return all(each.is_summed or isinstance(each, kinds) for each in self.modes)
+        return all(mode.is_summed or isinstance(mode, kinds) for mode in self.modes)
 
     def check(self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any) -> None:
-        """Raise FormatError where entries cannot be stored so: a matrix that is not symmetric."""
+        """Raise FormatError for entries that the format cannot store: a matrix that is not
+        symmetric."""
         for mode in self.modes:
             mode.check(coordinates, shape, values)
 
     def stored(
         self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any = None
     ) -> tuple[Coordinates, ...]:
-        """Map entries' coordinates, an array a mode, to those over the stored modes.
+        """Map entries' coordinates, an array a mode, to coordinates over the stored modes.
 
-        values  of the entries, which runs of equal ones are made of
+        values  of the entries, whose equal neighbours form runs
         """
-        return tuple(each.of(coordinates, shape, values) for each in self.modes)
+        return tuple(mode.of(coordinates, shape, values) for mode in self.modes)
 
     def logical(
         self, stored: Sequence[Coordinates], shape: Sequence[int]
     ) -> tuple[Coordinates, ...]:
         """Map coordinates over the stored modes back; `stored` is the inverse.
 
-        What fills the last block of a mode up is beyond `shape`.
+        Padding of the last block of a mode is beyond `shape`.
         """
         return self._restored(stored, shape)
 
     def _restored(
         self, stored: Sequence[Coordinates], shape: Sequence[int]
     ) -> tuple[Coordinates, ...]:
-        known = dict(self._joined(stored))
+        coordinates = dict(self._from_blocks(stored))
         for _ in self.modes:
-            for each, own in zip(self.modes, stored, strict=True):
-                found = each.restored(own, known, shape)
-                if found is not None:
-                    known.setdefault(*found)
-        missing = [letter(mode) for mode in range(self.order) if mode not in known]
+            for stored_mode, mode_coordinates in zip(self.modes, stored, strict=True):
+                restored = stored_mode.restored(mode_coordinates, coordinates, shape)
+                if restored is not None:
+                    coordinates.setdefault(*restored)
+        missing = [letter(mode) for mode in range(self.order) if mode not in coordinates]
         if missing:
             raise FormatError(
                 f"Expected stored modes that say each mode, found none for {', '.join(missing)} "
                 f"in {self.mapping}",
                 hint="a mode is stored whole, or as its quotient and remainder by the same number",
             )
-        return tuple(known[mode] for mode in range(self.order))
+        return tuple(coordinates[mode] for mode in range(self.order))
 
-    def _joined(self, stored: Sequence[Coordinates]) -> dict[int, Coordinates]:
-        """Of each mode that is in blocks, its coordinates."""
-        found = {}
+    def _from_blocks(self, stored: Sequence[Coordinates]) -> dict[int, Coordinates]:
+        """Return the coordinates of each mode that is stored in blocks."""
+        coordinates = {}
         inside = dict(zip(self.modes, stored, strict=True))
-        for each, own in zip(self.modes, stored, strict=True):
-            if isinstance(each, Quotient):
-                rest = inside.get(Remainder(each.mode, each.block))
+        for mode, block_coordinates in zip(self.modes, stored, strict=True):
+            if isinstance(mode, Quotient):
+                rest = inside.get(Remainder(mode.mode, mode.block))
                 if rest is not None:
-                    wide = own.astype(np.int64, copy=False)
-                    found[each.mode] = wide * each.block + rest
-        return found
+                    wide = block_coordinates.astype(np.int64, copy=False)
+                    coordinates[mode.mode] = wide * mode.block + rest
+        return coordinates
 
     def __str__(self) -> str:
         return self.name
 
 
 def BSR(blocks: int | Sequence[int]) -> RemappedFormat:  # noqa: N802 - the field's name
-    """Return the format of matrices that store dense blocks of this size, rows of blocks as in CSR.
+    """Return the format of matrices that store dense blocks, with rows of blocks as in CSR.
 
     >>> print(BSR((3, 2)), BSR(4))
     BSR(3,2) BSR(4,4)
@@ -205,8 +206,8 @@ def BSR(blocks: int | Sequence[int]) -> RemappedFormat:  # noqa: N802 - the fiel
 
     Raises FormatError for sizes below 1.
     """
-    both = blocks if isinstance(blocks, Sequence) else (blocks, blocks)
-    sizes = sizes_of_blocks(both, "BSR((3, 3))")
+    pair = blocks if isinstance(blocks, Sequence) else (blocks, blocks)
+    sizes = sizes_of_blocks(pair, "BSR((3, 3))")
     if len(sizes) != 2:
         raise FormatError(
             f"Expected rows and columns of a block, found {len(sizes)} numbers",
@@ -219,20 +220,20 @@ def BSR(blocks: int | Sequence[int]) -> RemappedFormat:  # noqa: N802 - the fiel
 
 
 BCSR = BSR
-"""Another name of the same."""
+"""Another name of `BSR`."""
 
 
 def Blocked(blocks: Sequence[int], format: Format | str = "csf") -> RemappedFormat:  # noqa: N802
-    """Return the format of tensors that store dense blocks, and where these are in any format.
+    """Return the format of tensors that store dense blocks, the blocks themselves in any format.
 
     >>> form = Blocked((2, 1, 3), "sss")
     >>> print(form, form.inner, form.mapping)
     Blocked(2,1,3,sss) sssdd (i,j,k) -> (i/2, j, k/3, i%2, k%3)
 
-    blocks  the size of a block along each mode; along modes of 1 nothing is cut
+    blocks  the size of a block along each mode; modes with size 1 are not split
     format  of the tensor of blocks: a Format, its letters or its name
 
-    Raises FormatError for sizes below 1, or as many modes as the format has not.
+    Raises FormatError for sizes below 1, or for a format with another number of modes.
     """
     sizes = sizes_of_blocks(blocks, "Blocked((3, 3))")
     outer = named(format, len(sizes)) if isinstance(format, str) else format
@@ -262,14 +263,14 @@ def Blocked(blocks: Sequence[int], format: Format | str = "csf") -> RemappedForm
 def sizes_of_blocks(blocks: Any, example: str) -> tuple[int, ...]:
     """Return the sizes of blocks as ints. Raises FormatError.
 
-    example  of a call that is right, for the hint
+    example  a correct call, for the hint
     """
     try:
-        found = tuple(-1 if isinstance(n, bool) else as_integer(n) for n in blocks)
+        sizes = tuple(-1 if isinstance(n, bool) else as_integer(n) for n in blocks)
     except TypeError:
-        found = (-1,)
-    if not found or any(not 1 <= size < 2**31 for size in found):
+        sizes = (-1,)
+    if not sizes or any(not 1 <= size < 2**31 for size in sizes):
         raise FormatError(
             f"Expected sizes of blocks of 1 or more, found {blocks!r}", hint=f"as in {example}"
         )
-    return found
+    return sizes

@@ -10,4 +10,4 @@ from taco_py.language.formats.remapped import RemappedFormat
 from taco_py.language.formats.stored_modes import Run, Whole
 
 RLE = RemappedFormat("RLE", Format.parse("dri"), (Whole(0), Run(1, (0,)), Whole(1)))
-"""Runs of neighbouring columns with one value, in each row."""
+"""Runs of adjacent columns with one value, in each row."""

@@ -1,8 +1,8 @@
-"""Names of formats whose levels store derived modes, with the sizes that each takes: one table.
+"""Names of formats whose levels store derived modes, with the sizes that each takes.
 
     "bsr(3,2)" → bsr, (3, 2), ""         "blocked(2,1,3,sss)" → blocked, (2, 1, 3), "sss"
 
-`written.py` makes formats of what is read here; `format.py` asks what a word may have meant.
+`remapped_names.py` builds formats from these names; `format.py` suggests them for misspelt words.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ MOST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What a name takes.
+    """The parameters of a name.
 
-    example   how it is written
-    counts    how many sizes there may be; empty for one or more
-    what      what the sizes are
+    example   a correct spelling
+    counts    the allowed numbers of sizes; empty for one or more
+    what      the meaning of the sizes
     letters   whether a format in letters may follow them
-    ascends   whether no size is above the next
+    ascends   whether sizes must not decrease
     """
 
     example: str
@@ -48,61 +48,63 @@ SIZES: Mapping[str, Sizes] = {
     "sdia": Sizes("sdia(8)", (0, 1), "the rows of a slice"),
     "nm": Sizes("nm(2,4)", (2,), "n entries of m neighbours", ascends=True),
 }
-"""What each name takes."""
+"""The parameters of each name."""
 
-_LETTERS = {each for kind in KINDS.values() for each in (kind.letter, kind.repeated) if each}
-_WRITTEN = re.compile(r"\s*([a-z]+)\s*(?:\((.*?)(\)?)\s*)?", re.IGNORECASE | re.DOTALL)
+_LETTERS = {letter for kind in KINDS.values() for letter in (kind.letter, kind.repeated) if letter}
+_SPELLING = re.compile(r"\s*([a-z]+)\s*(?:\((.*?)(\)?)\s*)?", re.IGNORECASE | re.DOTALL)
 
 
 def read_sizes(text: str) -> tuple[str, tuple[int, ...], str] | None:
-    """Read a name, its sizes, and the letters behind them; None where the name is another.
+    """Parse a name, its sizes, and the letters after them; None for other names.
 
     >>> read_sizes("bsr(3, 2)"), read_sizes("blocked(2,1,sss)"), read_sizes("ds")
     (('bsr', (3, 2), ''), ('blocked', (2, 1), 'sss'), None)
 
     Raises FormatError for sizes that the name does not take.
     """
-    found = _WRITTEN.fullmatch(text)
-    if found is None or found.group(1).lower() not in SIZES:
+    match = _SPELLING.fullmatch(text)
+    if match is None or match.group(1).lower() not in SIZES:
         return None
-    name, inside, closed = found.group(1).lower(), found.group(2), found.group(3)
-    own = SIZES[name]
+    name, inside, closed = match.group(1).lower(), match.group(2), match.group(3)
+    sizes = SIZES[name]
     if inside is None:
-        if 0 not in own.counts and {*name} <= _LETTERS:
+        if 0 not in sizes.counts and {*name} <= _LETTERS:
             return None  # levels, as of a tensor of order 3 in "bsr"
-        if 0 not in own.counts:
-            raise _refused(text, own, "none")
+        if 0 not in sizes.counts:
+            raise _refused(text, sizes, "none")
         return name, (), ""
     if not closed:
-        raise _refused(text, own, "no closing bracket at the end")
-    at = re.search("[a-z]", inside, re.IGNORECASE) if own.letters else None
+        raise _refused(text, sizes, "no closing bracket at the end")
+    at = re.search("[a-z]", inside, re.IGNORECASE) if sizes.letters else None
     letters = inside[at.start() :] if at else ""
     head = inside[: at.start()].rstrip(", ") if at else inside
     words = [word.strip() for word in head.split(",")] if head.strip() else []
-    return name, _checked(text, own, words), letters.replace(" ", "")
+    return name, _checked(text, sizes, words), letters.replace(" ", "")
 
 
-def _checked(text: str, own: Sizes, words: list[str]) -> tuple[int, ...]:
-    """Return the sizes. Raises FormatError."""
+def _checked(text: str, allowed: Sizes, words: list[str]) -> tuple[int, ...]:
+    """Return the sizes as ints. Raises FormatError."""
     for word in words:
         digits = word.lstrip("0")
         if not re.fullmatch(r"\d{1,10}", digits, re.ASCII) or int(digits) > MOST:
-            raise _refused(text, own, repr(word) if word else "an empty place")
+            raise _refused(text, allowed, repr(word) if word else "an empty place")
     sizes = tuple(int(word.lstrip("0")) for word in words)
-    fits = len(sizes) in own.counts if own.counts else bool(sizes)
+    fits = len(sizes) in allowed.counts if allowed.counts else bool(sizes)
     if not fits:
-        shown = ", ".join(words)
+        numbers = ", ".join(words)
         plural = "s" * (len(sizes) > 1)
-        raise _refused(text, own, f"{len(sizes)} number{plural}, {shown}," if sizes else "none")
-    if own.ascends and list(sizes) != sorted(sizes):
-        raise _refused(text, own, f"{sizes[0]} of {sizes[1]}")
+        raise _refused(
+            text, allowed, f"{len(sizes)} number{plural}, {numbers}," if sizes else "none"
+        )
+    if allowed.ascends and list(sizes) != sorted(sizes):
+        raise _refused(text, allowed, f"{sizes[0]} of {sizes[1]}")
     return sizes
 
 
-def _refused(text: str, own: Sizes, found: str) -> FormatError:
-    bounds = ", integers from 1 to 2^31 - 1" if own.counts != (0,) else ""
-    order = ", n at most m" if own.ascends else ""
+def _refused(text: str, allowed: Sizes, problem: str) -> FormatError:
+    bounds = ", integers from 1 to 2^31 - 1" if allowed.counts != (0,) else ""
+    order = ", n at most m" if allowed.ascends else ""
     return FormatError(
-        f"Expected {own.what}{bounds}{order}, found {found} in {text!r}",
-        hint=f'as in "{own.example}"',
+        f"Expected {allowed.what}{bounds}{order}, found {problem} in {text!r}",
+        hint=f'as in "{allowed.example}"',
     )

@@ -1,10 +1,10 @@
-"""Stored modes: what a level of a remapped format stores, derived from the modes of the tensor.
+"""Stored modes: coordinates in levels of a remapped format, derived from the tensor's modes.
 
     i        the mode itself          Whole(0)
     i/3      which block of three     Quotient(0, 3)
-    i%3      where in the block       Remainder(0, 3)
+    i%3      the offset in the block       Remainder(0, 3)
     j-i      which diagonal           Difference(1, 0)
-    #j in i  how many columns of row i are stored before    Slot(Whole(1), (Whole(0),))
+    #j in i  the rank of j among the stored columns of row i    Slot(Whole(1), (Whole(0),))
 
 Coordinates are those of Chou, Kjolstad and Amarasinghe 2020 (Automatic Generation of Efficient
 Sparse Tensor Format Conversion Routines, section 4).
@@ -36,46 +36,47 @@ def letter(mode: int) -> str:
 
 
 class StoredMode(ABC):
-    """A coordinate that a level stores, made of the coordinates of the tensor's modes."""
+    """A coordinate that a level stores, computed from the coordinates of the tensor's modes."""
 
     __slots__ = ()
 
     @property
     def is_summed(self) -> bool:
-        """Return whether no index of a text is over it: loops over stored modes sum over it."""
+        """Tell whether no index of a text runs over the mode, so that loops sum over it."""
         return False
 
     @property
     @abstractmethod
     def reads(self) -> tuple[int, ...]:
-        """Return the modes of the tensor that it is made of."""
+        """Return the modes of the tensor that the stored mode depends on."""
 
     @abstractmethod
     def size(self, shape: Sequence[int]) -> int | None:
-        """Return how many coordinates there are, None where only the entries say it."""
+        """Return the number of coordinates, None where only the entries determine it."""
 
     @abstractmethod
     def of(
         self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any = None
     ) -> Coordinates:
-        """Compute it from coordinates of entries, an array for each mode of the tensor.
+        """Compute the stored coordinates of entries, from an array for each mode of the tensor.
 
-        values  of the entries, for what depends on them
+        values  of the entries, for modes that depend on them
         """
 
     def check(self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any) -> None:
-        """Raise FormatError where these entries cannot be stored so."""
+        """Raise FormatError for entries that the mode cannot store."""
         return
 
     def restored(
-        self, own: Coordinates, known: Mapping[int, Coordinates], shape: Sequence[int]
+        self, stored: Coordinates, recovered: Mapping[int, Coordinates], shape: Sequence[int]
     ) -> tuple[int, Coordinates] | None:
-        """Compute a mode of the tensor from it and known ones; None where it says none."""
+        """Recover a mode of the tensor from stored and known coordinates; None where it is
+        impossible."""
         return None
 
 
 class OfOneMode(StoredMode):
-    """A coordinate made of those of one mode."""
+    """A stored mode that depends on one mode of the tensor."""
 
     __slots__ = ()
     mode: int
@@ -103,10 +104,10 @@ class Whole(OfOneMode):
         return coordinates[self.mode]
 
     def restored(
-        self, own: Coordinates, known: Mapping[int, Coordinates], shape: Sequence[int]
+        self, stored: Coordinates, recovered: Mapping[int, Coordinates], shape: Sequence[int]
     ) -> tuple[int, Coordinates] | None:
         """Return the mode and its coordinates."""
-        return self.mode, own
+        return self.mode, stored
 
     def __str__(self) -> str:
         return letter(self.mode)
@@ -114,22 +115,22 @@ class Whole(OfOneMode):
 
 @dataclass(frozen=True, slots=True)
 class Quotient(OfOneMode):
-    """Which block of `block` coordinates a coordinate of the mode is in."""
+    """The number of the block of `block` coordinates that contains a coordinate of the mode."""
 
     mode: int
     block: int
 
     def size(self, shape: Sequence[int]) -> int | None:
-        """Return the number of blocks; the last may not be full."""
+        """Return the number of blocks, of which the last may be partial."""
         return -(-shape[self.mode] // self.block)
 
     def of(
         self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any = None
     ) -> Coordinates:
         """Divide the mode's coordinates by the block."""
-        own = coordinates[self.mode]
-        found: Coordinates = own // own.dtype.type(self.block)
-        return found
+        coordinates_of_mode = coordinates[self.mode]
+        blocks: Coordinates = coordinates_of_mode // coordinates_of_mode.dtype.type(self.block)
+        return blocks
 
     def __str__(self) -> str:
         return f"{letter(self.mode)}/{self.block}"
@@ -137,7 +138,7 @@ class Quotient(OfOneMode):
 
 @dataclass(frozen=True, slots=True)
 class Remainder(OfOneMode):
-    """Where in its block of `block` coordinates a coordinate of the mode is."""
+    """The offset of a coordinate of the mode inside its block of `block` coordinates."""
 
     mode: int
     block: int
@@ -150,9 +151,9 @@ class Remainder(OfOneMode):
         self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any = None
     ) -> Coordinates:
         """Take the remainders of the mode's coordinates."""
-        own = coordinates[self.mode]
-        found: Coordinates = own % own.dtype.type(self.block)
-        return found
+        coordinates_of_mode = coordinates[self.mode]
+        offsets: Coordinates = coordinates_of_mode % coordinates_of_mode.dtype.type(self.block)
+        return offsets
 
     def __str__(self) -> str:
         return f"{letter(self.mode)}%{self.block}"
@@ -160,7 +161,7 @@ class Remainder(OfOneMode):
 
 @dataclass(frozen=True, slots=True)
 class Difference(StoredMode):
-    """How far the mode is beyond another one, counted from the least: j - i + (size of i) - 1."""
+    """The offset of the mode from another one, counted from the least: j - i + (size of i) - 1."""
 
     mode: int
     other: int
@@ -182,14 +183,14 @@ class Difference(StoredMode):
         return mode - other + (shape[self.other] - 1)
 
     def restored(
-        self, own: Coordinates, known: Mapping[int, Coordinates], shape: Sequence[int]
+        self, stored: Coordinates, recovered: Mapping[int, Coordinates], shape: Sequence[int]
     ) -> tuple[int, Coordinates] | None:
-        """Return the mode where the other one is known, or the other way round."""
+        """Recover one of the two modes from the other."""
         shift = shape[self.other] - 1
-        if self.other in known:
-            return self.mode, own + known[self.other] - shift
-        if self.mode in known:
-            return self.other, known[self.mode] - own + shift
+        if self.other in recovered:
+            return self.mode, stored + recovered[self.other] - shift
+        if self.mode in recovered:
+            return self.other, recovered[self.mode] - stored + shift
         return None
 
     def __str__(self) -> str:
@@ -198,11 +199,11 @@ class Difference(StoredMode):
 
 @dataclass(frozen=True, slots=True)
 class Slot(StoredMode):
-    """Number what entries have in common: the distinct `of` among entries with the same `within`.
+    """The rank of an entry's `of_mode` among the distinct ones of entries with equal `within`.
 
-    of      what is numbered, in ascending order
-    within  where numbers begin anew
-    most    how many there are at most, each of which has a place; 0 for as many as entries ask for
+    of_mode the coordinate that is ranked, in ascending order
+    within  the group, in which ranks begin at 0
+    most    the number of places of a group; 0 for as many as the entries need
 
     No loop of a text is over a slot: loops over stored modes sum over it.
     """
@@ -213,72 +214,72 @@ class Slot(StoredMode):
 
     @property
     def is_summed(self) -> bool:
-        """Return that it is."""
+        """Return True: loops over stored modes sum over it."""
         return True
 
     @property
     def reads(self) -> tuple[int, ...]:
-        """Return the modes that it is made of."""
-        each = (self.of_mode, *self.within)
-        return tuple(dict.fromkeys(mode for one in each for mode in one.reads))
+        """Return the modes of the tensor that the stored mode depends on."""
+        parts = (self.of_mode, *self.within)
+        return tuple(dict.fromkeys(mode for one in parts for mode in one.reads))
 
     def size(self, shape: Sequence[int]) -> int | None:
-        """Return `most`, None where the entries say it."""
+        """Return `most`, None where the entries determine it."""
         return self.most or None
 
     def of(
         self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any = None
     ) -> Coordinates:
-        """Number the entries. Raises FormatError where there are more than `most`."""
-        groups = [each.of(coordinates, shape, values) for each in self.within]
-        found = numbered(self.of_mode.of(coordinates, shape, values), groups)
-        if self.most and len(found) and found.max() >= self.most:
+        """Rank the entries. Raises FormatError for more than `most` in a group."""
+        groups = [mode.of(coordinates, shape, values) for mode in self.within]
+        ranks = numbered(self.of_mode.of(coordinates, shape, values), groups)
+        if self.most and len(ranks) and ranks.max() >= self.most:
             raise FormatError(
                 f"Expected at most {self.most} entries for each {self._place}, found "
-                f"{int(found.max()) + 1}",
+                f"{int(ranks.max()) + 1}",
                 hint="leave entries out first, or choose a format without such a bound",
             )
-        return found
+        return ranks
 
     @property
     def _place(self) -> str:
         return ", ".join(map(str, self.within)) or "tensor"
 
     def __str__(self) -> str:
-        within = f" in {self._place}" if self.within else ""
-        return f"#{self.of_mode}{within}"
+        group = f" in {self._place}" if self.within else ""
+        return f"#{self.of_mode}{group}"
 
 
 @dataclass(frozen=True, slots=True)
 class Run(StoredMode):
-    """Number runs of neighbours along a mode with equal values, those of equal `within` apart."""
+    """The rank of an entry's run among runs of adjacent equal values, within equal `within`."""
 
     mode: int
     within: tuple[int, ...] = ()
 
     @property
     def is_summed(self) -> bool:
-        """Return that it is."""
+        """Return True: loops over stored modes sum over it."""
         return True
 
     @property
     def reads(self) -> tuple[int, ...]:
-        """Return the modes that it is made of."""
+        """Return the modes of the tensor that the stored mode depends on."""
         return (*self.within, self.mode)
 
     def size(self, shape: Sequence[int]) -> int | None:
-        """Return None: the entries say it."""
+        """Return None: the entries determine the size."""
         return None
 
     def of(
         self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any = None
     ) -> Coordinates:
-        """Number the runs."""
-        own, groups = coordinates[self.mode], [coordinates[mode] for mode in self.within]
-        order = np.lexsort((own, *groups[::-1]))
+        """Rank the runs."""
+        columns, groups = coordinates[self.mode], [coordinates[mode] for mode in self.within]
+        order = np.lexsort((columns, *groups[::-1]))
         new = np.ones(len(order), np.bool_)
         same = values[order][1:] == values[order][:-1]
-        new[1:] = ~(same & (own[order][1:] == own[order][:-1] + 1))
+        new[1:] = ~(same & (columns[order][1:] == columns[order][:-1] + 1))
         for group in groups:
             new[1:] |= group[order][1:] != group[order][:-1]
         starts = np.cumsum(new) - 1
@@ -292,13 +293,13 @@ class Run(StoredMode):
 
 @dataclass(frozen=True, slots=True)
 class Folded(StoredMode):
-    """The larger of two modes' coordinates, the smaller, or whether the first is the smaller."""
+    """The larger coordinate of two modes, the smaller, or whether the first is smaller."""
 
     part: str
 
     @property
     def is_summed(self) -> bool:
-        """Return that it is."""
+        """Return True: loops over stored modes sum over it."""
         return True
 
     @property
@@ -307,7 +308,7 @@ class Folded(StoredMode):
         return (0, 1)
 
     def size(self, shape: Sequence[int]) -> int | None:
-        """Return the size of the modes, or 2 for a turn."""
+        """Return the size of the modes, or 2 for the turn."""
         return 2 if self.part == "turn" else shape[0]
 
     def of(
@@ -317,11 +318,11 @@ class Folded(StoredMode):
         one, other = coordinates
         if self.part == "turn":
             return (one < other).astype(np.int64)
-        found: Coordinates = (np.maximum if self.part == "larger" else np.minimum)(one, other)
-        return found
+        result: Coordinates = (np.maximum if self.part == "larger" else np.minimum)(one, other)
+        return result
 
     def check(self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any) -> None:
-        """Raise FormatError unless each entry has its mirror image; "larger" looks for all."""
+        """Raise FormatError unless each entry has its mirror image; only "larger" checks."""
         if self.part != "larger":
             return
         hint = "tp.symmetric(A) takes one triangle of A; (A + A.T) / 2 is symmetric"
@@ -329,7 +330,7 @@ class Folded(StoredMode):
             raise FormatError(
                 f"Expected a square matrix, found one of shape {tuple(shape)}", hint=hint
             )
-        one, other = (each.astype(np.int64, copy=False) for each in coordinates)
+        one, other = (mode.astype(np.int64, copy=False) for mode in coordinates)
         keys, mirrored = one * shape[0] + other, other * shape[0] + one
         order, turned = np.argsort(keys), np.argsort(mirrored)
         wrong = keys[order] != mirrored[turned]
@@ -348,37 +349,37 @@ class Folded(StoredMode):
 
 
 DENSE = 4
-"""Numbers from the least to the largest key, for each key, up to which they are marked."""
+"""The largest range of keys, per key, that is ranked by a marker array instead of sorting."""
 
 
 def sorting(keys: Coordinates, groups: Sequence[Coordinates]) -> Coordinates:
-    """Find an order in which groups ascend, and the keys in each."""
-    columns = [each.astype(np.int64, copy=False) for each in (*groups, keys)]
+    """Return an order in which groups ascend, and the keys within each group."""
+    columns = [column.astype(np.int64, copy=False) for column in (*groups, keys)]
     if not len(keys):
         return np.zeros(0, np.int64)
-    least = [int(each.min()) for each in columns]
-    sizes = [int(each.max()) - low + 1 for each, low in zip(columns, least, strict=True)]
+    least = [int(column.min()) for column in columns]
+    sizes = [int(column.max()) - low + 1 for column, low in zip(columns, least, strict=True)]
     if prod(sizes) >= 1 << 62:
         return np.lexsort(columns[::-1])
     fused = columns[0] - least[0]
-    for each, low, size in zip(columns[1:], least[1:], sizes[1:], strict=True):
-        fused = fused * size + (each - low)
+    for column, low, size in zip(columns[1:], least[1:], sizes[1:], strict=True):
+        fused = fused * size + (column - low)
     if (fused[1:] >= fused[:-1]).all():
         return np.arange(len(fused))
     return np.argsort(fused)
 
 
 def numbered(keys: Coordinates, groups: Sequence[Coordinates]) -> Coordinates:
-    """Number the distinct keys of each group, in ascending order from 0.
+    """Rank the distinct keys of each group, in ascending order from 0.
 
     >>> numbered(np.array([7, 3, 7, 9]), [np.array([0, 0, 0, 1])])
     array([1, 0, 1, 0])
     """
     low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
     if not groups and high - low <= DENSE * len(keys):
-        met = np.zeros(high - low + 1, np.bool_)
-        met[keys - low] = True
-        ranks: Coordinates = (np.cumsum(met) - 1)[keys - low]
+        present = np.zeros(high - low + 1, np.bool_)
+        present[keys - low] = True
+        ranks: Coordinates = (np.cumsum(present) - 1)[keys - low]
         return ranks
     order = sorting(keys, groups)
     first = np.ones(len(order), np.bool_)  # of a group
@@ -389,6 +390,6 @@ def numbered(keys: Coordinates, groups: Sequence[Coordinates]) -> Coordinates:
     new[1:] |= keys[order][1:] != keys[order][:-1]
     ranks = np.cumsum(new) - 1
     begin = np.maximum.accumulate(np.where(first, ranks, 0))
-    found = np.empty(len(order), np.int64)
-    found[order] = ranks - begin
-    return found
+    result = np.empty(len(order), np.int64)
+    result[order] = ranks - begin
+    return result

@@ -2,7 +2,7 @@
 
     SYM    (i,j) -> (max(i,j), min(i,j), i<j, i, j)    dswyy    the rows of the lower triangle
 
-An entry of the triangle is met twice, as (r, c) and as (c, r): kernels read it once.
+Loops visit an entry of the triangle twice, as (r, c) and as (c, r); kernels read it once.
 """
 
 from __future__ import annotations

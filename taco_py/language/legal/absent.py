@@ -1,4 +1,4 @@
-"""What expressions are where operands store nothing: their fill values.
+"""Fill values of expressions: their values where operands store nothing.
 
     fill(A[i,j])         0         of a sparse operand; a full one has none
     fill(2)              2
@@ -10,9 +10,9 @@
     fill(max(j, a))      a's       where f(v, v) = v of the fill v of what is reduced
 
 An expression differs from its fill value where one of its arguments does; where arguments have an
-annihilator for their fill, all of them have to. A choice does where the condition or the argument
-that the condition chooses does; where two arguments of one fill value are chosen from, one of them
-has to.
+annihilator for their fill, all of them have to. A choice differs where its condition or the
+argument that the condition chooses differs; where both arguments have the same fill value, one of
+them has to differ.
 
 (Henry, Hsu et al. 2021, Compilation of Sparse Array Programming Models, section 4.)
 """
@@ -27,14 +27,17 @@ from typing import assert_never
 from taco_py.language.notation.dtypes import DType, operand_dtype
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import COMPILER, Number, Operator
+from taco_py.language.notation.tree import is_reduction_by
 
 Fills = Callable[[Access], Number | None]
-"""From an access to what it is where nothing is stored; None for a full tensor."""
+"""Function from an access to its fill value; None for a full tensor."""
 
 
 def same(one: Number | None, other: Number | None) -> bool:
-    """Tell whether two numbers are equal, zeros in their sign too, or both NaN; a missing one
-    equals none."""
+    """Tell whether two numbers are equal, with equal signs of zeros, or both NaN.
+
+    None equals nothing.
+    """
     if one is None or other is None:
         return False
     if one == 0 == other:
@@ -43,12 +46,12 @@ def same(one: Number | None, other: Number | None) -> bool:
 
 
 def _is_negative(zero: Number) -> bool:
-    """Tell whether a zero is -0.0; the signs of complex ones are not told apart."""
+    """Tell whether a zero is -0.0; signs of complex zeros are not distinguished."""
     return isinstance(zero, float) and copysign(1, zero) < 0
 
 
 def fill_of(expr: Expr, fills: Fills, dtypes: Mapping[str, DType] | None = None) -> Number | None:
-    """Find the value of an expression where operands store nothing; None where it has none.
+    """Find the value of an expression where operands store nothing, None where it has none.
 
     dtypes  of the operands, to compute in their types: fill(A[i,j] - 1) is 255 in uint8; None where
             the expression says itself what wraps (`with_wraps`)
@@ -59,10 +62,10 @@ def fill_of(expr: Expr, fills: Fills, dtypes: Mapping[str, DType] | None = None)
         case Literal(value):
             return value
         case Call(operator, args):
-            found = [arg_fill(operator, a, fill_of(a, fills, dtypes)) for a in args]
+            arg_fills = [arg_fill(operator, a, fill_of(a, fills, dtypes)) for a in args]
             if dtypes is None:
-                return call_fill(operator_of(expr), found)
-            return typed_fill(expr, found, dtypes)
+                return call_fill(operator_of(expr), arg_fills)
+            return typed_fill(expr, arg_fills, dtypes)
         case Reduce(operator, _, body):
             return reduced_fill(operator, fill_of(body, fills, dtypes))
         case _:
@@ -82,7 +85,7 @@ def is_number(expr: Expr) -> bool:
 
 
 def operator_of(call: Call) -> Operator:
-    """Give the operator of a call, which numbers of the text do not annihilate.
+    """Return the operator of a call, without annihilators for arguments that are literals.
 
     0 * x[i] is NaN where x[i] is infinite; 0 * A[i,j] is absent where A[i,j] is
     """
@@ -102,19 +105,21 @@ def _no_fill(access: Access) -> Number | None:
 
 
 def arg_fill(operator: Operator, arg: Expr, fill: Number | None) -> Number | None:
-    """Find what an argument with a fill is to an operator where it is not stored.
+    """Find the value that an operator reads for an argument where the argument is not stored.
 
-    A reduction to another number than 0 is a value as any other, also of nothing: a maximum of -inf
-    does not annihilate a sum. The compiler's own operators ask for what was reduced, and the same
-    operator goes on with the reduction: min(d, min(i, b)) is absent where both are.
+    A reduction to another number than 0 is an ordinary value, also over no elements: a maximum of
+    -inf does not annihilate a sum. The compiler's internal operators look at the operand of a
+    reduction, and an operator continues a reduction by itself: min(d, min(i, b)) is absent where
+    both are.
     """
     value = isinstance(arg, Reduce) and fill is not None and fill != 0
-    goes_on = isinstance(arg, Reduce) and arg.operator == operator
+    goes_on = is_reduction_by(arg, operator)
     return None if value and not goes_on and operator.at_absent is None else fill
 
 
 def differing(operator: Operator, fills: Sequence[Number | None]) -> tuple[tuple[int, ...], ...]:
-    """Group the arguments of which one of each group differs from its fill wherever the value does.
+    """Group arguments so that a value differs from its fill only where every group has a differing
+    argument.
 
     a * b, of fills 0, 0             →  (0), (1)         a and b
     a + b                            →  (0, 1)           a or b
@@ -132,18 +137,18 @@ def differing(operator: Operator, fills: Sequence[Number | None]) -> tuple[tuple
 def _choosing(
     condition: Number | None, then: Number | None, orelse: Number | None
 ) -> tuple[tuple[int, ...], ...]:
-    """Group the arguments of a choice that has a fill value."""
-    chosen = () if condition is None else ((0, 1 if condition else 2),)
+    """Group the arguments of a choice that has a fill value, as `differing` does."""
+    by_condition = () if condition is None else ((0, 1 if condition else 2),)
     either = ((1, 2),) if same(then, orelse) else ()
-    return chosen + either
+    return by_condition + either
 
 
 def call_fill(
     operator: Operator, fills: Sequence[Number | None], dtype: DType | None = None
 ) -> Number | None:
-    """Find the value of an operator for arguments with these fills.
+    """Find the value of an operator for arguments with these fill values, None where it has none.
 
-    dtype  in which it is computed; None for that of the fills themselves
+    dtype  of the computation; None for that of the fill values
     """
     if operator.everywhere:
         return None
@@ -159,16 +164,16 @@ def call_fill(
     if any(fill is None for fill in fills):
         return None
     value = operator.at(tuple(fills), dtype)
-    made = value != value and all(fill == fill for fill in fills)
-    return None if made else value  # complex numbers may have a value where real ones have none
+    invented = value != value and all(fill == fill for fill in fills)
+    return None if invented else value  # complex numbers may have a value where real ones have none
 
 
 def typed_fill(
     call: Call, fills: Sequence[Number | None], dtypes: Mapping[str, DType]
 ) -> Number | None:
-    """Find the value of an operation for arguments with these fills in the type it is computed in.
+    """Find the value of an operation for these fill values, in the type of the computation.
 
-    A truth of small whole numbers is the same in any type, which need not be found then.
+    A value of 0 or 1 of small integers is the same in any type, which is not looked up then.
     """
     operator = operator_of(call)
     value = call_fill(operator, fills)
@@ -179,9 +184,9 @@ def typed_fill(
 
 
 def reduced_fill(operator: Operator, fill: Number | None) -> Number | None:
-    """Find what an operator makes of a fill any number of times; None where the number counts.
+    """Find a reduction of any number of equal fill values, None where the number matters.
 
-    The product of zeros is 0, but of none of them 1; of none there is no maximum.
+    The product of zeros is 0, but 1 over no elements; over no elements there is no maximum.
     """
     if fill is None or same(fill, operator.identity) or same(fill, operator.of_none):
         return fill
@@ -190,7 +195,7 @@ def reduced_fill(operator: Operator, fill: Number | None) -> Number | None:
 
 
 def absorbs(operator: Operator, fill: Number) -> bool:
-    """Tell whether an operator makes a fill of several of them: f(v, v) = v."""
+    """Tell whether an operator is idempotent on a fill value v: f(v, v) = v."""
     return same(operator.at((fill, fill)), fill)
 
 
@@ -198,7 +203,7 @@ def absorbs(operator: Operator, fill: Number) -> bool:
 
 
 def without(expr: Expr, part: Expr) -> Number | None:
-    """Find the value of an expression wherever a part of it is not stored; None where others say.
+    """Find the value of an expression where a part of it is absent; None where other parts decide.
 
     A[i,j] * x[j] is 0 without A[i,j], A[i,j] > 1 is False; A[i,j] + b[i] is what b[i] is.
     """
@@ -210,8 +215,8 @@ def without(expr: Expr, part: Expr) -> Number | None:
         case Literal(value):
             return value
         case Call(operator, args):
-            found = [arg_fill(operator, a, without(a, part)) for a in args]
-            return call_fill(operator_of(expr), found)
+            arg_fills = [arg_fill(operator, a, without(a, part)) for a in args]
+            return call_fill(operator_of(expr), arg_fills)
         case Reduce(operator, _, body):
             return reduced_fill(operator, without(body, part))
         case _:
@@ -230,7 +235,7 @@ def restricts(expr: Expr, part: Expr) -> bool:
 
 
 def holds(expr: Expr, part: Expr) -> bool:
-    """Tell whether a part occurs in an expression, as a whole or in a part of it."""
+    """Tell whether an expression is a part or contains it."""
     if expr == part:
         return True
     match expr:
@@ -241,14 +246,14 @@ def holds(expr: Expr, part: Expr) -> bool:
     return False
 
 
-def asks(expr: Expr, part: Expr) -> bool:
-    """Tell whether an operation asks if an argument with a part in it is stored."""
+def depends_on_presence(expr: Expr, part: Expr) -> bool:
+    """Tell whether an operation on a part depends on whether its argument is stored."""
     if isinstance(expr, Reduce):
-        return asks(expr.body, part)
+        return depends_on_presence(expr.body, part)
     if not isinstance(expr, Call):
         return False
-    own = expr.operator.at_absent is not None and holds(expr, part)
-    return own or any(asks(arg, part) for arg in expr.args)
+    operation_depends = expr.operator.at_absent is not None and holds(expr, part)
+    return operation_depends or any(depends_on_presence(arg, part) for arg in expr.args)
 
 
 def differs_where_absent(expr: Expr, part: Expr, makes_special: Callable[[Call], bool]) -> bool:
@@ -257,51 +262,53 @@ def differs_where_absent(expr: Expr, part: Expr, makes_special: Callable[[Call],
     A[i] / d[i] is 0 where A stores nothing, and 0 / 0 where A stores a zero and d is 0; so with
     infinity for a factor. -A[i] and 2 * A[i] are zero either way, and so is A[i] * A[i].
 
-    makes_special  whether an operation may make another number than 0 of 0 and what it meets
+    makes_special  whether an operation may make another number than 0 of 0 and its other arguments
     """
     if isinstance(expr, Reduce):
         return differs_where_absent(expr.body, part, makes_special)
     if not isinstance(expr, Call):
         return False
-    if asks(expr, part):
+    if depends_on_presence(expr, part):
         return True
     if restricts(expr, part) and makes_special(expr):
-        others = [arg for arg in expr.args if not restricts(arg, part)]
-        if not all(map(is_factor, others)):
+        factors = [arg for arg in expr.args if not restricts(arg, part)]
+        if not all(map(is_factor, factors)):
             return True
     return any(differs_where_absent(arg, part, makes_special) for arg in expr.args)
 
 
 def divides(expr: Call) -> bool:
-    """Tell whether an operation divides, which makes NaN of 0 over 0."""
+    """Tell whether an operation divides, so that 0 over 0 is NaN."""
     return expr.operator.divides
 
 
 def is_factor(expr: Expr) -> bool:
-    """Tell whether an expression is a literal other than 0, infinity and NaN: 0 times it is 0."""
+    """Tell whether an expression is a finite literal other than 0, which times 0 is 0."""
     return isinstance(expr, Literal) and expr.value != 0 and isfinite(abs(expr.value))
 
 
 def is_everywhere(expr: Expr, tensor_is_full: Callable[[str], bool], nothing: Number = 0) -> bool:
-    """Tell whether an expression has a value for every coordinate, whatever sparse operands store.
+    """Tell whether an expression has a value at every coordinate, whatever sparse operands store.
 
-    A product has where all of its factors have, a sum where one of its terms has.
+    A product has one where all of its factors have, a sum where one of its terms has.
 
     tensor_is_full  whether a tensor stores every coordinate, by its name
-    nothing         what is no value
+    nothing         the number that counts as no value
     """
     fill = fill_of(expr, lambda access: None if tensor_is_full(access.tensor) else 0)
     return not same(fill, nothing)
 
 
 def tells_zero(expr: Expr) -> bool:
-    """Tell whether a stored zero is another number to an operation than what is absent.
+    """Tell whether an operation distinguishes a stored zero from an absent element.
 
     It is to a semiring's product: min(0, -1) is -1 where both are stored, 0 == 0 is true.
     """
     if not isinstance(expr, Call) or len(expr.args) != 2 or expr.operator.at_absent is not None:
         return False
     zeros = [place for place in (0, 1) if expr.operator.annihilators[place] == 0]
-    others = (2, -3) if expr.operator.divides else (0, 2, -3)
-    pairs = [(0, other) if place == 0 else (other, 0) for place in zeros for other in others]
+    operands = (2, -3) if expr.operator.divides else (0, 2, -3)
+    pairs = [
+        (0, operand) if place == 0 else (operand, 0) for place in zeros for operand in operands
+    ]
     return any(expr.operator.at(pair) != 0 for pair in pairs)

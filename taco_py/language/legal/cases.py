@@ -1,7 +1,7 @@
-"""How many cases loops may have: every limit, with its reason.
+"""Limits on how many cases loops may have, each with its reason.
 
-A loop over operands that need not all be present has a case for each set of those that may be. The
-cases of an expression are counted in `concrete.cases`; whether they are too many is asked here.
+A loop over operands that need not all be present has a case for each set of operands that may be.
+`concrete.cases` counts the cases of an expression; these limits say when there are too many.
 
     limit             most  of
     MERGED_TERMS         4  sparse terms that one loop adds up
@@ -18,7 +18,7 @@ from codegen.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The largest number of something that one kernel may have, and why no more.
+    """The largest number of a kernel's parts of one kind, with the reason for the limit.
 
     >>> MERGED_TERMS.allows(4), MERGED_TERMS.allows(5)
     (True, False)
@@ -26,10 +26,10 @@ class Limit:
 
     most: int
     of: str
-    why: str
+    reason: str
 
     def allows(self, count: int) -> bool:
-        """Tell whether there are no more than the most."""
+        """Tell whether a count is within the limit."""
         return count <= self.most
 
 

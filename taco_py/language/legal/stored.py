@@ -1,4 +1,4 @@
-"""What tensors store: every coordinate or some.
+"""How many coordinates tensors store: all or some.
 
     full    every coordinate is stored: all levels are dense
     sparse  some level leaves coordinates out
@@ -12,19 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from taco_py.language.formats import Format, LevelKind
+from taco_py.language.formats import Format
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Access, Assignment
 from taco_py.language.problem import Problem, TensorType
 
 
 def is_full(form: Format) -> bool:
-    """Tell whether a tensor in a format stores every coordinate."""
+    """Tell whether tensors of a format store every coordinate."""
     return form.is_dense
 
 
 def is_sparse(form: Format) -> bool:
-    """Tell whether a tensor in a format leaves coordinates out."""
+    """Tell whether tensors of a format leave coordinates out."""
     return not form.is_dense
 
 
@@ -52,11 +52,10 @@ def sparse_indices_of(problem: Problem) -> frozenset[str]:
 
 
 def count_lists(form: Format) -> int:
-    """Count the levels of a format that leave coordinates out: 2 of DCSR, 1 of CSR."""
+    """Count the sparse levels of a format: 2 of DCSR, 1 of CSR."""
     return sum(not level.full for level in form.levels)
 
 
 def lists_in_order(form: Format) -> bool:
-    """Tell whether every coordinate is dense or listed, and entries come in their order."""
-    kinds = {LevelKind.DENSE, LevelKind.COMPRESSED, LevelKind.SINGLETON}
-    return all(level.kind in kinds and level.ordered for level in form.levels)
+    """Tell whether all levels are dense, compressed or singleton, and entries are sorted."""
+    return all(level.kind.usual and level.ordered for level in form.levels)

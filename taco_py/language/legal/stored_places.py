@@ -1,10 +1,10 @@
-"""Where values are stored: nowhere else do they differ from their fill values.
+"""Where values are stored; elsewhere they equal their fill values.
 
 where(M, S, -inf)      where M stores something
 exp(where(M, S, -inf)) the same
 A * B                  where A does, or where B does
 A + B                  where A or B does
-A @ B                  where it does itself, for its sparse factors have other modes
+A @ B                  where the product itself does, for its sparse factors have other modes
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import Number
 
 Modes = Sequence[str | None]
-"""The index of each mode of a value, None of one of size 1, which accesses leave out."""
+"""The index of each mode of a value; None for a mode of size 1, which accesses leave out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Atom:
     """The places that a sparse value stores.
 
-    modes  for each mode of it which mode it is of what it is said of, None for one of size 1
+    modes  for each mode of the sparse value the corresponding mode of the described value, None for
+           a mode of size 1
     """
 
     name: str
@@ -33,7 +34,7 @@ class Atom:
 
 
 Places = frozenset[Atom]
-"""Where any of several sparse values stores something."""
+"""The union of the places that several sparse values store."""
 
 Accesses = frozenset[Access]
 
@@ -44,8 +45,8 @@ class StoredPlaces:
 
     units     whether each mode of a value has size 1, by its name
     literals  the values that are numbers
-    fills     by name; None, or no entry, of values that are stored as a whole
-    places    alternatives, each of which holds all places where the value differs from its fill
+    fills     by name; None, or no entry, for full values
+    places    alternatives, each a superset of the places where the value differs from its fill
     """
 
     units: Mapping[str, Sequence[bool]]
@@ -54,27 +55,29 @@ class StoredPlaces:
     places: dict[str, tuple[Places, ...]] = field(default_factory=dict)
 
     def note(self, name: str, fill: Number | None, places: tuple[Places, ...] = ()) -> None:
-        """Note a value; where nothing else says its places, they are its own."""
+        """Record a value; without alternatives its places are those that it stores itself."""
         self.fills[name] = fill
         if fill is not None:
-            own = tuple(None if unit else mode for mode, unit in enumerate(self.units[name]))
-            self.places[name] = places or (frozenset((Atom(name, own),)),)
+            modes = tuple(None if unit else mode for mode, unit in enumerate(self.units[name]))
+            self.places[name] = places or (frozenset((Atom(name, modes),)),)
 
     def is_sparse(self, name: str) -> bool:
-        """Tell whether a value leaves elements out."""
+        """Tell whether a value is sparse."""
         return self.fills.get(name) is not None
 
-    def known(self, name: str) -> Number | None:
-        """Return what a value is where it stores nothing, or everywhere as a number."""
+    def absent_value(self, name: str) -> Number | None:
+        """Return the value of an operand where it stores nothing; of a literal its number."""
         return self.literals.get(name, self.fills.get(name))
 
     def fill(self, expr: Expr) -> Number | None:
         """Return the fill value of an expression, None where it has none."""
-        return fill_of(expr, lambda access: self.known(access.tensor))
+        return fill_of(expr, lambda access: self.absent_value(access.tensor))
 
     def inside(self, expr: Expr) -> tuple[Accesses, ...]:
-        """Return alternatives of operands that store something wherever an expression differs from
-        its fill value; none where it has no fill, or they are reduced over.
+        """Return alternative sets of operands that bound where an expression differs from its fill.
+
+        Some operand of each set stores something wherever the expression differs. There is none for
+        an expression without a fill value, or where the operands are reduced over.
 
         A[i,j] * x[j] + B[i,j]   →   ({A[i,j], B[i,j]},)
         """
@@ -87,50 +90,54 @@ class StoredPlaces:
                 return (frozenset((expr,)),) if self.is_sparse(expr.tensor) else ()
             case Reduce(_, index, body):
                 return tuple(
-                    each for each in self.inside(body)
-                    if each and all(index not in access.indices for access in each)
+                    operands for operands in self.inside(body)
+                    if operands and all(index not in access.indices for access in operands)
                 )  # fmt: skip
             case Call(operator, args):
                 if self.fill(expr) is None:
                     return ()
-                own = [arg_fill(operator, arg, self.fill(arg)) for arg in args]
-                groups = [[args[place] for place in group] for group in differing(operator, own)]
+                arg_fills = [arg_fill(operator, arg, self.fill(arg)) for arg in args]
+                groups = [
+                    [args[place] for place in group] for group in differing(operator, arg_fills)
+                ]
                 unions = [self.either(group) for group in groups]
-                return tuple(each for each in unions if each is not None)
+                return tuple(operands for operands in unions if operands is not None)
 
     def either(self, args: Sequence[Expr]) -> Accesses | None:
-        """Return where one of several expressions differs from its fill, None where that is
-        unknown."""
-        found: Accesses = frozenset()
+        """Return operands that bound where one of several expressions differs from its fill, None
+        if unknown."""
+        operands: Accesses = frozenset()
         for arg in args:
             options = self.inside(arg)
             if not options:
                 return None
-            found |= min(options, key=len)
-        return found
+            operands |= min(options, key=len)
+        return operands
 
     def said_of(self, alternatives: Sequence[Accesses], modes: Modes) -> tuple[Places, ...]:
-        """Say alternatives of a value with these modes, where they have no other.
+        """Express alternatives as places of a value with these modes; drop those with other
+        indices.
 
         {A[j,i]}, of i and j   →   {Atom("A", (1, 0))}
         """
-        found = (self._said(each, modes) for each in alternatives)
-        return tuple(dict.fromkeys(each for each in found if each))
+        converted = (self._said(operands, modes) for operands in alternatives)
+        return tuple(dict.fromkeys(places for places in converted if places))
 
     def _said(self, accesses: Accesses, modes: Modes) -> Places | None:
-        own = {index: mode for mode, index in enumerate(modes) if index is not None}
-        found: Places = frozenset()
+        mode_of_index = {index: mode for mode, index in enumerate(modes) if index is not None}
+        places: Places = frozenset()
         for access in accesses:
-            if not {*access.indices} <= own.keys():
+            if not {*access.indices} <= mode_of_index.keys():
                 return None
-            here = self.modes_of(access)
+            modes_read = self.modes_of(access)
             for atom in min(self.places[access.tensor], key=len):
-                found |= {Atom(atom.name, tuple(
-                    None if mode is None else own[str(here[mode])] for mode in atom.modes
+                places |= {Atom(atom.name, tuple(
+                    None if mode is None else mode_of_index[str(modes_read[mode])]
+                    for mode in atom.modes
                 ))}  # fmt: skip
-        return found
+        return places
 
     def modes_of(self, access: Access) -> list[str | None]:
-        """Return the index of each mode of what an access reads."""
+        """Return the index of each mode of the tensor that an access reads, None for size 1."""
         indices = iter(access.indices)
         return [None if unit else next(indices) for unit in self.units[access.tensor]]

@@ -1,8 +1,9 @@
-"""What types of elements allow: in which order, and in which type, numbers may be computed.
+"""Arithmetic of element types: in which order, and in which type, numbers may be computed.
 
-The planner asks nowhere else of which kind a dtype is (NumPy's letters: b bool, i and u integers,
-f real, c complex). Each question is about arithmetic, which `tests/legal` asks of NumPy. The tables
-are complete: `those(…)` are all types, and `pairs(…)` all pairs of a type and one that holds it.
+The planner looks nowhere else at the kind of a dtype (NumPy's letters: b bool, i and u integers, f
+real, c complex). Each function is about arithmetic, which `tests/legal` compares with NumPy. The
+tables are complete: `those(…)` are all types, and `pairs(…)` all pairs of a type and one that holds
+it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def computes_exactly(type: Type) -> bool:
 
 
 def rounds(type: Type) -> bool:
-    """Tell whether a sum is rounded, so that a difference may have fewer digits: (a + b) - b ≠ a.
+    """Tell whether sums are rounded, so that differences lose digits: (a + b) - b ≠ a.
 
     >>> those(rounds)
     'float32 float64 complex64 complex128'
@@ -43,7 +44,7 @@ def rounds(type: Type) -> bool:
 
 
 def has_special_values(type: Type) -> bool:
-    """Tell whether there are infinities and NaN, which times 0 are not 0.
+    """Tell whether a type has infinities and NaN, whose products with 0 are not 0.
 
     >>> those(has_special_values)
     'float32 float64 complex64 complex128'
@@ -52,7 +53,7 @@ def has_special_values(type: Type) -> bool:
 
 
 def divides(type: Type) -> bool:
-    """Tell whether a quotient of two numbers is of their type; integers have a real one.
+    """Tell whether the quotient of two numbers has their type; that of integers is real.
 
     >>> those(divides)
     'float32 float64 complex64 complex128'
@@ -70,7 +71,7 @@ def negates(type: Type) -> bool:
 
 
 def bounds_literals(type: Type) -> bool:
-    """Tell whether an integer literal may be too large to be multiplied in the type.
+    """Tell whether an integer literal may be too large for a multiplication in the type.
 
     A boolean is no bound: beside an integer literal it is an int64.
 
@@ -81,7 +82,7 @@ def bounds_literals(type: Type) -> bool:
 
 
 def is_real(type: Type) -> bool:
-    """Tell whether numbers are real: rounded, and without an imaginary part.
+    """Tell whether numbers are real floating-point numbers.
 
     >>> those(is_real)
     'float32 float64'
@@ -90,7 +91,7 @@ def is_real(type: Type) -> bool:
 
 
 def is_complex(type: Type) -> bool:
-    """Tell whether numbers have an imaginary part, so that a product takes four real ones.
+    """Tell whether numbers have an imaginary part, so that a product takes four real products.
 
     >>> those(is_complex)
     'complex64 complex128'
@@ -119,8 +120,8 @@ def has_tiles_on_gpu(type: Type) -> bool:
 # ---------------------------------------------------------------- a type and a wider one
 
 
-def sum_wraps_alone(own: Type, whole: Type) -> bool:
-    """Tell whether a sum in its own type wraps, or saturates, where one in the wider type does not.
+def sum_wraps_alone(narrow: Type, wide: Type) -> bool:
+    """Tell whether a sum in a narrow type wraps or saturates where the wide sum does not.
 
     uint8: 200 + 100 → 44, in int64 300        bool: True + True → True, in int64 2
 
@@ -135,11 +136,11 @@ def sum_wraps_alone(own: Type, whole: Type) -> bool:
     uint32: int64 uint64 float64 complex128
     uint64: float64 complex128
     """
-    return own != whole and _kind(own) in "bui"
+    return narrow != wide and _kind(narrow) in "bui"
 
 
-def product_wraps_alone(own: Type, whole: Type) -> bool:
-    """Tell whether a product in its own type wraps where one in the wider type does not.
+def product_wraps_alone(narrow: Type, wide: Type) -> bool:
+    """Tell whether a product in a narrow type wraps where the wide product does not.
 
     uint8: 20 * 20 → 144, in int64 400; of booleans, it is the same in any type
 
@@ -153,11 +154,11 @@ def product_wraps_alone(own: Type, whole: Type) -> bool:
     uint32: int64 uint64 float64 complex128
     uint64: float64 complex128
     """
-    return own != whole and _kind(own) in "ui"
+    return narrow != wide and _kind(narrow) in "ui"
 
 
 def wraps_early(type: Type) -> bool:
-    """Tell whether sums of a few usual numbers are outside of a type.
+    """Tell whether sums of a few typical numbers exceed the range of a type.
 
     >>> those(wraps_early)
     'int8 int16 int32 uint8 uint16 uint32'
@@ -165,25 +166,25 @@ def wraps_early(type: Type) -> bool:
     return _kind(type) in "ui" and np.dtype(type).itemsize < 8
 
 
-def sum_may_widen(own: Type, whole: Type) -> bool:
-    """Tell whether a sum may be computed in a wider real type, for it differs by rounding alone.
+def sum_may_widen(narrow: Type, wide: Type) -> bool:
+    """Tell whether a sum may be computed in a wider real type, differing by rounding alone.
 
     A sum of 64-bit integers does so up to 2^53, which narrower integers wrap long before.
 
-    >>> pairs(lambda own, whole: is_real(whole) and sum_may_widen(own, whole))
+    >>> pairs(lambda narrow, wide: is_real(wide) and sum_may_widen(narrow, wide))
     int64: float64
     uint64: float64
     float32: float32 float64
     float64: float64
     """
-    long = np.dtype(own).itemsize == np.dtype(whole).itemsize == 8
-    return is_real(own) or (long and _kind(own) in "iu")
+    long = np.dtype(narrow).itemsize == np.dtype(wide).itemsize == 8
+    return is_real(narrow) or (long and _kind(narrow) in "iu")
 
 
 def converts_on_reading(stored: Type, read: Type) -> bool:
-    """Tell whether a kernel reads elements stored in one type as those of another.
+    """Tell whether a kernel converts elements of one type to another as it reads them.
 
-    Real numbers are made as they are read; none is made of a complex one.
+    Numbers are converted to real types alone, and complex numbers are not converted.
 
     >>> pairs(converts_on_reading)
     bool: float32 float64

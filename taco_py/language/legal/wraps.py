@@ -1,11 +1,11 @@
-"""Fill values in the types that expressions are computed in, written into these.
+"""Fill values in the types of the computation, written into expressions.
 
     A[i,j] - 1 > 0   → wrapped(A[i,j] - 1, 255) > 0        A of uint8, 0 where nothing is stored
-    (A[i,j] - 1) * x[j] + b[i]                             as it is: its readers wrap all the same
+    (A[i,j] - 1) * x[j] + b[i]                             unchanged: its readers wrap all the same
 
-Sums and products of integers are the same whether their arguments wrap before or they themselves
-at the end. Everything else, a conversion to another type too, reads what its arguments are in their
-type. What is computed from fill values later, without types, is right then (`absent`).
+Sums and products of integers are the same whether their arguments wrap first or the results wrap at
+the end. Every other operation, a conversion to another type too, reads its arguments as values of
+their type. Fill values that are computed later without types (`absent`) are right then.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from taco_py.language.notation.operators import WRAPPED, Number, Operator
 
 
 def with_wraps(assignment: Assignment, fills: Fills, dtypes: Mapping[str, DType]) -> Assignment:
-    """Write into an assignment what integers wrap to where nothing is stored.
+    """Write into an assignment the values that integer fill values wrap to.
 
     A[i,j] - 1 > 0  →  wrapped(A[i,j] - 1, 255) > 0
     """
     if all(fills(access) is None for access in accesses(assignment.value)):
         return assignment
-    found = _Wraps(fills, dtypes).of(assignment.value)
-    value = (found if found.agrees else found.settled()).expr
+    part = _Wraps(fills, dtypes).of(assignment.value)
+    value = (part if part.agrees else part.resolve_fill()).expr
     return assignment if value == assignment.value else replace(assignment, value=value)
 
 
@@ -47,8 +47,8 @@ def with_wraps(assignment: Assignment, fills: Fills, dtypes: Mapping[str, DType]
 class _Part:
     """A part of an expression with its fill value.
 
-    typed  in the types that it is computed in
-    plain  as `absent` says of it alone
+    typed  in the types of the computation
+    plain  as `absent` computes it without types
     """
 
     expr: Expr
@@ -57,16 +57,16 @@ class _Part:
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether both are the same."""
+        """Tell whether both fill values are the same."""
         return self.typed is None or same(self.typed, self.plain)
 
     @property
     def agrees(self) -> bool:
-        """Tell whether both are 0, or none is."""
+        """Tell whether both fill values are 0, or neither is."""
         return same(self.typed, 0) == same(self.plain, 0)
 
-    def settled(self) -> _Part:
-        """Return the part as one whose fill value needs no types."""
+    def resolve_fill(self) -> _Part:
+        """Return the part as an expression whose fill value needs no types."""
         if not isinstance(self.typed, int) or self.is_plain:
             return self
         args = (self.expr, Literal(self.typed))
@@ -75,13 +75,13 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Wraps:
-    """Finds what the parts of an expression wrap to."""
+    """Finder of the values that parts of an expression wrap to."""
 
     fills: Fills
     dtypes: Mapping[str, DType]
 
     def of(self, expr: Expr) -> _Part:
-        """Return an expression whose parts say what they wrap to, where that is read."""
+        """Write wrapped fill values into an expression where its operations read them."""
         match expr:
             case Access():
                 fill = self.fills(expr)
@@ -91,7 +91,7 @@ class _Wraps:
             case Reduce(operator, _, body):
                 part = self.of(body)
                 if not (_adds_and_multiplies(operator) and part.agrees):
-                    part = part.settled()
+                    part = part.resolve_fill()
                 fills = (reduced_fill(operator, fill) for fill in (part.typed, part.plain))
                 return _Part(replace(expr, body=part.expr), *fills)
             case Call():
@@ -104,14 +104,14 @@ class _Wraps:
         says_itself = expr.operator.at_absent or expr.operator.at_fills
         if not says_itself and not all(part.is_plain for part in parts):
             dtype = operand_dtype(expr, self.dtypes)
-            parts = [p.settled() if self._is_read(expr, p.expr, dtype) else p for p in parts]
-        found = self._filled(expr, parts)
-        if isinstance(found.plain, float) and isinstance(found.typed, int):
-            return self._filled(expr, [part.settled() for part in parts])
-        return found
+            parts = [p.resolve_fill() if self._is_read(expr, p.expr, dtype) else p for p in parts]
+        part = self._filled(expr, parts)
+        if isinstance(part.plain, float) and isinstance(part.typed, int):
+            return self._filled(expr, [argument.resolve_fill() for argument in parts])
+        return part
 
     def _is_read(self, expr: Call, arg: Expr, dtype: DType) -> bool:
-        """Tell whether an operation makes another number of an argument that wraps before."""
+        """Tell whether an operation yields another number if an argument wraps first."""
         if dtype.kind not in "iu" or not _adds_and_multiplies(expr.operator):
             return True
         return expression_dtype(arg, self.dtypes) != dtype

@@ -1,1 +1,1 @@
-"""Index notation: what the user asks for, before anything is known of formats, sizes or loops."""
+"""Index notation: the user's statement, independent of formats, sizes and loops."""

@@ -1,7 +1,6 @@
-"""What must hold of every assignment, and the questions that every stage asks of one.
+"""Checks that every assignment has to pass, and queries that every stage makes of one.
 
-The checks look at names and indices alone; sizes, dtypes and formats are checked where they are
-known.
+The checks read names and indices alone; sizes, dtypes and formats are checked where they are known.
 """
 
 from __future__ import annotations
@@ -32,46 +31,45 @@ def accesses(node: Expr | Assignment) -> tuple[Access, ...]:
     """Return every access of an expression, or of the right-hand side of an assignment, left to
     right.
 
-    The accesses in the subscripts of one come behind it, those of the left-hand side at last. What
-    an index is as a number is none of them.
+    The accesses in the subscripts of an access follow it, those of the left-hand side come last.
+    Numbers and sizes of indices are left out.
     """
     expr = node.value if isinstance(node, Assignment) else node
-    found: list[Access] = []
+    result: list[Access] = []
     pending = [expr]
     if isinstance(node, Assignment) and node.target.subscripts:
         pending[:0] = reversed(_gathered(node.target))
     while pending:
-        each = pending.pop()
-        match each:
+        part = pending.pop()
+        match part:
             case Call():
-                pending.extend(each.args[::-1])
+                pending.extend(part.args[::-1])
             case Access():
-                if not each.is_number:
-                    found.append(each)
-                if each.subscripts:
-                    pending.extend(reversed(_gathered(each)))
+                if not part.is_number:
+                    result.append(part)
+                if part.subscripts:
+                    pending.extend(reversed(_gathered(part)))
             case Reduce():
-                pending.append(each.body)
-    return tuple(found)
+                pending.append(part.body)
+    return tuple(result)
 
 
 def _gathered(access: Access) -> tuple[Access, ...]:
-    """Return the accesses that stand in the subscripts of another."""
+    """Return the accesses in the subscripts of another access."""
     return tuple(inner for mode in access.subscripts for inner, _ in mode.gathered)
 
 
 def has_subscripts(assignment: Assignment) -> bool:
-    """Tell whether an access has more than indices for subscripts."""
+    """Tell whether a subscript of some access is more than an index."""
     nodes = (node for node, _ in walk(assignment.value))
     right = any(isinstance(node, Access) and node.subscripts for node in nodes)
     return bool(assignment.target.subscripts) or right
 
 
 def with_linearity(expr: Expr, linear: bool = True) -> Iterator[tuple[Access, bool]]:
-    """Yield every access of an expression, left to right, with whether it is additive in that one
-    alone.
+    """Yield every access, left to right, with whether the expression is additive in it.
 
-    Duplicates of an operand that has one access may then be added up after the fact.
+    Duplicates of an operand with a single, additive access may be summed in the result instead.
     """
     if isinstance(expr, Access):
         yield expr, linear
@@ -85,13 +83,12 @@ def with_linearity(expr: Expr, linear: bool = True) -> Iterator[tuple[Access, bo
 
 
 def operand_names(assignment: Assignment) -> tuple[str, ...]:
-    """Return the tensors that are read, each once, in the order of their first use."""
+    """Return the operands, without duplicates, in the order of their first use."""
     return unique(access.tensor for access in accesses(assignment))
 
 
 def free_indices(expr: Expr) -> tuple[str, ...]:
-    """Return the indices of `expr` that no `Reduce` inside it binds, in the order of their first
-    use.
+    """Return the indices that `expr` uses but no `Reduce` inside it binds, by first use.
 
     free_indices(sum(j, A[i,j] * x[j])) = ("i",)
     """
@@ -102,27 +99,26 @@ def free_indices(expr: Expr) -> tuple[str, ...]:
 
 
 def free_of_parts(expr: Expr) -> dict[int, tuple[str, ...]]:
-    """Return the free indices of each part of an expression, by its identity: each found once."""
-    found: dict[int, tuple[str, ...]] = {}
+    """Return the free indices of each part of an expression by its `id`, in one pass."""
+    free: dict[int, tuple[str, ...]] = {}
     for node, _ in reversed(list(walk(expr))):
         if isinstance(node, Access):
-            found[id(node)] = unique(node.indices)
+            free[id(node)] = unique(node.indices)
         else:
-            below = unique(chain.from_iterable(found[id(child)] for child in children(node)))
+            below = unique(chain.from_iterable(free[id(child)] for child in children(node)))
             bound = node.index if isinstance(node, Reduce) else None
-            found[id(node)] = below if bound is None else tuple(i for i in below if i != bound)
-    return found
+            free[id(node)] = below if bound is None else tuple(i for i in below if i != bound)
+    return free
 
 
 def all_indices(assignment: Assignment) -> tuple[str, ...]:
-    """Return every index: the target's, then those of the right-hand side in the order of first
-    use."""
+    """Return every index: the target's, then the others in the order of their first use."""
     right = (index for access in accesses(assignment) for index in access.indices)
     return unique((*assignment.target.indices, *right))
 
 
 def unique(names: Iterable[str]) -> tuple[str, ...]:
-    """Return each name once, where it came first."""
+    """Remove duplicates from names; keep the first of each."""
     return tuple(dict.fromkeys(names))
 
 
@@ -134,8 +130,7 @@ def rename(
     tensors: Mapping[str, str] | None = None,
     indices: Mapping[str, str] | None = None,
 ) -> Assignment:
-    """Return the assignment with other names, all replaced at once; a name that is not in the maps
-    stays.
+    """Rename tensors and indices of an assignment simultaneously; other names stay.
 
     rename(y[i] = A[i,j] * x[j], tensors={"x": "z"}, indices={"i": "j", "j": "i"}) = (y[j] = A[j,i]
     * z[i])
@@ -173,7 +168,7 @@ def rename(
 
 
 def check_assignment(assignment: Assignment) -> None:
-    """Everything below that can be wrong with an assignment, before or after `insert_reductions`.
+    """Check an assignment, before or after `insert_reductions`.
 
     Raises:
         NotationError, OperandError: with the place and the remedy.
@@ -186,7 +181,7 @@ def check_assignment(assignment: Assignment) -> None:
 
 
 def check_depth(expr: Expr) -> None:
-    """No expression is nested deeper than `MAX_DEPTH`.
+    """Check that an expression is not nested deeper than `MAX_DEPTH`.
 
     Raises:
         NotationError: it is.
@@ -201,7 +196,7 @@ def check_depth(expr: Expr) -> None:
 
 
 def check_target(assignment: Assignment) -> None:
-    """The left-hand side has each index once, and a tensor that is not on the right.
+    """Check that the target's indices are distinct and its tensor is not an operand.
 
     Raises:
         NotationError: `y[i,i] = …` or `y[i] = y[i] + …`.
@@ -226,26 +221,26 @@ def check_target(assignment: Assignment) -> None:
 
 
 def check_orders(assignment: Assignment) -> None:
-    """Each tensor has the same number of indices wherever it is used.
+    """Check that each tensor has the same number of indices wherever it is used.
 
     Raises:
         OperandError: `A[i,j] + A[i]`.
     """
     orders: dict[str, int] = {}
     for access in accesses(assignment):
-        found = len(access.subscripts or access.indices)
-        order = orders.setdefault(access.tensor, found)
-        if order != found:
+        count = len(access.subscripts or access.indices)
+        order = orders.setdefault(access.tensor, count)
+        if order != count:
             raise OperandError(
                 f"Expected {access.tensor} with {_count(order)}, as where it is first used, found "
-                f"it with {found}",
+                f"it with {count}",
                 access.span,
                 hint="give two tensors two names",
             )
 
 
 def check_bindings(assignment: Assignment) -> None:
-    """Each sum binds an index of its body that neither the left-hand side nor an enclosing sum has.
+    """Check that each sum binds an index of its body that is not bound outside.
 
     A name may be summed in two places, `sum(j, A[i,j]) + sum(j, B[i,j])`; it is one index with one
     size. A sum inside another over the same name would hide it, and is refused.
@@ -254,16 +249,16 @@ def check_bindings(assignment: Assignment) -> None:
         NotationError: `y[i] = sum(i, …)`, `sum(j, … sum(j, …))`, `sum(j, b[i])`.
     """
     free = free_of_parts(assignment.value)
-    around: dict[int, frozenset[str]] = {id(assignment.value): frozenset()}
+    bound_outside: dict[int, frozenset[str]] = {id(assignment.value): frozenset()}
     unused: Reduce | None = None
     for node, _ in walk(assignment.value):
-        bound = around[id(node)]
+        bound = bound_outside[id(node)]
         if isinstance(node, Reduce):
             _check_name(node, assignment.target, bound)
             if node.index not in free[id(node.body)]:
                 unused = node
             bound |= {node.index}
-        around.update((id(child), bound) for child in children(node))
+        bound_outside.update((id(child), bound) for child in children(node))
     if unused is not None:
         raise _unused(unused)
 
@@ -298,8 +293,10 @@ def _unused(expr: Reduce) -> NotationError:
 
 
 def refuse_subscripts(assignment: Assignment) -> None:
-    """Raise NotationError where an access has more than indices for subscripts, or an index is a
-    number, as for argmax and mean."""
+    """Raise NotationError where a subscript is more than an index, or an index is a number.
+
+    Numbers of indices also occur inside argmax and mean.
+    """
     for node, _ in walk(assignment.value):
         if isinstance(node, Access) and node.is_number:
             text = "" if node.span is None else node.span.source.text[node.span.start :]
@@ -320,8 +317,8 @@ def refuse_subscripts(assignment: Assignment) -> None:
 
 
 def check_output_indices(assignment: Assignment) -> None:
-    """Each index of the left-hand side is on the right, or in a gather of the left, where its size
-    comes from.
+    """Check that each index of the target has a size: from an operand or from a gather of the
+    target.
 
     Raises:
         NotationError: `y[i,j] = A[i,k]`.
@@ -330,10 +327,10 @@ def check_output_indices(assignment: Assignment) -> None:
     present += tuple(index for access in _gathered(target) for index in access.indices)
     for index in target.indices:
         if index not in present:
-            found = f"only {', '.join(present)}" if present else "no index"
+            available = f"only {', '.join(present)}" if present else "no index"
             raise NotationError(
-                f"Expected index {index} of {target.tensor} in an operand, found {found} on the "
-                "right-hand side",
+                f"Expected index {index} of {target.tensor} in an operand, found {available} on "
+                "the right-hand side",
                 target.span,
                 hint=f"remove {index} from the left-hand side, or use it on an operand; its size "
                 "comes from there",
@@ -341,8 +338,7 @@ def check_output_indices(assignment: Assignment) -> None:
 
 
 def need_elements(assignment: Assignment) -> Iterator[Reduce]:
-    """Yield the reductions of an assignment that are an error over no elements, as the least of
-    none."""
+    """Yield the reductions without a value over no elements, as the minimum."""
     for node, _ in walk(assignment.value):
         if not isinstance(node, Reduce) or node.operator.of_none is not None:
             continue
@@ -351,7 +347,7 @@ def need_elements(assignment: Assignment) -> Iterator[Reduce]:
 
 
 def check_elements(assignment: Assignment, sizes: Mapping[str, int]) -> None:
-    """Each reduction that needs elements has some, or there is nothing to reduce to.
+    """Check that each reduction that needs elements has some.
 
     Raises:
         DimensionError: `m[i] = max(j, A[i,j])` where A has rows but no columns.

@@ -1,11 +1,12 @@
-"""Values that are looked for among others: comparisons of an expression with itself.
+"""Values that are searched among others: comparisons of an expression with itself.
 
     sum(k, U[u,k] * Y[i,k]) == max(j, sum(k, U[u,k] * Y[j,k]))    the sum, at i and at some j
     e[i,j] < e[i,k]                                              e, at j and at k
 
-Two kernels, or two loops of one, round an expression in two ways. Where a comparison asks which
-element a number was taken from, both have to be the same number: computed once, and stored. What
-rounds nothing, or once, is the same wherever it is computed (`notation.computed_alike`).
+Two kernels, or two loops of one, may round an expression differently. Where a comparison looks up
+the element that a number was taken from, both sides have to be the same number: computed once and
+stored. An expression that is rounded at most once has the same value in every kernel
+(`notation.computed_alike`).
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from taco_py.language.notation.operators import MUL, PRESENT, STORED
 from taco_py.language.notation.tree import children, map_children, walk
 
 Form = tuple[Expr, tuple[str, ...]]
-"""An expression with its indices named by their first use, and the names that free ones have."""
+"""An expression with indices named by first use, and the original names of its free indices."""
 SELECT_FIRST = frozenset(("filled", "kept", "value", "wrapped"))
-"""The compiler's own operators that are their first argument, or a number."""
+"""The compiler's internal operators whose value is their first argument, or a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What is compared with itself.
+    """Expressions that are compared with themselves.
 
-    forms    of expressions that are to be computed once
-    tensors  that are to be stored, not computed where they are read
+    forms    of expressions that have to be computed once
+    tensors  that have to be stored instead of being recomputed where they are read
     """
 
     forms: frozenset[Expr]
@@ -41,7 +42,7 @@ class Compared:
 
 
 def form_of(expr: Expr) -> Form:
-    """Name the indices of an expression by their first use; equal forms are equal but for names.
+    """Name the indices of an expression by first use, so that renamed expressions have equal forms.
 
     A[u,k] * B[k]  →  A[0,1] * B[1], (u, k)
     """
@@ -51,40 +52,39 @@ def form_of(expr: Expr) -> Form:
     def free(index: str) -> str:
         return names.setdefault(index, f"{next(numbers)}")
 
-    return _named(expr, free, numbers, {}), tuple(names)
+    return _canonical_names(expr, free, numbers, {}), tuple(names)
 
 
-def _named(
+def _canonical_names(
     expr: Expr, free: Callable[[str], str], numbers: Iterator[int], bound: Mapping[str, str]
 ) -> Expr:
-    """Return the expression with names for bound indices that nothing has, and others for free
-    ones."""
+    """Rename bound indices to fresh numbers, and free indices by `free`."""
     if isinstance(expr, Access):
         indices = (bound[i] if i in bound else free(i) for i in expr.indices)
         return replace(expr, indices=tuple(indices))
     if isinstance(expr, Reduce):
         name = f"{next(numbers)}b"
-        body = _named(expr.body, free, numbers, {**bound, expr.index: name})
+        body = _canonical_names(expr.body, free, numbers, {**bound, expr.index: name})
         return replace(expr, index=name, body=body)
-    return map_children(expr, lambda child: _named(child, free, numbers, bound))
+    return map_children(expr, lambda child: _canonical_names(child, free, numbers, bound))
 
 
 def compared(assignments: Sequence[Assignment], dtypes: Mapping[str, DType]) -> Compared:
-    """Find what assignments, each of which may read what those before it make, compare with itself.
+    """Find the expressions that assignments compare with themselves.
 
-    dtypes  of all tensors
+    dtypes  of all tensors; an assignment may read the results of those before it
     """
-    found = _Search({}, dtypes)
-    for each in assignments:
-        found.look_through(each.value)
-        if each.operator is None:
-            found.values[each.target.tensor] = each
-    return Compared(frozenset(found.forms), frozenset(found.tensors))
+    search = _Search({}, dtypes)
+    for assignment in assignments:
+        search.look_through(assignment.value)
+        if assignment.operator is None:
+            search.values[assignment.target.tensor] = assignment
+    return Compared(frozenset(search.forms), frozenset(search.tensors))
 
 
 @dataclass(slots=True, eq=False)
 class _Search:
-    """What was found; `values` has the assignments by the tensors that they make."""
+    """The state of the search; `values` has the assignments by the tensors that they compute."""
 
     values: dict[str, Assignment]
     dtypes: Mapping[str, DType]
@@ -93,46 +93,46 @@ class _Search:
     fresh: Iterator[int] = field(default_factory=count)
 
     def look_through(self, expr: Expr) -> None:
-        """Look at each comparison in an expression."""
+        """Search each comparison in an expression."""
         for node, _ in walk(expr):
             if isinstance(node, Call) and node.operator.compares:
                 one, other = node.args
-                if one != other:  # which asks for NaN
+                if one != other:  # x != x tests for NaN
                     self._match(one, other)
 
     def _match(self, one: Expr, other: Expr) -> None:
-        """Note each expression that both sides may have their value from."""
+        """Record each expression from which both sides of a comparison may take their value."""
         if not (accesses(one) and accesses(other)):
             return
         ours, theirs = self._selected(one), self._selected(other)
-        both = ours.keys() & theirs.keys()
-        for side, others in ((one, theirs), (other, ours)):
-            largest = self._selected(side, both)
-            for form in largest.keys() & others.keys():
+        shared = ours.keys() & theirs.keys()
+        for side, other_side in ((one, theirs), (other, ours)):
+            largest = self._selected(side, shared)
+            for form in largest.keys() & other_side.keys():
                 self._note(largest[form], form)
 
-    def _selected(self, expr: Expr, whole: Collection[Expr] = ()) -> dict[Expr, Expr]:
-        """Return an expression, and those that its value is one of, by their forms.
+    def _selected(self, expr: Expr, atomic: Collection[Expr] = ()) -> dict[Expr, Expr]:
+        """Return an expression and the parts that it selects its value from, by their forms.
 
-        whole  forms that are not looked into
+        atomic  forms that are not searched further
         """
-        found: dict[Expr, Expr] = {}
+        parts: dict[Expr, Expr] = {}
         pending = [expr]
         while pending:
-            each = pending.pop()
-            form, _ = form_of(each)
-            if form not in found:
-                found[form] = each
-                if form not in whole:
-                    pending += self._one_of(each)
-        return found
+            part = pending.pop()
+            form, _ = form_of(part)
+            if form not in parts:
+                parts[form] = part
+                if form not in atomic:
+                    pending += self._one_of(part)
+        return parts
 
     def _one_of(self, expr: Expr) -> Iterable[Expr]:
         if isinstance(expr, Reduce):
             return (expr.body,) if expr.operator.limit else ()
         if isinstance(expr, Access):
-            own = self.values.get(expr.tensor)
-            return () if own is None or expr.subscripts else (self._value(own, expr),)
+            statement = self.values.get(expr.tensor)
+            return () if statement is None or expr.subscripts else (self._value(statement, expr),)
         if not isinstance(expr, Call):
             return ()
         operator = expr.operator
@@ -144,30 +144,30 @@ class _Search:
             return (b for a, b in permutations(expr.args) if _is_truth(a))
         return expr.args[:1] if operator.name in SELECT_FIRST else ()
 
-    def _value(self, own: Assignment, access: Access) -> Expr:
-        """What is assigned to a tensor, at the indices of an access."""
-        names = dict(zip(own.target.indices, access.indices, strict=True))
-        numbers = (f"{next(self.fresh)} within" for _ in count())  # apart from all others
-        return _renamed(own.value, names, numbers)
+    def _value(self, assignment: Assignment, access: Access) -> Expr:
+        """Return the expression assigned to a tensor, at the indices of an access."""
+        names = dict(zip(assignment.target.indices, access.indices, strict=True))
+        numbers = (f"{next(self.fresh)} within" for _ in count())  # unlike any other name
+        return _renamed(assignment.value, names, numbers)
 
     def _note(self, expr: Expr, form: Expr) -> None:
-        """Note that an expression is compared with itself."""
+        """Record that an expression is compared with itself."""
         if not is_computed_alike(expr, self.dtypes):
             self.forms.add(form)
             return
         for access in accesses(expr):
-            own = self.values.get(access.tensor)
-            if own is not None and not isinstance(own.value, Access):
+            statement = self.values.get(access.tensor)
+            if statement is not None and not isinstance(statement.value, Access):
                 self.tensors.add(access.tensor)
 
 
 def _is_truth(expr: Expr) -> bool:
-    """Tell whether an expression asks what is stored: times that, a value is itself, or 0."""
+    """Tell whether an expression tests storage; a product with it is the other factor, or 0."""
     return isinstance(expr, Call) and expr.operator in (STORED, PRESENT)
 
 
 def _renamed(expr: Expr, names: Mapping[str, str], numbers: Iterator[str]) -> Expr:
-    """Return the expression with other free indices, its bound ones named anew."""
+    """Rename free indices of an expression by `names`, bound indices to fresh names."""
     if isinstance(expr, Access):
         return replace(expr, indices=tuple(names.get(i, i) for i in expr.indices))
     if isinstance(expr, Reduce):
@@ -178,7 +178,7 @@ def _renamed(expr: Expr, names: Mapping[str, str], numbers: Iterator[str]) -> Ex
 
 
 def occurrences(expr: Expr, forms: frozenset[Expr]) -> Iterator[tuple[Expr, Form]]:
-    """Find the largest parts of an expression that have one of the forms, with their forms."""
+    """Yield the largest parts of an expression that have one of the forms, with their forms."""
     if isinstance(expr, Call | Reduce):
         form = form_of(expr)
         if form[0] in forms:

@@ -1,10 +1,10 @@
-"""Expressions of which any two kernels compute the same bits, whatever their loops.
+"""Expressions that any two kernels compute bit for bit alike, whatever their loops.
 
-    A[i,j]    x[i] - y[j]    max(j, A[i,j] * x[j])    alike: nothing is rounded, or one operation is
+    A[i,j]    x[i] - y[j]    max(j, A[i,j] * x[j])    alike: at most one operation rounds
     a * b + c    sum(k, A[i,k] * B[k,j])    exp(x[i])    not: fused, added up in another order, or
                                                          by another routine of a vector
 
-Of integers all is alike: their arithmetic is exact, modulo 2^n.
+All expressions of integers are alike: their arithmetic is exact, modulo 2^n.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ EXACT = frozenset(
      "logical_not", "nonzero", "stored", "present", "kept", "selected", "filled", "wrapped",
      "value")
 )  # fmt: skip
-"""Operators that round nothing, by name; those that compare, choose or take an extremum do not
-either."""
+"""Operators that do not round, by name; nor do those that compare, choose or take an extremum."""
 OF_COMPLEX = frozenset(("abs", "sign"))
-"""Those that do of complex numbers."""
+"""Operators among them that round complex numbers."""
 ROUNDED_ONCE = frozenset(("add", "sub", "mul", "sqrt"))
-"""Operators whose value is the exact one, rounded once, by name."""
+"""Operators whose value is the exact result, rounded once, by name."""
 
 
 def is_computed_alike(
@@ -34,7 +33,7 @@ def is_computed_alike(
 ) -> bool:
     """Tell whether any two kernels compute the same bits of an expression.
 
-    dtypes      of the tensors, by name; None where they are real ones of 32 or 64 bits
+    dtypes      of the tensors, by name; None for real numbers of 32 or 64 bits
     conjugates  whether values may be complex, where types are not known
     """
     if _is_exact(expr, dtypes, conjugates):
@@ -48,23 +47,25 @@ def is_computed_alike(
     if rounds_nothing(expr.operator):
         complex_ = expr.operator.name in OF_COMPLEX and _is_complex(expr.args, dtypes, conjugates)
         return not complex_ and all(is_computed_alike(arg, dtypes, conjugates) for arg in expr.args)
-    alone = all(_is_exact(arg, dtypes, conjugates) for arg in expr.args)
-    once = expr.operator.name in ROUNDED_ONCE and not _is_complex(expr.args, dtypes, conjugates)
-    return once and alone
+    exact_args = all(_is_exact(arg, dtypes, conjugates) for arg in expr.args)
+    rounded_once = expr.operator.name in ROUNDED_ONCE and not _is_complex(
+        expr.args, dtypes, conjugates
+    )
+    return rounded_once and exact_args
 
 
 def rounds_nothing(operator: Operator) -> bool:
-    """Tell whether an operator gives one of its arguments, or a number that needs no rounding."""
+    """Tell whether the value of an operator is one of its arguments or needs no rounding."""
     return bool(operator.compares or operator.chooses or operator.limit or operator.name in EXACT)
 
 
 def _is_exact(expr: Expr, dtypes: Mapping[str, DType] | None, conjugates: bool) -> bool:
-    """Tell whether nothing in an expression is rounded."""
+    """Tell whether no part of an expression is rounded."""
     if isinstance(expr, Access | Literal):
         return True
     if isinstance(expr, Reduce):
-        whole = expr.operator.limit or _is_whole(expr, dtypes)
-        return bool(whole) and _is_exact(expr.body, dtypes, conjugates)
+        exact = expr.operator.limit or _is_whole(expr, dtypes)
+        return bool(exact) and _is_exact(expr.body, dtypes, conjugates)
     if not (_is_whole(expr, dtypes) or rounds_nothing(expr.operator)):
         return False
     if expr.operator.name in OF_COMPLEX and _is_complex(expr.args, dtypes, conjugates):
@@ -73,7 +74,7 @@ def _is_exact(expr: Expr, dtypes: Mapping[str, DType] | None, conjugates: bool) 
 
 
 def _is_whole(expr: Expr, dtypes: Mapping[str, DType] | None) -> bool:
-    """Tell whether an expression is an integer or a truth."""
+    """Tell whether an expression has an integer or boolean type."""
     return dtypes is not None and value_dtype(expr, dtypes).kind in "biu"
 
 

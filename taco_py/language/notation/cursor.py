@@ -1,4 +1,4 @@
-"""A cursor over tokens: what every parser by recursive descent stands on."""
+"""A cursor over tokens, the base of every recursive-descent parser."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ _LARGEST_INTEGER = 2**64 - 1
 
 
 class Cursor:
-    """A place among tokens, the last of which is the END token; methods of parsers consume a rule
-    each and return its value.
-    """
+    """A position in a sequence of tokens that ends with the END token. Each method of a parser
+    consumes one rule of the grammar and returns its value."""
 
     too_deep = "compute a part of the expression first and use the result as an operand"
     """The hint where parentheses are nested too deep."""
@@ -36,7 +35,7 @@ class Cursor:
         return self.token.kind is TokenKind.END
 
     def ahead(self, count: int) -> Token:
-        """Return the token `count` places on; the END token from there on."""
+        """Return the token `count` positions ahead; the END token beyond the last one."""
         return self.tokens[min(self.position + count, len(self.tokens) - 1)]
 
     def take(self) -> Token:
@@ -45,7 +44,7 @@ class Cursor:
         return token
 
     def at(self, *texts: str) -> bool:
-        """Tell whether a symbol or a word is one of `texts`."""
+        """Tell whether the current token is a symbol or name among `texts`."""
         return self.token.kind in (TokenKind.SYMBOL, TokenKind.NAME) and self.token.text in texts
 
     def expect(self, symbol: str, what: str, hint: str | None = None) -> Token:
@@ -57,12 +56,12 @@ class Cursor:
         return NotationError(f"Expected {expected}, found {self.token}", self.token.span, hint)
 
     def since(self, first: Token) -> Span:
-        """From `first` to the last token that was taken."""
+        """Return the span from `first` to the token that was consumed last."""
         last = self.tokens[self.position - 1].span
         return Span(last.source, first.span.start, last.stop)
 
     def chain(self, operand: Callable[[], Expr], operators: Mapping[str, Operator]) -> Expr:
-        """Return operands with operators between them, grouped from the left."""
+        """Parse operands with operators between them, grouped from the left."""
         first, left = self.token, operand()
         while self.token.text in operators:
             operator = operators[self.take().text]
@@ -70,7 +69,7 @@ class Cursor:
         return left
 
     def number(self) -> Literal:
-        """Return the number that stands here."""
+        """Parse a number. Raises NotationError for more than 64 bits."""
         token = self.take()
         value = _value(token)
         if value is None:
@@ -82,7 +81,7 @@ class Cursor:
         return Literal(value, token.span)
 
     def nested(self, rule: Callable[[], Expr], opening: Token) -> Expr:
-        """What `rule` finds inside the parentheses that `opening` begins."""
+        """Parse `rule` inside the parentheses that `opening` begins."""
         if self.depth == MAX_DEPTH:
             raise NotationError(
                 f"Expected parentheses nested at most {MAX_DEPTH} deep, found more",
@@ -96,7 +95,7 @@ class Cursor:
 
 
 def _value(token: Token) -> int | float | complex | None:
-    """Return the number a token spells, or None when it passes 64 bits."""
+    """Return the number that a token spells, None where it exceeds 64 bits."""
     text = token.text.lower()
     if text.endswith("j"):
         imaginary = float(text[:-1])

@@ -1,11 +1,11 @@
 """The dtype of every sub-expression by NumPy's promotion (NEP 50), for oracle and compiler alike.
 
 A literal is weak: it takes the dtype of the other operands when that can hold its kind of number.
-An operand is strong, a scalar one (a 0-d array) too. Operators say for themselves which dtype they
-give to which: each is evaluated on an empty array.
+An operand is strong, also a scalar (a 0-d array). The result dtype of an operator is found by
+evaluating it on an empty array.
 
-Nothing is computed in 16 bits: elements of float16 and bfloat16 are read as float32, and a result
-of such a type is rounded to it once, at the end (`computed_dtype`).
+No arithmetic is in 16 bits: elements of float16 and bfloat16 are read as float32, and a result of
+such a type is rounded to it once, at the end (`computed_dtype`).
 
     float32 * 2 -> float32    int8 * 2 -> int8        int8 * 2.0 -> float64      bool + 2 -> int64
     int8 / int8 -> float64    int8 + uint8 -> int16   float32 + 2j -> complex64
@@ -36,24 +36,23 @@ _DEFAULT = {1: np.dtype(np.int64), 2: np.dtype(np.float64), 3: np.dtype(np.compl
 
 
 def common_dtype(dtypes: Iterable[DType]) -> DType:
-    """What `dtypes` promote to. Raises OperandTypeError where NumPy has no common one.
+    """Return the promoted dtype of `dtypes`. Raises OperandTypeError where NumPy has none.
 
-    Those of ml_dtypes have none with float16 or with integers of more than 8 bits.
+    The types of ml_dtypes have none with float16 or with integers of more than 8 bits.
     """
-    found = tuple(dtypes)
+    dtypes = tuple(dtypes)
     try:
-        return np.result_type(*found)
+        return np.result_type(*dtypes)
     except TypeError:
         raise OperandTypeError(
             "Expected dtypes that NumPy has a common one for, found "
-            f"{' and '.join(dict.fromkeys(map(str, found)))}",
+            f"{' and '.join(dict.fromkeys(map(str, dtypes)))}",
             hint="convert one of the operands first, for instance with A.astype(np.float32)",
         ) from None
 
 
 def dtype_of_number(value: complex, dtypes: Iterable[DType]) -> DType:
-    """Return the dtype that a Python number takes among operands of `dtypes`, as in NumPy's
-    arithmetic.
+    """Return the dtype of a Python number among operands of `dtypes`, as in NumPy's arithmetic.
 
     Raises OperandTypeError as `common_dtype`.
     """
@@ -66,7 +65,7 @@ def dtype_of_number(value: complex, dtypes: Iterable[DType]) -> DType:
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
-    """The dtype of an expression, and its value if it is made of literals alone (weak)."""
+    """The dtype of an expression; also its value if it consists of literals alone (weak)."""
 
     dtype: DType
     value: Any = None
@@ -77,10 +76,10 @@ class _Typed:
 
 
 def result_dtype(assignment: Assignment, dtypes: Mapping[str, DType]) -> DType:
-    """Return the dtype of the left-hand side, given the operands' dtypes by name.
+    """Return the dtype of the left-hand side for the operands' dtypes, given by name.
 
     `y = value` has the dtype of the value. `y += value` keeps the dtype of `y` if `dtypes` has it
-    (NumPy's in-place rule), and otherwise begins from nothing and has the dtype of the value.
+    (NumPy's in-place rule), and otherwise creates `y` with the dtype of the value.
 
     Raises:
         OperandError: an operand has no dtype here.
@@ -95,9 +94,9 @@ def result_dtype(assignment: Assignment, dtypes: Mapping[str, DType]) -> DType:
 
 
 def in_place_dtype(assignment: Assignment, value: DType, target: DType) -> DType:
-    """Return the dtype of `target += value`, which is the target's.
+    """Return the target's dtype, which `target += value` has.
 
-    Raises OperandTypeError where that would lose a kind of number.
+    Raises OperandTypeError where the conversion would lose a kind of number.
     """
     name = assignment.target.tensor
     if not np.can_cast(value, target, "same_kind"):
@@ -111,10 +110,10 @@ def in_place_dtype(assignment: Assignment, value: DType, target: DType) -> DType
 
 
 def expression_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
-    """Return the dtype of the value of `expr`, given the operands' dtypes by name.
+    """Return the dtype that `expr` is computed in, for the operands' dtypes, given by name.
 
-    That which it is computed in. Sums keep the dtype of what they sum, as in `numpy.einsum`. Where
-    a text sums small integers, `wide_sums` has the operands read in that of `sum_dtype` before.
+    Sums keep the dtype of their terms, as in `numpy.einsum`. Where a text sums small integers,
+    `wide_sums` converts the operands to `sum_dtype` first.
 
     Raises:
         OperandError: an operand has no dtype here.
@@ -125,16 +124,18 @@ def expression_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
 
 
 def value_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
-    """Return the dtype in which the value of `expr` is stored: `expression_dtype`, but that of
-    16-bit operands itself. Raises as that does."""
+    """Return the dtype that the value of `expr` is stored in, which may be a 16-bit type.
+
+    Raises as `expression_dtype`.
+    """
     return _typed(expr, dtypes).dtype
 
 
 def sum_dtype(terms: DType, target: DType | None = None) -> DType:
-    """Return the dtype of a sum of terms of one dtype, which is that of `numpy.sum`.
+    """Return the dtype that `numpy.sum` gives to terms of one dtype.
 
-    target  the dtype of what the sum is added to by `+=`, which then decides, as in NumPy's
-            in-place addition
+    target  the dtype of the tensor that `+=` accumulates into, which decides as in NumPy's in-place
+            addition
 
     >>> sum_dtype(np.dtype("int8")), sum_dtype(np.dtype("uint16")), sum_dtype(np.dtype("float32"))
     (dtype('int64'), dtype('uint64'), dtype('float32'))
@@ -147,28 +148,27 @@ def sum_dtype(terms: DType, target: DType | None = None) -> DType:
 
 
 def answers(call: Call, dtypes: Mapping[str, DType]) -> bool:
-    """Tell whether an operation has another dtype than its arguments, or would have of numbers.
+    """Tell whether an operation has another dtype than its arguments, or would for numbers.
 
-    A comparison answers in truths, also where it compares these. It is computed in the dtype of its
-    arguments wherever it stands: the sum of `not a[i]` adds up truths, not the other way round. So
-    is what depends on the width of a type: the sum of `~a[i]` of uint8 adds up numbers below 256.
+    A comparison yields truths, also where it compares truths. It is computed in the dtype of its
+    arguments even inside a sum: the sum of `not a[i]` adds up truths. So are operations that depend
+    on the width of a type: the sum of `~a[i]` of uint8 adds up numbers below 256.
     """
-    own = operand_dtype(call, dtypes)
-    if own.kind in call.operator.of_width:
+    operands = operand_dtype(call, dtypes)
+    if operands.kind in call.operator.of_width:
         return True
-    if own.kind != "b":
-        return expression_dtype(call, dtypes) != own
+    if operands.kind != "b":
+        return expression_dtype(call, dtypes) != operands
     numbers = replace(call, args=tuple(Literal(1, dtype="int64") for _ in call.args))
     return call.operator.of_truths is not None or expression_dtype(numbers, {}).kind == "b"
 
 
 def operand_dtype(call: Call, dtypes: Mapping[str, DType]) -> DType:
-    """Return the dtype in which `call` is computed, to which each of its arguments is converted
-    first.
+    """Return the dtype in which `call` is computed, to which it converts its arguments.
 
-    It is also the dtype of the result, except for operators that answer in another one, as
-    comparisons do. Where these compare signed with unsigned integers of 64 bits it is that of
-    Python's integers, `object`: no other has all of their numbers (`argument_dtype`).
+    It is also the dtype of the result, except for operators such as comparisons. For comparisons of
+    signed with unsigned integers of 64 bits it is `object`, that of Python's integers: no other
+    dtype holds all of their numbers (`argument_dtype`).
 
     Raises:
         OperandError, OperandTypeError: as `expression_dtype`.
@@ -177,8 +177,10 @@ def operand_dtype(call: Call, dtypes: Mapping[str, DType]) -> DType:
 
 
 def argument_dtype(call: Call, arg: Expr, dtypes: Mapping[str, DType]) -> DType:
-    """Return the dtype that an argument of `call` is converted to: `operand_dtype`, or 64 bits with
-    or without a sign where that has more numbers than both."""
+    """Return the dtype that an argument of `call` is converted to.
+
+    It is `operand_dtype`, or the argument's 64-bit integer type where no dtype holds both.
+    """
     dtype = operand_dtype(call, dtypes)
     if dtype.kind != "O":
         return dtype
@@ -186,13 +188,13 @@ def argument_dtype(call: Call, arg: Expr, dtypes: Mapping[str, DType]) -> DType:
 
 
 def check_literal(expr: Expr, dtype: DType, dtypes: Mapping[str, DType]) -> None:
-    """Raise NumberOverflowError where `expr` is made of literals, whose integer `dtype` has not."""
+    """Raise NumberOverflowError where `expr` is an integer literal that `dtype` cannot hold."""
     if dtype.kind in "iu":
         _check_fits(_typed(expr, dtypes), dtype, expr.span)
 
 
 def is_weak(expr: Expr) -> bool:
-    """Tell whether `expr` is made of literals alone and adapts to the dtype of what it meets."""
+    """Tell whether `expr` consists of literals alone, so that it adapts to other dtypes."""
     match expr:
         case Literal():
             return expr.dtype is None and not isinstance(expr.value, bool)
@@ -228,7 +230,7 @@ def check_defined(expr: Call | Reduce, dtype: DType) -> None:
 
 
 def _access_dtype(access: Access, dtypes: Mapping[str, DType]) -> DType:
-    if access.is_number and access.tensor not in dtypes:  # what an index is as a number
+    if access.is_number and access.tensor not in dtypes:  # an index as a number
         return np.dtype(np.int64)
     if access.tensor not in dtypes:
         raise OperandError(
@@ -264,8 +266,7 @@ def _call(call: Call, args: list[_Typed]) -> _Typed:
 
 
 def _check_wraps(call: Call, value: np.ndarray[Any, Any], args: Iterable[_Typed]) -> None:
-    """Raise NumberOverflowError where integers without end would have another value, which is then
-    2^64 or more away."""
+    """Raise NumberOverflowError where the exact value of literals differs, thus by 2^64 or more."""
     if call.operator not in (ADD, SUB, MUL, NEG):
         return
     exact = call.operator.evaluate(*(np.asarray(arg.value, np.float64) for arg in args))
@@ -315,25 +316,28 @@ def _operand_dtype(call: Call, args: list[_Typed]) -> DType:
 
 
 def _common(args: list[_Typed]) -> DType:
-    """What all arguments promote to; literals give way to a strong dtype of their kind or wider."""
+    """Return the promoted dtype of all arguments; literals adapt to a strong dtype of their
+    kind."""
     strong = [arg.dtype for arg in args if not arg.weak]
     weak = [arg.dtype for arg in args if arg.weak]
     if not strong:
         return np.result_type(*weak)
     common = common_dtype(strong)
-    needed = max((_RANK[dtype.kind] for dtype in weak), default=0)
-    if common.kind == "V" and needed == _RANK["f"]:
+    rank = max((_RANK[dtype.kind] for dtype in weak), default=0)
+    if common.kind == "V" and rank == _RANK["f"]:
         return np.dtype(np.float32)  # so ml_dtypes has it
-    if needed <= _RANK[number_kind(common)]:
+    if rank <= _RANK[number_kind(common)]:
         return common
-    if needed == _RANK["c"] and number_kind(common) == "f":
+    if rank == _RANK["c"] and number_kind(common) == "f":
         return np.result_type(common, np.complex64)
-    return _DEFAULT[needed]
+    return _DEFAULT[rank]
 
 
 def _compared(common: DType, args: Iterable[_Typed]) -> DType:
-    """Return the integer type in which numbers are compared as they are, literals that others have
-    not too: int16 for uint8 and -1, and that of Python's integers where no other has them all."""
+    """Return the integer type that compares numbers exactly.
+
+    It also holds the literals: int16 for uint8 and -1; Python's integers where no other type does.
+    """
     for arg in args:
         if arg.weak and common.kind in "iu" and not holds(common, int(arg.value)):
             common = np.promote_types(common, np.min_scalar_type(int(arg.value)))
@@ -355,20 +359,19 @@ def _converted(operator: Operator, common: DType) -> DType:
 
 
 def loop_dtype(loops: Iterable[str], common: DType) -> DType:
-    """Return the first of the types of a function that a type can be cast to, as NumPy does; itself
-    where there is none."""
-    found = (np.dtype(each) for each in loops if np.can_cast(common, each, "safe"))
-    return next(found, common)
+    """Return the first loop dtype of a function that `common` casts to safely, else `common`."""
+    dtypes = (np.dtype(name) for name in loops if np.can_cast(common, name, "safe"))
+    return next(dtypes, common)
 
 
 def holds(dtype: DType, value: complex | None) -> bool:
-    """Tell whether a type has a number."""
+    """Tell whether a type represents a number exactly."""
     if value is None:
         return False
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = np.asarray(value).astype(dtype).item()
-    return bool(found == value or (found != found and value != value))
+        converted = np.asarray(value).astype(dtype).item()
+    return bool(converted == value or (converted != converted and value != value))
 
 
 def _of_truths(function: np.ufunc) -> DType:

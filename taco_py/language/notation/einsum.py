@@ -1,4 +1,4 @@
-"""NumPy's einsum subscripts, as index notation. Text and numbers only; no array is looked at.
+"""NumPy's einsum subscripts as index notation, from text and numbers alone.
 
     "ij,jk->ik"   ->  out[i,k] = sum(j, op0[i,j] * op1[j,k])
     "ii"          ->  out = sum(i, op0[i,i])
@@ -37,7 +37,7 @@ Subscripts = str | Sequence[Sequence[object]]
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """One subscript; `name` is None for an ellipsis. `rank` orders those of an implicit result."""
+    """One subscript; `name` is None for an ellipsis, `rank` orders an implicit result."""
 
     name: str | None
     rank: int
@@ -52,7 +52,7 @@ class _Term:
     span: Span | None = None
 
     @property
-    def named(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         return tuple(label.name for label in self.labels if label.name is not None)
 
     @property
@@ -60,7 +60,7 @@ class _Term:
         return any(label.name is None for label in self.labels)
 
     def expand(self, ellipsis: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the index names, with `ellipsis` in the place of the ellipsis."""
+        """Return the index names, with `ellipsis` substituted for the ellipsis."""
         parts = (ellipsis if label.name is None else (label.name,) for label in self.labels)
         return tuple(name for part in parts for name in part)
 
@@ -69,13 +69,13 @@ class _Term:
 
 
 def split_operands(args: Sequence[object]) -> tuple[Subscripts, tuple[object, ...]]:
-    """Return the positional arguments of `einsum` as subscripts and operands.
+    """Separate the positional arguments of `einsum` into subscripts and operands.
 
     ("ij,j", A, x)           -> "ij,j", (A, x)
     (A, [0, 1], x, [1], [0]) -> ([0, 1], [1], [0]), (A, x)
 
     Raises:
-        NotationError: nothing but a string, an operand without subscripts, or nothing at all.
+        NotationError: a string alone, an operand without subscripts, or no argument.
         OperandTypeError: the list of an operand's subscripts is not a list.
     """
     if args and isinstance(args[0], str):
@@ -89,7 +89,7 @@ def split_operands(args: Sequence[object]) -> tuple[Subscripts, tuple[object, ..
         )
     operands = args[: len(args) // 2 * 2 : 2]
     lists = (*args[1::2], *args[len(args) // 2 * 2 :])
-    return tuple(_sublist(each) for each in lists), tuple(operands)
+    return tuple(_sublist(sublist) for sublist in lists), tuple(operands)
 
 
 def _sublist(subscripts: object) -> Sequence[object]:
@@ -102,8 +102,7 @@ def _sublist(subscripts: object) -> Sequence[object]:
 
 
 def parse_einsum(subscripts: Subscripts, orders: Sequence[int]) -> Assignment:
-    """Return the einsum of operands op0, op1, … of these orders, into `out`, with every sum
-    explicit.
+    """Return the einsum of operands op0, op1, … into `out`, with explicit sums.
 
     subscripts  the string, or a sequence of integers from 0 on and Ellipsis for each operand,
                 and one more for the result if it is not implicit
@@ -135,7 +134,7 @@ def parse_einsum(subscripts: Subscripts, orders: Sequence[int]) -> Assignment:
 
 
 def _assignment(operands: list[Access], target: Access) -> Assignment:
-    """Return the product of all operands, summed over each index that the target has not."""
+    """Return the product of all operands, summed over each index that the target lacks."""
     value = product(operands)
     if len(operands) > LONG:
         return with_sums(Assignment(target, value))
@@ -150,7 +149,7 @@ def _assignment(operands: list[Access], target: Access) -> Assignment:
 
 
 def _read_text(text: str) -> tuple[tuple[_Term, ...], _Term | None]:
-    """Return the terms before the arrow, and the one after it if there is an arrow."""
+    """Return the terms before the arrow, and the term after it or None."""
     source = Source(text, "subscripts")
     inputs, arrow, result = text.partition("->")
     terms, start = [], 0
@@ -179,8 +178,8 @@ def _read_term(source: Source, start: int, stop: int) -> _Term:
 
 
 def _unknown_subscript(source: Source, position: int) -> NotationError:
-    found = source.text[position]
-    match found:
+    character = source.text[position]
+    match character:
         case ".":
             hint = "three dots stand for the remaining dimensions"
         case "-" | ">":
@@ -192,7 +191,7 @@ def _unknown_subscript(source: Source, position: int) -> NotationError:
         case _:
             hint = "subscripts are letters"
     return NotationError(
-        f"Expected letters, '...', ',' or '->', found {found!r}",
+        f"Expected letters, '...', ',' or '->', found {character!r}",
         Span(source, position, position + 1),
         hint,
     )
@@ -201,12 +200,12 @@ def _unknown_subscript(source: Source, position: int) -> NotationError:
 def _read_lists(
     lists: Sequence[Sequence[object]], operands: int
 ) -> tuple[tuple[_Term, ...], _Term | None]:
-    terms = tuple(_term_of_list(each) for each in lists)
+    terms = tuple(_term_of_list(subscripts) for subscripts in lists)
     return (terms[:-1], terms[-1]) if len(terms) == operands + 1 else (terms, None)
 
 
 def _term_of_list(subscripts: Sequence[object]) -> _Term:
-    term = _Term(tuple(_label_of(each) for each in subscripts))
+    term = _Term(tuple(_label_of(subscript) for subscript in subscripts))
     _check_one_ellipsis(term)
     return term
 
@@ -254,12 +253,12 @@ def _check_count(terms: tuple[_Term, ...], orders: Sequence[int]) -> None:
 
 
 def _ellipsis_width(place: int, term: _Term, order: int) -> int:
-    """Count how many dimensions the ellipsis of an operand stands for."""
-    width = order - len(term.named)
+    """Return the number of dimensions that the ellipsis of an operand stands for."""
+    width = order - len(term.names)
     if width < 0 or (width > 0 and not term.has_ellipsis):
         raise NotationError(
             f"Expected {order} subscript{'s' * (order != 1)} for operand {place}, one a dimension, "
-            f"found {len(term.named)}",
+            f"found {len(term.names)}",
             term.span,
             hint="write one letter a dimension, or ... for those that all operands share",
         )
@@ -269,7 +268,7 @@ def _ellipsis_width(place: int, term: _Term, order: int) -> int:
 def _implicit_output(terms: tuple[_Term, ...], ellipsis: tuple[str, ...]) -> tuple[str, ...]:
     """Return the ellipsis, then the subscripts that occur once, by rank."""
     ranks = {label.name: label.rank for term in terms for label in term.labels if label.name}
-    uses = Counter(name for term in terms for name in term.named)
+    uses = Counter(name for term in terms for name in term.names)
     return (*ellipsis, *sorted((name for name in uses if uses[name] == 1), key=ranks.__getitem__))
 
 
@@ -281,10 +280,10 @@ def _check_output(output: _Term, terms: tuple[_Term, ...], ellipsis: tuple[str, 
             output.span,
             hint="write ... there too, or give the dimensions letters to sum over them",
         )
-    present = {name for term in terms for name in term.named}
-    seen: set[str] = set()
+    present = {name for term in terms for name in term.names}
+    used: set[str] = set()
     for label in output.labels:
-        if label.name in seen:
+        if label.name in used:
             raise NotationError(
                 f"Expected each subscript of the result once, found {label.name} again", label.span
             )
@@ -294,21 +293,21 @@ def _check_output(output: _Term, terms: tuple[_Term, ...], ellipsis: tuple[str, 
                 label.span,
                 hint="the size of each dimension of the result comes from an operand",
             )
-        seen |= {label.name} if label.name else set()
+        used |= {label.name} if label.name else set()
 
 
 # ---------------------------------------------------------------- dimensions of size 1
 
 
 Squeezed = tuple[tuple[str, tuple[int, ...]], ...]
-"""Operands, and which of their axes, all of size 1, are left out of an einsum."""
+"""Operands with their axes of size 1 that an einsum leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broadcast:
     """An einsum whose indices have one size each.
 
-    squeezed  axes to take off operands
+    squeezed  axes to remove from operands
     """
 
     assignment: Assignment
@@ -316,9 +315,9 @@ class Broadcast:
 
 
 def drop_broadcast(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> Broadcast:
-    """Without the indices over which an operand has size 1 while another operand has another size.
+    """Remove from operands the indices of size 1 that have another size elsewhere.
 
-    NumPy repeats such an operand along that dimension, as it does one that has not the index.
+    NumPy repeats such an operand along that dimension, as it does an operand without the index.
 
         out[i] = op0[i] * op1[i], shapes (3,) and (1,)  ->  out[i] = op0[i] * op1, axis 0 dropped
 
@@ -342,8 +341,7 @@ def drop_broadcast(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]
 def _repeated_axes(
     access: Access, shape: tuple[int, ...], sizes: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """Return the axes of size 1 whose index has another size elsewhere, but no part of a
-    diagonal."""
+    """Return the axes of size 1 whose index has another size elsewhere, except on diagonals."""
     return tuple(
         axis
         for axis, (index, size) in enumerate(zip(access.indices, shape, strict=True))
@@ -360,5 +358,5 @@ def _without_axes(expr: Expr, squeezed: Mapping[str, tuple[int, ...]]) -> Expr:
     if not isinstance(expr, Access):
         return map_children(expr, lambda child: _without_axes(child, squeezed))
     dropped = squeezed.get(expr.tensor, ())
-    kept = tuple(index for axis, index in enumerate(expr.indices) if axis not in dropped)
-    return replace(expr, indices=kept) if dropped else expr
+    indices = tuple(index for axis, index in enumerate(expr.indices) if axis not in dropped)
+    return replace(expr, indices=indices) if dropped else expr

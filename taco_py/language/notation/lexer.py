@@ -1,4 +1,4 @@
-"""Index notation as tokens.
+"""Tokens of index notation.
 
 "y[i] += 2.5*x" -> name y, symbol [, name i, symbol ], symbol +=, number 2.5, symbol *, name x, end
 """
@@ -34,7 +34,7 @@ class Token:
         )
 
 
-# Compound symbols that mean nothing here are tokens too, so that a message shows them whole.
+# Compound symbols without a meaning are tokens too, so that a message shows the full symbol.
 _TOKEN = re.compile(
     r"(?P<space>\s+|#[^\n]*)"
     r"|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[jJ]?)"
@@ -53,10 +53,10 @@ _HINTS = {
 
 
 def tokenize(text: str) -> tuple[Token, ...]:
-    """Return the tokens of `text`, the last of kind END.
+    """Split `text` into tokens, the last of kind END.
 
     Raises:
-        NotationError: a character that no token has.
+        NotationError: a character that no token contains.
     """
     source, tokens, position = Source(text), [], 0
     while position < len(text):

@@ -1,10 +1,9 @@
-"""Products and sums of many operands as balanced trees, whose depth grows with the logarithm of
-their number.
+"""Long products and sums as balanced trees, whose depth is logarithmic in their length.
 
     a * b * c * d   →   (a * b) * (c * d)
     a - b + c + d   →   (a - b) + (c + d)        for more than 64 operands
 
-Passes over an expression recurse; what is grouped from the left is as deep as it is long.
+Passes over an expression recurse; a chain that is grouped from the left is as deep as it is long.
 """
 
 from __future__ import annotations
@@ -13,26 +12,27 @@ from collections.abc import Sequence
 
 from taco_py.language.notation.nodes import Call, Expr
 from taco_py.language.notation.operators import ADD, MUL, SUB
+from taco_py.language.notation.tree import is_call_of
 
 LONG = 64
-"""Operands up to which a product or a sum is grouped from the left, as it is written."""
+"""The largest number of operands of a product or sum that stays grouped from the left."""
 
 
 def product(factors: Sequence[Expr]) -> Expr:
-    """Return the product of factors, grouped from the left unless there are many."""
+    """Return the product of factors: grouped from the left, or balanced where there are many."""
     if len(factors) > LONG:
         return _balanced(factors)
-    first, *others = factors
-    for factor in others:
+    first, *tail = factors
+    for factor in tail:
         first = Call(MUL, (first, factor))
     return first
 
 
 def rebalanced(expr: Expr) -> Expr:
-    """Return a product that is grouped from the left, balanced where it has many factors."""
+    """Balance a product that is grouped from the left where it has many factors."""
     factors: list[Expr] = []
     left = expr
-    while isinstance(left, Call) and left.operator == MUL:
+    while is_call_of(left, MUL):
         left, right = left.args
         factors.append(right)
     if len(factors) < LONG:
@@ -41,7 +41,7 @@ def rebalanced(expr: Expr) -> Expr:
 
 
 def rebalanced_sum(expr: Expr) -> Expr:
-    """Return a sum that is grouped from the left, balanced where it has many terms."""
+    """Balance a sum that is grouped from the left where it has many terms."""
     terms: list[tuple[bool, Expr]] = []
     left = expr
     while isinstance(left, Call) and left.operator in (ADD, SUB):
@@ -50,8 +50,8 @@ def rebalanced_sum(expr: Expr) -> Expr:
         terms.append((negative, right))
     if len(terms) < LONG:
         return expr
-    _, found = _balanced_sum(((False, left), *reversed(terms)))
-    return found
+    _, balanced = _balanced_sum(((False, left), *reversed(terms)))
+    return balanced
 
 
 def _balanced(factors: Sequence[Expr]) -> Expr:
@@ -62,7 +62,7 @@ def _balanced(factors: Sequence[Expr]) -> Expr:
 
 
 def _balanced_sum(terms: Sequence[tuple[bool, Expr]]) -> tuple[bool, Expr]:
-    """Balance terms, each with whether it is subtracted; the whole is, where its first one is."""
+    """Balance terms, each with whether it is subtracted; the result has the sign of the first."""
     if len(terms) == 1:
         return terms[0]
     half = (len(terms) + 1) // 2

@@ -1,10 +1,10 @@
-"""Index notation: what the user wrote, as immutable values.
+"""Index notation as immutable values.
 
     y[i] = sum(j, A[i,j] * x[j]) + b[i]
 
 is `Assignment(y, Call(ADD, (Reduce(ADD, "j", Call(MUL, (A, x))), b)))` with an `Access` for each
-tensor, such as `Access("A", ("i", "j"))`. Spans say where in the text a node came from; they take
-no part in equality or hashing.
+tensor, such as `Access("A", ("i", "j"))`. Spans locate a node in the text; equality and hashing
+ignore them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from taco_py.language.notation.operators import Operator
 
 @dataclass(frozen=True, slots=True)
 class Subscript:
-    """An integer: a constant, multiples of indices, and multiples of numbers that operands hold.
+    """An integer: a constant, multiples of indices, and multiples of gathered operand elements.
 
     2*i + p[j] - 1  is  Subscript((("i", 2),), ((p[j], 1),), -1)
 
@@ -31,7 +31,7 @@ class Subscript:
 
     @property
     def index(self) -> str | None:
-        """Return the index that this subscript is, None where it is more than an index alone."""
+        """Return the index if this subscript is an index alone, else None."""
         if self.gathered or self.constant or len(self.indices) != 1:
             return None
         ((name, factor),) = self.indices
@@ -39,7 +39,7 @@ class Subscript:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the indices that it depends on, each once."""
+        """Return the indices that the subscript depends on, without duplicates."""
         inner = (name for access, _ in self.gathered for name in access.indices)
         return tuple(dict.fromkeys((*(name for name, _ in self.indices), *inner)))
 
@@ -49,8 +49,8 @@ class Access:
     """The element of `tensor` at `indices`; no indices for a scalar.
 
     subscripts  one a mode where some are more than an index, as in A[p[i],j+1]; `indices` then has
-                each index that they depend on once. The compiler has none: operands are made of
-                which the indices alone are the subscripts (`taco_py/calls/indexed/`).
+                the indices that they depend on, without duplicates. The compiler meets none:
+                operands are built whose subscripts are indices alone (`taco_py/calls/indexed/`).
     """
 
     tensor: str
@@ -60,13 +60,13 @@ class Access:
 
     @property
     def is_number(self) -> bool:
-        """Tell whether it is a number that an index has (`rewrites/index_numbers.py`), of no
-        operand."""
+        """Tell whether the access is the number or size of an index
+        (`rewrites/index_numbers.py`)."""
         return self.tensor.startswith(("index ", "size "))
 
     @property
     def modes(self) -> tuple[Subscript, ...]:
-        """Return a subscript for each mode."""
+        """Return the subscript of each mode."""
         return self.subscripts or tuple(Subscript(((name, 1),)) for name in self.indices)
 
 
@@ -74,9 +74,10 @@ class Access:
 class Literal:
     """A number in the expression.
 
-    Without `dtype` it adapts to its operands' dtype as a Python scalar does in NumPy (NEP 50). With
-    one (a NumPy name) it promotes as a NumPy scalar of that dtype does: what the compiler puts in
-    has a dtype, such as the zero a negative term is subtracted from; the text has no syntax for it.
+    Without `dtype` it adapts to the other operands' dtype as a Python scalar does in NumPy (NEP
+    50). With one (a NumPy name) it promotes as a NumPy scalar of that dtype does: literals that the
+    compiler inserts have a dtype, such as the zero a negative term is subtracted from; the text has
+    no syntax for it.
 
     Two literals are equal when they mean the same in every expression: 1, 1.0 and True are three,
     and so are 0.0 and -0.0, though Python calls them equal; a NaN equals itself.
@@ -98,7 +99,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`operator` applied to `args`. Associative operators are binary; nesting says the grouping."""
+    """`operator` applied to `args`; associative operators are binary, grouped by nesting."""
 
     operator: Operator
     args: tuple[Expr, ...]
@@ -107,7 +108,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """`operator` over all values of `index` of `body`."""
+    """The reduction of `body` by `operator` over all values of `index`."""
 
     operator: Operator
     index: str
@@ -120,7 +121,7 @@ Expr = Access | Literal | Call | Reduce
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """`target = value`, or `target op= value` when `operator` is given."""
+    """`target = value`, or `target op= value` with an `operator`."""
 
     target: Access
     value: Expr

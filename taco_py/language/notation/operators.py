@@ -1,10 +1,9 @@
-"""Operators as data: a name, how they print, how they evaluate, and their algebra.
+"""Operators as data: name, symbol, evaluation and algebra.
 
-The compiler never asks "is this a multiplication?". It asks for the annihilator (whose presence
-lets an absent operand make the whole result absent), for the identity (beside which the other
-operand alone is left), for linearity (whether duplicates of an operand may be added up afterwards,
-and sums moved through it) and for signs (whether the operands are terms of a sum). A new operator
-is an entry in this table.
+The compiler never asks "is this a multiplication?". It asks for the annihilator (with which an
+absent operand makes the result absent), for the identity (which leaves the other operand), for
+linearity (whether duplicates of an operand may be summed afterwards, and sums moved through it) and
+for signs (whether the operands are terms of a sum). A new operator is an entry in this table.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ Number = bool | int | float | complex
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """What an operator distributes over, and where.
+    """Distributivity of an operator over another one, with the types where it holds.
 
-    add          the name of the operator that adds up
-    kinds        NumPy's letters of the types for whose numbers it does
+    add          the name of the operator that adds
+    kinds        NumPy's letters of the types where the law holds
     zero         the identity of `add`, where that annihilates the operator too: inf of min and +.
-                 An infinity is, of integers, the last of them.
-    annihilates  the types in which it does: inf + x = inf, but the largest integer + 1 is the least
-    inside       whether it distributes only where no result is outside of the type's numbers
+                 For integers, infinity stands for the largest or smallest value.
+    annihilates  the types in which it does: inf + x = inf, but the largest integer + 1 wraps
+    inside       whether the law holds only where no result overflows the type
     """
 
     add: str
@@ -47,7 +46,7 @@ class Law:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A pointwise function of one or two arguments.
+    """A pointwise function of one, two or three arguments.
 
     identity     e with f(e, x) = f(x, e) = x, or None. `right_identity`: e with f(x, e) = x alone.
     annihilators per argument, the value a with f(.., a, ..) = a whatever the others are, or None.
@@ -55,37 +54,39 @@ class Operator:
     signs        where f adds up its arguments or their negations, the sign of each: x - y has
                  (1, -1). Its arguments are then terms.
     scales       whether a factor of the first argument is one of f: f(x · y, z) = f(x, z) · y.
-    at_absent    of the compiler's own operators: the value where the first argument is not stored,
-                 which is another than that of 0.
-    at_fills     of the compiler's own operators: the value at the fills of the arguments
+    at_absent    of the compiler's internal operators: the value where the first argument is not
+                 stored, which differs from that of 0.
+    at_fills     of the compiler's internal operators: the value at the fills of the arguments
     needs_elements  whether a reduction of no elements is an error, as in NumPy
-    of_none      what it is all the same, as a sum of a semiring is its zero; None where an error
+    of_none      the value of a reduction of no elements all the same, as the zero of a semiring;
+                 None where it is an error
     limit        which end of a type's numbers is the identity: 1 the largest, -1 the smallest
-    numbers      places of arguments that are numbers of the text, which annihilate nothing
+    numbers      places of arguments that are literals of the text, which do not annihilate
     idempotent   whether f(x, x) = x
-    over         what f distributes over: f(add(x, y), z) = add(f(x, z), f(y, z)), and so in z
+    over         laws of distributivity: f(add(x, y), z) = add(f(x, z), f(y, z)), and so in z
     kinds        NumPy's letters of the types of arguments that f is defined for
-    loops        of what a user defined: NumPy's names of the types that f is computed in, as of the
-                 loops of NumPy's functions; () where `kinds` says all
+    loops        of a user's function: NumPy's names of the types that f is computed in, as of the
+                 loops of NumPy's functions; () where `kinds` suffices
     floating     whether integers are computed in floating point, as in NumPy's functions
     divides      whether f(0, 0) is not a number
-    of_truths    what f is of truths where that is another function than of whole numbers: ~True is
+    of_truths    the function that f is of truths where it differs from that of integers: ~True is
                  False, ~1 is -2. Truths are then no numbers to it, also in sums.
-    of_fractions what f is of numbers with a fraction, from its argument: reciprocal(x) is 1 / x
-    of_width     NumPy's letters of the kinds of numbers of which f depends on the width of their
-                 type, in which it is computed in sums too: ~1 is 254 of uint8
-    compares     whether f is of the numbers themselves, whatever types hold them: 300 is more than
-                 any uint8, and -1 less than any uint64
-    everywhere   of the compiler's own operators: whether f is a value also of what is not stored
-    leads        whether the first argument alone says in which type f is computed
-    root         n where f(x ** n) is x, or that without its sign
-    condition    of the compiler's own operators: the argument without which, where it is 0, nothing
-                 is computed or stored
+    of_fractions builds f of floating-point numbers from its argument: reciprocal(x) is 1 / x
+    of_width     NumPy's letters of the kinds of numbers where f depends on the width of their type,
+                 in which it is computed in sums too: ~1 is 254 of uint8
+    compares     whether f compares numbers exactly, whatever their types: 300 is more than any
+                 uint8, and -1 less than any uint64
+    everywhere   of the compiler's internal operators: whether f has a value also where its argument
+                 is not stored
+    leads        whether the first argument alone determines the type of the computation
+    root         n where f(x ** n) is x or |x|
+    condition    of the compiler's internal operators: the argument where 0 means that f is neither
+                 computed nor stored
     chooses      whether f is its second argument where the first is not 0, else its third
-    exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
-                 products.
-    body         of what a user defined: from the arguments to their expression, which is put in its
-                 place where reductions are made explicit
+    exponent     n where f(x) = x ** n. Powers occur in texts alone; `insert_reductions` replaces
+                 them by products.
+    body         of a user's function: from the arguments to the expression that replaces a call
+                 where reductions are made explicit
     cotangents   per argument, the cotangent of it as text, of that of the value `d`, the arguments
                  `a`, `b`, `c` and the value `f`: ("d * b", "a * d") of a * b. "0" where f is a
                  constant almost everywhere; where f has a kink, the mean of both sides. Of complex
@@ -137,20 +138,19 @@ class Operator:
 
     @property
     def additive(self) -> bool:
-        """Tell whether f(x + x', y + y') = f(x, y) + f(x', y'): its arguments are terms of a
-        sum."""
+        """Tell whether f adds its arguments or their negations: f(x + x', y + y') = f(x, y) + f(x',
+        y')."""
         return bool(self.signs)
 
     @property
     def reduces(self) -> bool:
-        """Tell whether any number of values may be reduced by f, in any order, also none."""
+        """Tell whether f can reduce any number of values, in any order, also none."""
         begins = self.identity is not None or self.limit != 0
         return self.arity == 2 and self.associative and self.commutative and begins
 
     @property
     def distributes(self) -> bool:
-        """Tell whether f is a product: factors may be taken in any order, and sums moved through
-        it.
+        """Tell whether f is a product: factors commute, and sums move through it.
 
         f(sum(i, x), y) = sum(i, f(x, y)), in either argument
         """
@@ -159,34 +159,37 @@ class Operator:
     def at(self, numbers: tuple[Number | None, ...], dtype: np.dtype[Any] | None = None) -> Number:
         """Evaluate the function at the fill values of its arguments.
 
-        dtype  in which it is computed; None for that of the numbers themselves: NaN then where it
-               is another number of whole numbers than of others, as 0 // 0
+        dtype  of the computation; None for that of the numbers: NaN then where integers give
+               another value than real numbers, as 0 // 0
         """
-        own = self.at_absent or self.at_fills
-        if own is not None:
-            return own(*numbers)
-        whole = "f" not in self.kinds  # a zero of any type is then one of integers
-        given = [int(x.real) if whole and isinstance(x, float | complex) else x for x in numbers]
+        special = self.at_absent or self.at_fills
+        if special is not None:
+            return special(*numbers)
+        integers_only = "f" not in self.kinds  # zeros of any type are then integers
+        arguments = [
+            int(x.real) if integers_only and isinstance(x, float | complex) else x for x in numbers
+        ]
         if dtype is not None or self.loops:
-            return self._evaluated(given, np.dtype(self.loops[-1]) if dtype is None else dtype)
+            return self._evaluated(arguments, np.dtype(self.loops[-1]) if dtype is None else dtype)
         if self.floating or "b" not in self.kinds:  # NumPy computes those of booleans in 16 bits
-            given = [int(x) if isinstance(x, bool) else x for x in given]
-        value = self._evaluated(given, _longest(given))
-        may_differ = {"i", "f"} <= {*self.kinds} and all(map(_is_short, given))
-        real = self._evaluated(given, np.dtype(np.float64)) if may_differ else value
+            arguments = [int(x) if isinstance(x, bool) else x for x in arguments]
+        value = self._evaluated(arguments, _longest(arguments))
+        may_differ = {"i", "f"} <= {*self.kinds} and all(map(_is_short, arguments))
+        real = self._evaluated(arguments, np.dtype(np.float64)) if may_differ else value
         return value if real == value else float("nan")
 
     def _evaluated(self, numbers: list[Any], dtype: np.dtype[Any] | None) -> Number:
-        """Evaluate the function of numbers in a type, None for their own."""
+        """Evaluate the function in a type, None for that of the numbers."""
         with np.errstate(all="ignore"):
             arrays = (np.asarray(x) if dtype is None else _converted(x, dtype) for x in numbers)
             value: Number = np.asarray(self.evaluate(*arrays)).item()
         return value
 
     def annihilated(self, place: int, fill: Number | None) -> Number | None:
-        """Return the value of f where an argument has a fill that annihilates it, or None.
+        """Return the value of f where the fill of an argument annihilates it, else None.
 
-        Of a sum that is infinity, as 0 is of a product: what is absent is -inf, whatever is added.
+        Infinity annihilates a sum as 0 does a product: an absent element stays -inf, whatever is
+        added.
         """
         if fill is None or place in self.numbers:
             return None
@@ -197,8 +200,10 @@ class Operator:
         return zero if same else None
 
     def law(self, add: Operator, dtype: np.dtype[Any]) -> Law | None:
-        """Return what is known of f over sums by `add` of a type, where it distributes over them:
-        f(add(x, y), z) = add(f(x, z), f(y, z))."""
+        """Return the law by which f distributes over sums by `add` of a type, or None.
+
+        f(add(x, y), z) = add(f(x, z), f(y, z))
+        """
         if not (self.associative and self.commutative):
             return None
         laws = (law for law in self.over if law.add == add.name and dtype.kind in law.kinds)
@@ -206,17 +211,17 @@ class Operator:
 
     @property
     def closes(self) -> bool:
-        """Tell whether sums of products in its arguments stay inside: f is neither a sum nor
+        """Tell whether f closes sums of products inside its arguments: f is neither a sum nor
         linear."""
         return not self.additive and not any(self.linear)
 
     @property
     def reduces_truths(self) -> bool:
-        """Tell whether a reduction by f is of truths, and one itself."""
+        """Tell whether a reduction by f reduces truths to a truth."""
         return isinstance(self.identity, bool)
 
     def identity_of(self, dtype: np.dtype[Any]) -> Number | None:
-        """Return e of a type with f(e, x) = f(x, e) = x for all x of it, or None."""
+        """Return the identity e of f in a type: f(e, x) = f(x, e) = x; None without one."""
         if not self.limit:
             bits = self.identity == -1 and dtype.kind in "bu"  # all of them, as of -1
             return ~dtype.type(0).item() % 2 ** (8 * dtype.itemsize) if bits else self.identity
@@ -231,34 +236,32 @@ class Operator:
         return self.name
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the compiler's own operators by name, for their functions have none."""
+        """Pickle the compiler's internal operators by name, because their functions have none."""
         if COMPILER.get(self.name) == self:
             return compilers_own, (self.name,)
         return copyreg.__newobj__, (Operator,), self.__getstate__()  # type: ignore[attr-defined]
 
 
 def _is_short(number: Any) -> bool:
-    """Tell whether a number is a whole one, of which no type of usual width is too small."""
+    """Tell whether a number is an integer of less than 32 bits."""
     return isinstance(number, int) and abs(number) < 2**31
 
 
 def _longest(numbers: list[Any]) -> np.dtype[Any] | None:
-    """Return the type of whole numbers of which one is as large as no signed one, and none below
-    0."""
-    whole = all(isinstance(x, int) and x >= 0 for x in numbers)
-    return np.dtype(np.uint64) if whole and max(numbers) > np.iinfo(np.int64).max else None
+    """Return uint64 for nonnegative integers of which one exceeds int64, else None."""
+    nonnegative = all(isinstance(x, int) and x >= 0 for x in numbers)
+    return np.dtype(np.uint64) if nonnegative and max(numbers) > np.iinfo(np.int64).max else None
 
 
 def _converted(number: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return a number in a type, as NumPy converts it: whole numbers wrap, real ones have no
-    imaginary part."""
+    """Convert a number to a type as NumPy does: integers wrap, real types drop imaginary parts."""
     if isinstance(number, complex) and dtype.kind != "c":
         number = number.real
     return np.asarray(number).astype(dtype)
 
 
 def compilers_own(name: str) -> Operator:
-    """Return the compiler's own operator of a name."""
+    """Return the compiler's internal operator of a name."""
     return COMPILER[name]
 
 
@@ -300,7 +303,7 @@ NONZERO = Operator(
     cotangents=("0",),
     evaluate=lambda x: np.not_equal(x, 0).astype(np.asarray(x).dtype),
 )  # fmt: skip
-"""1 for what is not 0, in its type. The compiler's own: the text has no syntax for it."""
+"""1 for a nonzero argument, in its type. Internal: the text has no syntax for it."""
 
 STORED = Operator(
     "stored", "stored", 1, "true", 4, annihilators=(0,),
@@ -310,16 +313,15 @@ STORED = Operator(
 """True where the argument is stored, whatever its value."""
 
 PRESENT = replace(STORED, name="present", symbol="present", linear=(True,))
-"""The same for sums of booleans, which are "or": entries with equal coordinates count as one. The
-compiler's own."""
+"""The same for sums of booleans, which are "or": entries with equal coordinates count as one.
+Internal."""
 
 KEPT = Operator(
     "kept", "kept", 2, "kept", 4, annihilators=(0, 0), linear=(True, False), condition=1,
     cotangents=("kept((d), b)", "0"),
     evaluate=lambda x, condition: np.where(np.not_equal(condition, 0), x, np.zeros_like(condition)),
 )  # fmt: skip
-"""The first argument where the second is not 0; 0 elsewhere, whatever the first. The compiler's
-own."""
+"""The first argument where the second is not 0; 0 elsewhere, whatever the first. Internal."""
 
 SELECTED = Operator(
     "selected", "selected", 3, "selected", 4, annihilators=(0, 0, None),
@@ -327,7 +329,7 @@ SELECTED = Operator(
     evaluate=np.where,
 )  # fmt: skip
 """The second argument where the first is not 0, else the third; 0 where the first or the second is
-not stored. The compiler's own."""
+not stored. Internal."""
 
 FILLED = Operator(
     "filled", "filled", 2, "filled", 4, at_absent=lambda x, number: number,
@@ -335,14 +337,14 @@ FILLED = Operator(
     evaluate=lambda x, number: x,
 )  # fmt: skip
 """The first argument where it is stored, elsewhere the second, which is a number: an operand with
-another fill value than 0. The compiler's own."""
+another fill value than 0. Internal."""
 
 WRAPPED = Operator(
     "wrapped", "wrapped", 2, "wrapped", 4, at_fills=lambda x, number: number,
     evaluate=lambda x, number: x,
 )  # fmt: skip
-"""The first argument, which is the second, a number, at the fill values of operands: what it wraps
-to in its type. The compiler's own."""
+"""The first argument, whose value at the fill values of operands is the second, a number: that to
+which it wraps in its type. Internal."""
 
 QUOTIENT = Operator(
     "quotient", "quotient", 2, "/", 4, right_identity=1, annihilators=(0, None),
@@ -350,37 +352,38 @@ QUOTIENT = Operator(
     cotangents=("d / b", "0"),
     evaluate=np.true_divide,
 )  # fmt: skip
-"""A quotient in the type of its first argument: the second is a number of elements."""
+"""A quotient in the type of its first argument; the second is a number of elements."""
 
 VALUE = Operator(
     "value", "value", 1, "value", 4, everywhere=True, cotangents=("d",),
     evaluate=lambda x: x,
 )  # fmt: skip
-"""The argument as a number like any other, also where nothing is stored of it: what a dense tensor
-would have. The compiler's own."""
+"""The argument as an ordinary number, also where it is not stored: the element of a dense tensor.
+Internal."""
 
 CORRECTED = Operator(
     "corrected", "corrected", 3, "corrected", 4, annihilators=(None, None, None),
     linear=(False, False, False),
-    evaluate=lambda x, least, written: np.where(x >= least, x, written),
+    evaluate=lambda x, least, otherwise: np.where(x >= least, x, otherwise),
 )  # fmt: skip
-"""The first argument where it is as large as the second at least; else the third, which is computed
-there alone. The compiler's own."""
+"""The first argument where it is at least the second; else the third, which is computed there
+alone. Internal."""
 
 PLACE = Operator(
     "place", "place", 3, "place", 4, annihilators=(None, None, None),
     linear=(False, False, False), chooses=True, cotangents=("0", "0", "0"),
     evaluate=np.where,
 )  # fmt: skip
-"""The second argument, the number of an index, where the first says that an extremum is there; else
-the third, the size of the index: what argmin and argmax take the least of. The compiler's own."""
+"""The second argument, the number of an index, where the first tells that an extremum is there;
+else the third, the size of the index. argmin and argmax take its minimum. Internal."""
 
 MOST_FACTORS = 64
-"""The largest exponent, also of powers of powers: a power is computed as so many factors."""
+"""The largest exponent, also of powers of powers: a power is computed as a product of that many
+factors."""
 
 
 def power(exponent: int) -> Operator:
-    """Make the operator of a power with an integer exponent, which is 0 or more."""
+    """Build the operator of a power with an integer exponent of at least 0."""
     zero = 0 if exponent else None
     return Operator(
         "power", f"**{exponent}", 1, "*", 4, annihilators=(zero,), exponent=exponent,
@@ -404,4 +407,4 @@ COMPILER: dict[str, Operator] = {
         PLACE,
     )
 }
-"""The compiler's own operators, by their names."""
+"""The compiler's internal operators, by their names."""

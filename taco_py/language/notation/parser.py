@@ -34,6 +34,7 @@ from taco_py.language.notation.functions.defined import DEFINED
 from taco_py.language.notation.functions.function_table import (
     ALIASES,
     AND,
+    DERIVATIVE_OPERATORS,
     FACTORS,
     INVERT,
     LADDER,
@@ -43,7 +44,6 @@ from taco_py.language.notation.functions.function_table import (
     OR,
     POWER,
     REDUCTIONS,
-    WRITTEN,
     arity_of,
     called,
     check_accumulates,
@@ -78,11 +78,11 @@ _COMPARISONS, *_BITS = ({op.symbol: op for op in level} for level in LADDER)
 _LEVELS: tuple[dict[str, Operator], ...] = (
     {"or": OR}, {"and": AND}, {}, _COMPARISONS, *_BITS, _TERM_OPERATORS, _FACTOR_OPERATORS,
 )  # fmt: skip
-"""Operators between operands, the loosest first; `not` stands in the empty place."""
+"""Infix operators by precedence, the lowest first; `not` has the empty place."""
 _NOT, _COMPARES, _SUMS, _PRODUCTS = 2, 3, len(_LEVELS) - 2, len(_LEVELS) - 1
 _BINARY = {word: (level, op) for level, ops in enumerate(_LEVELS) for word, op in ops.items()}
 _TIDY: dict[int, Callable[[Expr], Expr]] = {_SUMS: rebalanced_sum, _PRODUCTS: rebalanced}
-"""What is done with long sums and products."""
+"""Functions that balance long sums and products, by level."""
 _PREFIXES = {op.symbol: op for op in (NEG, INVERT)}
 _INDEX_ARITHMETIC = (*_TERM_OPERATORS, *_FACTOR_OPERATORS, "**")
 _BIT = {op.symbol: op for level in LADDER[1:4] for op in level}
@@ -91,19 +91,19 @@ _ASSIGNMENTS: dict[str, Operator | None] = {
 }  # fmt: skip
 _WORDS = {"min": MIN, "max": MAX}
 _ACCUMULATE = ", ".join((*list(_ASSIGNMENTS)[1:], *(f"{word}=" for word in _WORDS)))
-"""Functions that stand before the equals sign of an assignment, as in y[i] min= x[i]."""
+"""Operators of accumulating assignments, as in y[i] min= x[i]."""
 _NUMBERS = {"inf": float("inf"), "nan": float("nan"), "True": True, "False": False}
 _CLOSING = {"[": "]", "(": ")"}
 _EXAMPLE = 'an example of the notation is "y[i] = A[i,j] * x[j] + 2.5 * b[i]"'
 _NO_NUMBER = re.compile(r"[\d.]+([eE]_?$|_)|0([xX][\da-fA-F]+|[oO][0-7]+|[bB][01]+)_?$")
-"""A number and a name without a blank between them that read as a number misspelt."""
+"""A number directly followed by a name that looks like a misspelt number."""
 _SEVERAL_HINT = "one assignment here; tp.evaluate and tp.compile take several, with ; between them"
 _LINE_HINT = "a line goes on with the statement before it unless it begins as y[i] = does"
 _SUM_HINT = "a sum names its indices first, as in sum(i, j, A[i,j] * B[i,j])"
 
 
 def parse_assignment(text: str) -> Assignment:
-    """Return the assignment that `text` spells, each node with its span.
+    """Parse an assignment; each node has its span.
 
     >>> parse_assignment("y(i) += A(i,j)").target
     Access(tensor='y', indices=('i',))
@@ -120,16 +120,16 @@ def parse_assignment(text: str) -> Assignment:
 
 
 def parse_expression(text: str) -> Expr:
-    """Return the expression that `text` spells: `A[i,j] * x[j]`. Raises NotationError."""
-    return Parser(tokenize(text)).whole_expression()
+    """Parse an expression: `A[i,j] * x[j]`. Raises NotationError."""
+    return Parser(tokenize(text)).full_expression()
 
 
 class Parser(SubscriptRules):
-    """Each method consumes a rule and returns its node.
+    """Recursive-descent parser; each method consumes a rule and returns its node.
 
-    bound    the indices of the left-hand side, and those of each reduction that is open
-    indices  the names that stand in square brackets somewhere
-    operands names of operands that would be read as numbers of indices
+    bound    the indices of the left-hand side and of each enclosing reduction
+    indices  the names inside square brackets anywhere in the text
+    operands names of operands that would otherwise be read as numbers of indices
     """
 
     def __init__(self, tokens: tuple[Token, ...], operands: Container[str] = ()) -> None:
@@ -152,22 +152,22 @@ class Parser(SubscriptRules):
         target = self.access()
         self.bound = [target.indices]
         operator = self.assignment_operator(target)
-        return Assignment(target, self.whole_expression(), operator, self.since(first))
+        return Assignment(target, self.full_expression(), operator, self.since(first))
 
     def assignment_operator(self, target: Access) -> Operator | None:
-        """What stands between the two sides of an assignment: None for the equals sign alone."""
+        """Parse the operator of an assignment; None for the equals sign alone."""
         word = ALIASES.get(self.token.text, self.token.text)
         if self.ahead(1).text == "=" and (word in _WORDS or reduces(word)):
             check_accumulates(word, self.take().span)
             self.take()
-            found: Operator = _WORDS.get(word) or DEFINED.operators[word]
-            return found
+            operator: Operator = _WORDS.get(word) or DEFINED.operators[word]
+            return operator
         if self.token.text not in _ASSIGNMENTS:
             what = f"'=' or another assignment after {target.tensor}"
             raise self.error(what, self.assignment_hint())
         return _ASSIGNMENTS[self.take().text]
 
-    def whole_expression(self) -> Expr:
+    def full_expression(self) -> Expr:
         value = self.expression()
         if self.token.kind is not TokenKind.END:
             raise self.error("an operator or the end of the text", self.juxtaposition_hint())
@@ -193,62 +193,64 @@ class Parser(SubscriptRules):
                 return "begin with the result, as in y[i] = A[i,j] * x[j]"
 
     def juxtaposition_hint(self) -> str | None:
-        previous, found = self.tokens[self.position - 1], self.token
-        if found.text == "[" and previous.text == "]":
+        previous, token = self.tokens[self.position - 1], self.token
+        if token.text == "[" and previous.text == "]":
             return "write all indices in one pair of brackets, as in A[i,j]"
-        if found.text in _ASSIGNMENTS or found.text == "==":
+        if token.text in _ASSIGNMENTS or token.text == "==":
             return "one assignment at a time"
-        if found.text == ";":
+        if token.text == ";":
             return _SEVERAL_HINT
-        if "\n" in found.span.source.text[previous.span.stop : found.span.start]:
+        if "\n" in token.span.source.text[previous.span.stop : token.span.start]:
             return _LINE_HINT
         if (hint := self.spelling_hint()) is not None:
             return hint
-        if found.kind is not TokenKind.SYMBOL or found.text in _CLOSING:
+        if token.kind is not TokenKind.SYMBOL or token.text in _CLOSING:
             return "write * for a product"
         return None
 
     def spelling_hint(self) -> str | None:
-        """What to write for a division of other languages, and for a number that is none."""
-        previous, found = self.tokens[self.position - 1], self.token
-        touches = found.span.start == previous.span.stop
+        """Suggest a spelling for a misspelt number, None for other mistakes."""
+        previous, token = self.tokens[self.position - 1], self.token
+        touches = token.span.start == previous.span.stop
         if not touches or previous.kind is not TokenKind.NUMBER:
             return None
-        if found.kind is TokenKind.NUMBER or _NO_NUMBER.match(previous.text + found.text):
+        if token.kind is TokenKind.NUMBER or _NO_NUMBER.match(previous.text + token.text):
             return (
-                f"{previous.text}{found.text} is no number: numbers are written as 2, 0.5, 1e-3 "
+                f"{previous.text}{token.text} is no number: numbers are written as 2, 0.5, 1e-3 "
                 "or 2j"
             )
         return None
 
     def expression(self, level: int = 0) -> Expr:
-        """Return operands with operators between them that bind at a level or tighter, as in
-        Python."""
+        """Parse operators of precedence `level` or higher, as in Python."""
         first, last = self.token, _PRODUCTS
         left = self.truth() if level <= _NOT and self.at("not") else self.factor()
         while self.token.text in _BINARY:
-            found, operator = _BINARY[self.token.text]
-            if found < level:
+            operator_level, operator = _BINARY[self.token.text]
+            if operator_level < level:
                 break
-            left, last = left if found == last else _TIDY.get(last, _as_it_is)(left), found
+            left, last = (
+                left if operator_level == last else _TIDY.get(last, _as_it_is)(left),
+                operator_level,
+            )
             self.take()
-            right = self.expression(found + 1)
+            right = self.expression(operator_level + 1)
             if operator in (AND, OR):
                 left, right = nonzero(left), nonzero(right)
             left = Call(operator, (left, right), self.since(first))
-            if found == _COMPARES and self.token.text in _COMPARISONS:
+            if operator_level == _COMPARES and self.token.text in _COMPARISONS:
                 raise self.error(
                     "one comparison", "write two of them as in (a[i] < b[i]) & (b[i] < c[i])"
                 )
         return _TIDY.get(last, _as_it_is)(left)
 
     def truth(self) -> Expr:
-        """What stands after `not`, of which there may be several."""
+        """Parse `not` and its operand; `not` may be repeated."""
         words = []
         while self.at("not"):
             words.append(self.take())
         return reduce(
-            lambda inner, each: Call(NOT, (nonzero(inner),), self.since(each)),
+            lambda inner, word: Call(NOT, (nonzero(inner),), self.since(word)),
             reversed(words),
             self.expression(_NOT + 1),
         )
@@ -260,7 +262,7 @@ class Parser(SubscriptRules):
             if prefix.text in _PREFIXES:
                 prefixes.append(prefix)
         return reduce(
-            lambda inner, each: Call(_PREFIXES[each.text], (inner,), self.since(each)),
+            lambda inner, prefix: Call(_PREFIXES[prefix.text], (inner,), self.since(prefix)),
             reversed(prefixes),
             self.power(),
         )
@@ -283,7 +285,7 @@ class Parser(SubscriptRules):
         return Call(power(exponent), (base,), self.since(first))
 
     def exponent(self) -> int:
-        """Return the integer that stands after `**`, or that a tower of them is."""
+        """Parse the integer exponent after `**`, or evaluate a tower of them."""
         if self.token.kind is not TokenKind.NUMBER or not self.token.text.isdigit():
             raise self.error("an integer after a tower of '**'", "write parentheses around it")
         value = self.number().value
@@ -300,7 +302,7 @@ class Parser(SubscriptRules):
             case TokenKind.NUMBER:
                 return self.number()
             case TokenKind.NAME:
-                return self.named()
+                return self.name_expression()
             case TokenKind.SYMBOL if token.text == "(":
                 self.take()
                 inner = self.nested(self.expression, token)
@@ -311,8 +313,8 @@ class Parser(SubscriptRules):
 
     # -------------------------------------------------------- functions, reductions and accesses
 
-    def named(self) -> Expr:
-        """What a name begins: a number, a reduction, a function or an access."""
+    def name_expression(self) -> Expr:
+        """Parse a number, reduction, function or access, which begins with a name."""
         token, opens = self.token, self.ahead(1).text == "("
         word = ALIASES.get(token.text, token.text)
         if word in _NUMBERS and self.ahead(1).text not in _CLOSING:
@@ -320,13 +322,14 @@ class Parser(SubscriptRules):
             return Literal(_NUMBERS[word], token.span)
         if opens and reduces(word) and self.lists_indices(word):
             return self.reduction(word)
-        reads = word in REDUCTIONS or word in WRITTEN
+        reads = word in REDUCTIONS or word in DERIVATIVE_OPERATORS
         if opens and (is_called(word) or (reads and not self.holds_names())):
             return self.function(word)
         return self.index_as_number() or self.access()
 
     def index_as_number(self) -> Access | None:
-        """Return `i` or `size(i)`, where `i` is an index of the text and no operand; else None."""
+        """Parse `i` or `size(i)` where `i` is an index of the text, no operand; else return
+        None."""
         token, opens = self.token, self.ahead(1).text == "("
         sized = token.text == "size" and opens and self.ahead(3).text == ")"
         name = self.ahead(2).text if sized else token.text
@@ -340,8 +343,7 @@ class Parser(SubscriptRules):
         return index_size(name, self.since(token))
 
     def lists_indices(self, word: str) -> bool:
-        """Tell whether indices come first in the parentheses that follow, and what to reduce
-        behind."""
+        """Tell whether the next parentheses hold indices, then the body of a reduction."""
         first, after = self.ahead(2), self.ahead(3).text
         if first.kind is TokenKind.NAME and after == ",":
             number = first.text in self.operands
@@ -353,19 +355,16 @@ class Parser(SubscriptRules):
         )
 
     def holds_names(self, start: int = 1) -> bool:
-        """Tell whether the parenthesis `start` tokens on holds names with commas between them
-        alone."""
+        """Tell whether the parenthesis `start` tokens ahead holds names and commas alone."""
         return self.ahead(self.names_end(start) - 1).text == ")"
 
     def holds_accesses(self) -> bool:
-        """Tell whether brackets stand in the parenthesis that was opened, as in those of
-        functions."""
+        """Tell whether the open parenthesis holds brackets, as the arguments of functions do."""
         end = next((k for k in range(len(self.tokens)) if self.ahead(k).text in (")", "")), 0)
         return any(self.ahead(k).text in ("[", "(") for k in range(end))
 
     def names_end(self, start: int) -> int:
-        """Count how many tokens on the names end that follow a parenthesis, which is then
-        closed."""
+        """Return the offset after the names that follow a parenthesis and its closing one."""
         end = start + 1
         while self.ahead(end).kind is TokenKind.NAME or self.ahead(end).text == ",":
             end += 1
@@ -383,8 +382,8 @@ class Parser(SubscriptRules):
         return make_reduction(word, indices, body, self.since(first))
 
     def function(self, word: str) -> Expr:
-        """Return a function of its arguments, or a reduction over the indices that nothing else
-        binds."""
+        """Parse the arguments of a function, or of a reduction over all indices that are free
+        inside."""
         first, opening = self.take(), self.take()
         args: list[Expr] = []
         while (not args and not self.at(")")) or self.at(","):
@@ -400,7 +399,7 @@ class Parser(SubscriptRules):
             if not indices:
                 raise nothing_to_reduce(first.text, args[0], span)
             return make_reduction(word, indices, args[0], span)
-        count = arity_of(word) if is_called(word) or word in WRITTEN else 1
+        count = arity_of(word) if is_called(word) or word in DERIVATIVE_OPERATORS else 1
         if len(args) != count:
             names = ", ".join(("x[i]", "y[i]", "z[i]")[:count])
             raise NotationError(
@@ -412,7 +411,7 @@ class Parser(SubscriptRules):
         return replace(make_call(word, tuple(args)), span=span)
 
     def tuple_of_names(self) -> list[Token]:
-        """Return `(i, j),` as in `sum((i, j), …)`."""
+        """Parse `(i, j),` as in `sum((i, j), …)`."""
         self.take()
         names = self.names(")", _SUM_HINT)
         if not names:
@@ -422,7 +421,7 @@ class Parser(SubscriptRules):
         return names
 
     def leading_names(self) -> list[Token]:
-        """Return `i, j,` as in `sum(i, j, …)`: each name that a comma follows."""
+        """Parse `i, j,` as in `sum(i, j, …)`: each name before a comma."""
         names = []
         while self.token.kind is TokenKind.NAME and self.ahead(1).text == ",":
             names.append(self.take())
@@ -446,7 +445,8 @@ class Parser(SubscriptRules):
         return Access(first.text, tuple(token.text for token in indices), self.since(first))
 
     def closed(self, opening: Token, what: str, hint: str | None = None) -> None:
-        """Take what closes `opening`; the error where the text ends before is about `opening`."""
+        """Match the token that closes `opening`; an error at the end of the text is about
+        `opening`."""
         if self.ended:
             raise unclosed(opening, _CLOSING[opening.text], self.token)
         self.expect(_CLOSING[opening.text], what, hint)
@@ -458,10 +458,10 @@ class Parser(SubscriptRules):
         opening: Token | None = None,
         tensor: str = "",
     ) -> list[Token]:
-        """Index names with commas between them, up to `closing`, which is not consumed.
+        """Parse index names with commas between them, up to `closing`, which is not consumed.
 
-        opening  the bracket before them, which the error is about where the text ends
-        tensor   whose indices they are, or ""
+        opening  the bracket before them, subject of the error at the end of the text
+        tensor   the tensor with these indices, or ""
         """
         names: list[Token] = []
         while not self.at(closing):
@@ -476,7 +476,7 @@ class Parser(SubscriptRules):
         return names
 
     def index_hint(self, tensor: str = "") -> str | None:
-        """Return the remedy for what only square brackets hold: numbers, arithmetic and gathers."""
+        """Suggest square brackets for numbers, arithmetic and gathers in parentheses."""
         symbol = self.token.kind is TokenKind.SYMBOL and self.at(*_INDEX_ARITHMETIC, "[")
         if tensor and (symbol or self.token.kind is TokenKind.NUMBER):
             return f"write it in square brackets, as in {tensor}[i+1,0] or {tensor}[p[i],j]"
@@ -488,35 +488,35 @@ def _as_it_is(expr: Expr) -> Expr:
 
 
 def _names_in_brackets(tokens: tuple[Token, ...]) -> frozenset[str]:
-    depth, found = 0, set()
+    depth, names = 0, set()
     for token, after in zip(tokens, (*tokens[1:], tokens[-1]), strict=True):
         depth += (token.text == "[") - (token.text == "]")
         if depth > 0 and token.kind is TokenKind.NAME and after.text != "[":
-            found.add(token.text)
-    return frozenset(found)
+            names.add(token.text)
+    return frozenset(names)
 
 
 def nothing_to_reduce(name: str, body: Expr, span: Span) -> NotationError:
-    """Return the error of a reduction whose indices are all bound around it."""
-    found = ", ".join(free_indices(body))
+    """Build the error of a reduction whose indices are all bound outside it."""
+    bound = ", ".join(free_indices(body))
     return NotationError(
         f"Expected an index to reduce by {name}, found "
-        + (f"{found}, which the left-hand side or a reduction around it has" if found else "none"),
+        + (f"{bound}, which the left-hand side or a reduction around it has" if bound else "none"),
         span,
         f"an index that stands here alone is reduced, as j in y[i] = {name}(A[i,j])",
     )
 
 
 def like(name: str) -> str:
-    """Say which functions may have been meant by a name that is none."""
-    first, *others = nearest_of(name, (*called(), *REDUCTIONS, *ALIASES)) or [""]
+    """Suggest functions whose names resemble an unknown name."""
+    first, *more = nearest_of(name, (*called(), *REDUCTIONS, *ALIASES)) or [""]
     near = f"did you mean {first}? " if first else ""
-    near += f"near are {', '.join(others)} too; " if others else ""
+    near += f"near are {', '.join(more)} too; " if more else ""
     return f'{near}docs/functions.md lists functions, and tp.function("{name}", …) makes one'
 
 
 def no_function(name: str) -> str:
-    """Say which function may have been meant by a name that is none."""
+    """Explain that an unknown function name takes indices, with the nearest function."""
     near = nearest(name, (*called(), *REDUCTIONS, *ALIASES))
     return f"{name}(…) takes the names of indices" + (
         f"; did you mean {near}?" if near else ", for no function is called so"

@@ -1,9 +1,9 @@
-"""Index notation to text, with no more parentheses than the parser needs to read it back.
+"""Index notation to text, with the fewest parentheses that the parser needs.
 
-    parse_assignment(to_text(a)) == a        for every assignment `a` that the parser makes
+    parse_assignment(to_text(a)) == a        for every assignment `a` of the parser
 
-What the text has no syntax for prints all the same: negative and complex numbers as Python writes
-them, reductions by other operators as calls.
+Nodes without syntax in texts print all the same: negative and complex numbers as in Python,
+reductions by other operators as calls.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from taco_py.language.notation.nodes import (
 )
 from taco_py.language.notation.operators import NEG
 from taco_py.language.notation.rewrites.index_numbers import index_of, is_size
+from taco_py.language.notation.tree import peel_reductions
 
 _ATOM = 100  # binds tighter than every operator
 
 
 REDUCTION_NAMES = {"add": "sum", "mul": "prod", "logical_or": "any", "logical_and": "all"}
-"""What texts call reductions, by the names of their operators, where these differ."""
+"""Names of reductions in texts, by the names of their operators, where these differ."""
 
 
 def to_text(node: Expr | Assignment) -> str:
@@ -63,7 +64,8 @@ def _access(access: Access) -> str:
 
 
 def subscript_text(subscript: Subscript) -> str:
-    """Return multiples of indices, then of what is gathered, then the constant: `2*i+p[j]-1`."""
+    """Return the text of a subscript: multiples of indices, gathers, then the constant:
+    `2*i+p[j]-1`."""
     terms = [(name, factor) for name, factor in subscript.indices]
     for access, factor in subscript.gathered:
         terms.append((_access(access) if access.indices else f"{access.tensor}[]", factor))
@@ -81,29 +83,26 @@ def _call(call: Call) -> str:
     if operator.symbol.isidentifier():
         return f"{operator.symbol}({', '.join(map(_expression, call.args))})"
     if operator.exponent is not None:
-        return _within(call.args[0], operator.precedence + 1) + operator.symbol
+        return _parenthesized(call.args[0], operator.precedence + 1) + operator.symbol
     if operator.arity == 1:
-        return operator.symbol + _within(call.args[0], operator.precedence)
+        return operator.symbol + _parenthesized(call.args[0], operator.precedence)
     left, right = call.args
     # left associative: an operand of the same precedence needs parentheses on the right alone, and
     # a comparison on both sides
     return (
-        f"{_within(left, operator.precedence + operator.compares)} {operator.symbol} "
-        f"{_within(right, operator.precedence + 1)}"
+        f"{_parenthesized(left, operator.precedence + operator.compares)} {operator.symbol} "
+        f"{_parenthesized(right, operator.precedence + 1)}"
     )
 
 
 def _reduce(expr: Reduce) -> str:
-    """Return nested sums as one: `sum(i, j, …)`."""
-    indices, body = [expr.index], expr.body
-    while isinstance(body, Reduce) and body.operator == expr.operator:
-        indices.append(body.index)
-        body = body.body
+    """Write nested reductions by one operator as one: `sum(i, j, …)`."""
+    indices, body = peel_reductions(expr, expr.operator)
     name = REDUCTION_NAMES.get(expr.operator.name, expr.operator.name)
     return f"{name}({', '.join(indices)}, {_expression(body)})"
 
 
-def _within(expr: Expr, precedence: int) -> str:
+def _parenthesized(expr: Expr, precedence: int) -> str:
     text = _expression(expr)
     return text if _precedence(expr) >= precedence else f"({text})"
 

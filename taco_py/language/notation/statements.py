@@ -1,9 +1,9 @@
-"""Several assignments in one text: taken apart and checked.
+"""Several assignments in one text, separated and checked.
 
     m[i] = A[i,j] * x[j]; r[i] = b[i] - m[i]; s = r[i] * r[i]
 
 A `;` ends a statement. So does a line break where the next line begins with a result and an
-assignment operator; any other line goes on with the statement before it.
+assignment operator; any other line continues the statement before it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _PROGRAM = "a value that is computed from its earlier one is tp.program's"
 
 
 def parse_statements(text: str, operands: Container[str] = ()) -> tuple[Assignment, ...]:
-    """Return the assignments that `text` spells, in order, each node with its span.
+    """Parse the assignments of `text` in order; each node has its span.
 
-    operands  names that are operands, also where an index of the text is called so
+    operands  names that are operands, also where an index of the text has the same name
 
     >>> [each.target.tensor for each in parse_statements("m[i] = A[i,j]; r[i] = 2 * m[i]")]
     ['m', 'r']
@@ -41,8 +41,7 @@ def parse_statements(text: str, operands: Container[str] = ()) -> tuple[Assignme
 
 
 def _parts(tokens: tuple[Token, ...]) -> Iterator[tuple[Token, ...]]:
-    """Yield the tokens of each statement, the last of kind END; a `;` may stand after the last
-    one."""
+    """Yield the tokens of each statement, the last of kind END; a final `;` is allowed."""
     first, depth = 0, 0
     for place, token in enumerate(tokens):
         if token.text == ";":
@@ -61,7 +60,7 @@ def _parts(tokens: tuple[Token, ...]) -> Iterator[tuple[Token, ...]]:
 
 
 def _on_new_line(tokens: Sequence[Token], place: int) -> bool:
-    """Tell whether a line break is between a token and the one before it."""
+    """Tell whether a line break precedes a token."""
     before, token = tokens[place - 1].span, tokens[place].span
     return "\n" in token.source.text[before.stop : token.start]
 
@@ -86,7 +85,7 @@ def _begins_statement(tokens: Sequence[Token], place: int) -> bool:
 
 
 def _check_own_target(assignment: Assignment) -> None:
-    """A statement among several does not read what it assigns. Raises NotationError."""
+    """Check that a statement does not read its result. Raises NotationError."""
     target = assignment.target.tensor
     for access in accesses(assignment):
         if access.tensor == target:
@@ -99,12 +98,16 @@ def _check_own_target(assignment: Assignment) -> None:
 
 
 def check_sequence(statements: Sequence[Assignment]) -> None:
-    """Each name is assigned once, before it is read, and has the same number of indices everywhere.
+    """Check that names are assigned once, before they are read, with consistent numbers of indices.
 
-    Raises NotationError: `y[i] = …; y[i] = …`, or a name that is read and assigned later on.
+    Raises NotationError for `y[i] = …; y[i] = …`, or a name that is read before it is assigned.
     """
     assigned: dict[str, Access] = {}
-    later = {each.target.tensor: each for each in reversed(statements) if each.operator is None}
+    later = {
+        statement.target.tensor: statement
+        for statement in reversed(statements)
+        if statement.operator is None
+    }
     for statement in statements:
         _check_own_target(statement)
         for access in accesses(statement):
@@ -128,13 +131,13 @@ def check_sequence(statements: Sequence[Assignment]) -> None:
 
 
 def _check_order(access: Access, assigned: Mapping[str, Access]) -> None:
-    """Raise OperandError where an access has not as many indices as the target it is of."""
+    """Raise OperandError where an access has another number of indices than its target."""
     target = assigned.get(access.tensor)
     if target is not None and len(target.modes) != len(access.modes):
         count = len(target.modes)
-        wanted = "1 index" if count == 1 else f"{count or 'no'} indices"
+        expected = "1 index" if count == 1 else f"{count or 'no'} indices"
         raise OperandError(
-            f"Expected {access.tensor} with {wanted}, as where it is assigned, found it with "
+            f"Expected {access.tensor} with {expected}, as where it is assigned, found it with "
             f"{len(access.modes) or 'none'}",
             access.span,
             "give two tensors two names",
@@ -142,8 +145,8 @@ def _check_order(access: Access, assigned: Mapping[str, Access]) -> None:
 
 
 def check_outputs(statements: Sequence[Assignment], outputs: Sequence[str]) -> None:
-    """Raise OperandError unless each output is a name that is assigned, and is asked for once."""
-    names = unique(each.target.tensor for each in statements)
+    """Raise OperandError unless each output is an assigned name and is requested once."""
+    names = unique(statement.target.tensor for statement in statements)
     for place, name in enumerate(outputs):
         if name not in names:
             raise OperandError(

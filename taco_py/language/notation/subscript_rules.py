@@ -1,7 +1,7 @@
-"""The subscripts of an access, by recursive descent.
+"""The grammar of subscripts, by recursive descent.
 
 subscript = ["-" | "+"] multiple (("+" | "-") multiple)*
-multiple  = part ("*" part)*                 of which one at most is no number
+multiple  = part ("*" part)*                 at most one part is no number
 part      = integer | index | access with brackets | "(" subscript ")"
 
 2*(i+1) - p[j]  ->  Subscript((("i", 2),), ((p[j], -1),), 2)
@@ -20,27 +20,27 @@ from taco_py.language.notation.nodes import Access, Subscript
 Term = TypeVar("Term")
 
 _WHAT = "the name of an index"
-_WHOLE = "a subscript is a sum of whole multiples, as in 2*i + k - 1 or p[i] + 1"
+_MULTIPLES = "a subscript is a sum of whole multiples, as in 2*i + k - 1 or p[i] + 1"
 _LARGEST = 2**62
-"""Beyond it a position passes 64 bits."""
+"""The largest factor; beyond it a position exceeds 64 bits."""
 
 
 class SubscriptRules(Cursor):
-    """Methods that consume the subscripts between square brackets."""
+    """Methods that parse the subscripts between square brackets."""
 
     def subscripts(self, opening: Token) -> tuple[Subscript, ...]:
-        """Return subscripts with commas between them, up to the ']', which is not consumed."""
-        found: list[Subscript] = []
+        """Parse subscripts with commas between them, up to the ']', which is not consumed."""
+        result: list[Subscript] = []
         while not self.at("]"):
             if self.ended:
                 raise unclosed(opening, "]", self.token)
-            if found:
+            if result:
                 self.expect(",", "',' or ']'", self.subscript_hint())
-            found.append(self.subscript())
-        return tuple(found)
+            result.append(self.subscript())
+        return tuple(result)
 
     def subscript(self) -> Subscript:
-        """Return a sum of multiples."""
+        """Parse a sum of multiples."""
         first, total = self.token, Subscript()
         sign = -1 if self.at("-") else 1
         if self.at("-", "+"):
@@ -51,7 +51,7 @@ class SubscriptRules(Cursor):
                 break
             sign = -1 if self.take().text == "-" else 1
         factors = (factor for _, factor in (*total.indices, *total.gathered))
-        if any(abs(each) > _LARGEST for each in (total.constant, *factors)):
+        if any(abs(number) > _LARGEST for number in (total.constant, *factors)):
             raise NotationError(
                 "Expected a subscript of at most 62 bits, found a larger number",
                 self.since(first),
@@ -60,7 +60,7 @@ class SubscriptRules(Cursor):
         return total
 
     def multiple(self) -> Subscript:
-        """Return parts with `*` between them."""
+        """Parse parts with `*` between them."""
         product = self.part()
         while self.at("*"):
             times = self.take()
@@ -69,17 +69,18 @@ class SubscriptRules(Cursor):
                 raise NotationError(
                     "Expected a whole multiple of an index, found a product of two",
                     times.span,
-                    f"{_WHOLE}; if it was meant to stand behind the brackets, close them before it",
+                    f"{_MULTIPLES}; if it was meant to stand behind the brackets, close them "
+                    "before it",
                 )
-            number, whole = (other, product) if _is_varied(product) else (product, other)
-            product = _times(whole, number.constant)
+            number, varied = (other, product) if _is_varied(product) else (product, other)
+            product = _times(varied, number.constant)
         return product
 
     def part(self) -> Subscript:
-        """Return a number, an index, a number that an operand holds, or a sum in parentheses."""
+        """Parse a number, an index, a gathered element, or a sum in parentheses."""
         token = self.token
         if token.kind is TokenKind.NUMBER:
-            return Subscript(constant=self.whole_number())
+            return Subscript(constant=self.integer())
         if token.kind is TokenKind.NAME:
             self.take()
             if not self.at("["):
@@ -88,21 +89,21 @@ class SubscriptRules(Cursor):
         if self.at("("):
             self.take()
             inner = self.subscript()
-            self.expect(")", "an operator or ')'", _WHOLE)
+            self.expect(")", "an operator or ')'", _MULTIPLES)
             return inner
         raise self.error(_WHAT, self.subscript_hint())
 
-    def whole_number(self) -> int:
-        """Return the integer that stands here."""
+    def integer(self) -> int:
+        """Parse an integer."""
         token = self.token
         if not token.text.isdigit():
-            raise self.error("a whole number in a subscript", _WHOLE)
+            raise self.error("a whole number in a subscript", _MULTIPLES)
         value = self.number().value
         assert isinstance(value, int)
         return value
 
     def indexed(self, name: Token) -> Access:
-        """Return the access of the tensor `name`, at whose opening bracket the cursor is."""
+        """Parse the subscripts of the tensor `name`; the cursor is at its opening bracket."""
         opening = self.take()
         modes = self.subscripts(opening)
         self.take()
@@ -114,18 +115,18 @@ class SubscriptRules(Cursor):
         return Access(name.text, tuple(names), span, modes)
 
     def subscript_hint(self) -> str | None:
-        """What to write in place of what stands where a subscript has to end or to begin."""
+        """Suggest a spelling where a subscript ends or begins with an unexpected token."""
         if self.at("/", "//", "**"):
-            return _WHOLE
+            return _MULTIPLES
         if self.at("("):
             return "numbers that an operand holds are written with square brackets, as in A[p[i],j]"
         return None
 
 
-def unclosed(opening: Token, closing: str, found: Token) -> NotationError:
-    """Make the error about a bracket that nothing closes."""
+def unclosed(opening: Token, closing: str, token: Token) -> NotationError:
+    """Build the error of a bracket that is never closed."""
     return NotationError(
-        f"Expected {closing!r} for this {opening.text!r}, found {found}",
+        f"Expected {closing!r} for this {opening.text!r}, found {token}",
         opening.span,
         f"close it with {closing!r}",
     )
@@ -136,25 +137,25 @@ def _is_varied(subscript: Subscript) -> bool:
 
 
 def _sum(one: Subscript, other: Subscript) -> Subscript:
-    """Add two subscripts; what cancels is left out."""
+    """Add two subscripts and drop terms that cancel."""
     return Subscript(
-        _added((*one.indices, *other.indices)),
-        _added((*one.gathered, *other.gathered)),
+        _sum_terms((*one.indices, *other.indices)),
+        _sum_terms((*one.gathered, *other.gathered)),
         one.constant + other.constant,
     )
 
 
-def _added(terms: Iterable[tuple[Term, int]]) -> tuple[tuple[Term, int], ...]:
-    found: dict[Term, int] = {}
+def _sum_terms(terms: Iterable[tuple[Term, int]]) -> tuple[tuple[Term, int], ...]:
+    sums: dict[Term, int] = {}
     for term, factor in terms:
-        found[term] = found.get(term, 0) + factor
-    return tuple((term, factor) for term, factor in found.items() if factor)
+        sums[term] = sums.get(term, 0) + factor
+    return tuple((term, factor) for term, factor in sums.items() if factor)
 
 
 def _times(subscript: Subscript, number: int) -> Subscript:
     """Multiply a subscript by a number."""
     return Subscript(
-        _added((name, factor * number) for name, factor in subscript.indices),
-        _added((access, factor * number) for access, factor in subscript.gathered),
+        _sum_terms((name, factor * number) for name, factor in subscript.indices),
+        _sum_terms((access, factor * number) for access, factor in subscript.gathered),
         subscript.constant * number,
     )

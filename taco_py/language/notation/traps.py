@@ -1,11 +1,11 @@
-"""Texts that mean something else than what such texts are often written for.
+"""Warnings about texts that mean something else than such texts are often meant to.
 
     s = (y[i] - X[i,a]*v[a]) * (y[i] - X[i,a]*v[a])     a is summed around the whole product
     g[k] = (y[i] - X[i,k]*v[k]) * X[i,k]                k inside is the k of the result
-    y[i] = X[i,j] * v[k]                                v is summed by itself
+    y[i] = X[i,j] * v[k]                                v is summed separately
     d[i,j] = sqrt((X[i,k] - Y[j,k])**2)                 k is summed around (traps_of_functions)
 
-Nothing of it is wrong. `sum(…)` and letters of their own say what is meant, and end the warning.
+These texts are valid. Explicit `sum(…)` and distinct letters state the intent and stop the warning.
 """
 
 from __future__ import annotations
@@ -27,94 +27,102 @@ from taco_py.language.notation.rewrites.reduce import (
     summed_here,
 )
 from taco_py.language.notation.traps_of_functions import summed_around_functions
-from taco_py.language.notation.tree import addends, children, walk
+from taco_py.language.notation.tree import (
+    addends,
+    all_reductions,
+    children,
+    is_additive,
+    is_call_of,
+)
 
 
 def traps(assignment: Assignment) -> tuple[UserWarning, ...]:
-    """Find what to warn of in an assignment as it is written, before its sums are inserted."""
+    """Find the warnings of an assignment before its sums are inserted."""
     value = assignment.value
     free = free_inside_functions(value)
-    named = {node.index for node, _ in walk(value) if isinstance(node, Reduce)}
-    met = (*accesses(value), *numbers_of(assignment))
-    uses = Counter(index for access in met for index in access.indices)
-    kept = {*assignment.target.indices, *named}
-    once = frozenset(index for index, count in uses.items() if count == 1 and index not in kept)
-    found: dict[str, UserWarning] = {}
+    explicit = {node.index for node in all_reductions(value)}
+    terms = (*accesses(value), *numbers_of(assignment))
+    uses = Counter(index for access in terms for index in access.indices)
+    bound = {*assignment.target.indices, *explicit}
+    used_once = frozenset(
+        index for index, count in uses.items() if count == 1 and index not in bound
+    )
+    warnings: dict[str, UserWarning] = {}
     for product in _products(value, assignment.target.indices, free):
-        each = (
+        warning = (
             _summed_around(product)
             or _left_inside(product, assignment.target)
-            or _summed_alone(product, once, assignment.target)
+            or _summed_alone(product, used_once, assignment.target)
         )
-        if each is not None:
-            found.setdefault(str(each), each)
+        if warning is not None:
+            warnings.setdefault(str(warning), warning)
     reduces = assignment.operator is not None and not assignment.operator.additive
     outside = frozenset(assignment.target.indices).union(free[id(value)] if reduces else ())
-    for each in summed_around_functions(value, outside, free):
-        found.setdefault(str(each), each)
-    return tuple(found.values())
+    for warning in summed_around_functions(value, outside, free):
+        warnings.setdefault(str(warning), warning)
+    return tuple(warnings.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Product:
     """A product or quotient with its factors, and the indices that are summed around it.
 
-    here    those that its own uses make it sum
-    around  these, and those that are summed further out, but for sums that the text names
+    summed  indices that its uses make it sum
+    outer   these, and implicit sums further out
     """
 
     expr: Expr
     factors: tuple[Expr, ...]
     divisors: tuple[Expr, ...]
-    here: tuple[str, ...]
-    around: frozenset[str]
+    summed: tuple[str, ...]
+    outer: frozenset[str]
     free: Free
 
 
 def _products(expr: Expr, left: Collection[str], free: Free) -> Iterator[_Product]:
-    """Find the products of an expression that are no factors of others."""
+    """Yield the maximal products of an expression."""
 
-    def visit(expr: Expr, kept: frozenset[str], around: frozenset[str]) -> Iterator[_Product]:
+    def visit(expr: Expr, bound: frozenset[str], outer: frozenset[str]) -> Iterator[_Product]:
         match expr:
             case Call(operator, args) if operator.closes:
-                more = frozenset(free[id(expr)]) - kept
+                more = frozenset(free[id(expr)]) - bound
                 for arg in args:
-                    yield from visit(arg, kept | more, around | more)
+                    yield from visit(arg, bound | more, outer | more)
             case Call(operator) if not operator.additive:
-                factors, divisors, here = _parts(expr, kept, free)
-                yield _Product(expr, factors, divisors, here, around.union(here), free)
+                factors, divisors, summed = _parts(expr, bound, free)
+                yield _Product(expr, factors, divisors, summed, outer.union(summed), free)
                 for factor in (*factors, *divisors):
-                    yield from visit(factor, kept.union(here), around.union(here))
+                    yield from visit(factor, bound.union(summed), outer.union(summed))
             case Reduce():
-                yield from visit(expr.body, kept | {expr.index}, around)
+                yield from visit(expr.body, bound | {expr.index}, outer)
             case _:
                 for child in children(expr):
-                    yield from visit(child, kept, around)
+                    yield from visit(child, bound, outer)
 
     return visit(expr, frozenset(left), frozenset())
 
 
 def _parts(
-    expr: Expr, kept: Collection[str], free: Free
+    expr: Expr, bound: Collection[str], free: Free
 ) -> tuple[tuple[Expr, ...], tuple[Expr, ...], tuple[str, ...]]:
-    """Take a product apart: factors, divisors, and the indices summed at any of its nodes."""
+    """Split a product into factors, divisors, and the indices summed at any of its nodes."""
     if not isinstance(expr, Call) or expr.operator.additive or expr.operator.closes:
         return (expr,), (), ()
-    here = summed_here(expr, kept, free)
+    summed = summed_here(expr, bound, free)
     if expr.operator == DIV:
-        factors, divisors, more = _parts(expr.args[0], {*kept, *here}, free)
-        return factors, (*divisors, expr.args[1]), (*here, *more)
-    parts = [_parts(arg, {*kept, *here}, free) for arg in expr.args]
+        factors, divisors, more = _parts(expr.args[0], {*bound, *summed}, free)
+        return factors, (*divisors, expr.args[1]), (*summed, *more)
+    parts = [_parts(arg, {*bound, *summed}, free) for arg in expr.args]
     return (
         tuple(factor for part in parts for factor in part[0]),
         tuple(divisor for part in parts for divisor in part[1]),
-        (*here, *(index for part in parts for index in part[2])),
+        (*summed, *(index for part in parts for index in part[2])),
     )
 
 
 def _sums_inside(expr: Expr, index: str, free: Free) -> bool:
-    """Tell whether a sum of terms, one without an index, multiplies what has it in each other."""
-    if not isinstance(expr, Call) or not expr.operator.additive:
+    """Tell whether a sum has terms without an index, and contracts it in all others."""
+    if not is_additive(expr):
         return False
     terms = tuple(addends(expr))
     using = [term for term in terms if index in free[id(term)]]
@@ -122,12 +130,12 @@ def _sums_inside(expr: Expr, index: str, free: Free) -> bool:
 
 
 def _summed_around(product: _Product) -> UserWarning | None:
-    """Warn of an index summed around a product of sums, each of which has a term without it.
+    """Return the warning about an index summed around a product of sums with terms without it.
 
-    Where a tensor with the index is a factor too, the sum around is what such a text is meant for.
+    Where a tensor with the index is a factor too, the outer sum is intended.
     """
     parts = (*product.factors, *product.divisors)
-    for index in product.here:
+    for index in product.summed:
         if any(index in access.indices for access in _bare(parts)):
             continue
         above, below = (
@@ -163,41 +171,41 @@ def _inside(above: list[Expr], below: list[Expr], index: str, product: _Product)
     if alike and not (above and below):
         power = f"({to_text(sums[0][0])})**{len(sums)}"
         return f"{minus}{power}" if above else f"… / {minus}{power}"
-    written = [f"({_with_sum(part, index, product)})" for part in (*above, *below)]
-    upper = " * ".join(written[: len(above)]) or "…"
-    return " / ".join((upper, *written[len(above) :]))
+    factors = [f"({_with_sum(part, index, product)})" for part in (*above, *below)]
+    upper = " * ".join(factors[: len(above)]) or "…"
+    return " / ".join((upper, *factors[len(above) :]))
 
 
 def _without_minus(expr: Expr) -> tuple[Expr, bool]:
-    """Take the minuses before an expression away, and tell whether they were odd in number."""
+    """Strip the minuses before an expression; tell whether their number was odd."""
     odd = False
-    while isinstance(expr, Call) and expr.operator == NEG:
+    while is_call_of(expr, NEG):
         expr, odd = expr.args[0], not odd
     return expr, odd
 
 
 def _with_sum(expr: Expr, index: str, product: _Product) -> str:
-    """Write a sum of terms with `sum(…)` around those that have an index."""
-    if isinstance(expr, Call) and expr.operator.additive and len(expr.args) == 2:
+    """Write a sum of terms with `sum(…)` around the terms that have an index."""
+    if is_additive(expr) and len(expr.args) == 2:
         left, right = (_with_sum(arg, index, product) for arg in expr.args)
-        several = isinstance(expr.args[1], Call) and expr.args[1].operator.additive
+        several = is_additive(expr.args[1])
         right = f"({right})" if several else right
         return f"{left} {expr.operator.symbol} {right}"
-    if isinstance(expr, Call) and expr.operator == NEG:
+    if is_call_of(expr, NEG):
         base, _ = _without_minus(expr)
         inner = _with_sum(expr.args[0], index, product)
-        several = isinstance(base, Call) and base.operator.additive
+        several = is_additive(base)
         return f"-({inner})" if several else f"-{inner}"
     return f"sum({index}, {to_text(expr)})" if index in product.free[id(expr)] else to_text(expr)
 
 
 def _left_inside(product: _Product, target: Access) -> UserWarning | None:
-    """Warn of an index of the result that a factor seems to sum, where others have it too."""
+    """Return the warning about an index of the result that a factor seems to sum."""
     for factor in product.factors:
-        others = [each for each in product.factors if each is not factor]
+        other_factors = [other for other in product.factors if other is not factor]
         for index in target.indices:
-            has = any(index in product.free[id(other)] for other in others)
-            summed = any(other in product.free[id(factor)] for other in product.around)
+            has = any(index in product.free[id(other)] for other in other_factors)
+            summed = any(other in product.free[id(factor)] for other in product.outer)
             if has and summed and _sums_inside(factor, index, product.free):
                 return caution(
                     NotationWarning,
@@ -211,46 +219,48 @@ def _left_inside(product: _Product, target: Access) -> UserWarning | None:
 
 
 def _summed(product: _Product, factor: Expr) -> str:
-    return next(index for index in product.free[id(factor)] if index in product.around)
+    return next(index for index in product.free[id(factor)] if index in product.outer)
 
 
-def _summed_alone(product: _Product, once: Collection[str], target: Access) -> UserWarning | None:
-    """Warn of an index used once in the text, where that leaves a part of a product by itself.
+def _summed_alone(
+    product: _Product, used_once: Collection[str], target: Access
+) -> UserWarning | None:
+    """Return the warning about an index used once that leaves a factor separate.
 
-    A factor of such indices alone is a number; or two parts that share no summed index have one
-    each, as in A[i,j] * B[l,k]. In A[i,j] * B[j,k] the sums over i and k are those of a product.
+    A factor with only such indices is a number; or two parts that share no summed index have one
+    each, as in A[i,j] * B[l,k]. In A[i,j] * B[j,k] the sums over i and k belong to one product.
     """
-    alone = [f for f in _bare(product.factors) if any(index in once for index in f.indices)]
-    whole = [f for f in alone if all(index in once for index in f.indices)]
+    alone = [f for f in _bare(product.factors) if any(index in used_once for index in f.indices)]
+    separate = [f for f in alone if all(index in used_once for index in f.indices)]
     if sum(bool(product.free[id(part)]) for part in (*product.factors, *product.divisors)) < 2:
         return None
     for divisor in _bare(product.divisors):
-        if all(index in once for index in divisor.indices):
+        if all(index in used_once for index in divisor.indices):
             return _quotient_of_sum(divisor)
-    apart = [part for part in _parts_apart(product, target) if part.intersection(once)]
-    if not alone or (not whole and len(apart) < 2):
+    parts = [part for part in _independent_parts(product, target) if part.intersection(used_once)]
+    if not alone or (not separate and len(parts) < 2):
         return None
-    access = (whole or alone)[-1]
-    index = next(index for index in access.indices if index in once)
-    own = ", ".join(index for index in access.indices if index in once)
+    access = (separate or alone)[-1]
+    index = next(index for index in access.indices if index in used_once)
+    summed = ", ".join(index for index in access.indices if index in used_once)
     return caution(
         NotationWarning,
         f"{index} is used once, so {to_text(access)} is summed over it by itself: "
-        f"sum({own}, {to_text(access)}) is the factor",
+        f"sum({summed}, {to_text(access)}) is the factor",
         access.span,
         "give it the index of another factor if that was meant; where not, write "
-        f"sum({own}, {to_text(access)})",
+        f"sum({summed}, {to_text(access)})",
     )
 
 
-def _parts_apart(product: _Product, target: Access) -> list[frozenset[str]]:
+def _independent_parts(product: _Product, target: Access) -> list[frozenset[str]]:
     """Join the summed indices of factors that share one, directly or through others."""
-    found: list[frozenset[str]] = []
+    groups: list[frozenset[str]] = []
     for factor in (*product.factors, *product.divisors):
-        own = frozenset(product.free[id(factor)]).difference(target.indices)
-        joined = own.union(*(part for part in found if part & own))
-        found = [*(part for part in found if not part & own), joined]
-    return found
+        indices = frozenset(product.free[id(factor)]).difference(target.indices)
+        group = indices.union(*(part for part in groups if part & indices))
+        groups = [*(part for part in groups if not part & indices), group]
+    return groups
 
 
 def _quotient_of_sum(divisor: Access) -> UserWarning:

@@ -1,10 +1,10 @@
-"""Functions of distances, around which an index is summed.
+"""Warnings about functions of distances around which an index is summed.
 
     d[i,j] = sqrt((X[i,k] - Y[j,k])**2)                 k is summed around the root
     K[i,j] = exp(-(X[i,k] - Y[j,k])**2)                 k is summed around exp
 
-A distance is a power or the size of a difference, both sides of which have the index. To a root a
-power of anything is one: around it the sum is but of sizes.
+A distance is a power or the absolute value of a difference, both sides of which have the index.
+Inside a root any power counts as one: the sum around the root adds absolute values.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from taco_py.language.notation.functions.function_table import FUNCTIONS, POWER
 from taco_py.language.notation.nodes import Call, Expr, Literal, Reduce
 from taco_py.language.notation.printer import to_text
 from taco_py.language.notation.rewrites.reduce import Free
-from taco_py.language.notation.tree import addends, children, walk
+from taco_py.language.notation.tree import addends, children, is_additive, is_call_of, walk
 
 SIZE = FUNCTIONS["abs"]
 
 
-def summed_around_functions(expr: Expr, kept: frozenset[str], free: Free) -> Iterator[UserWarning]:
-    """Warn of each index that is summed around a function whose argument is a distance along it.
+def summed_around_functions(expr: Expr, bound: frozenset[str], free: Free) -> Iterator[UserWarning]:
+    """Yield a warning for each index that is summed around a function of a distance along it.
 
-    kept  the indices of the left-hand side, and those of sums around that the text names
+    bound  the indices of the left-hand side and of explicit sums around the expression
     """
-    kept = kept | {expr.index} if isinstance(expr, Reduce) else kept
+    bound = bound | {expr.index} if isinstance(expr, Reduce) else bound
     if isinstance(expr, Call) and expr.operator.closes:
         for index in free[id(expr)]:
-            place = None if index in kept else _function_of_distance(expr, index, free)
+            place = None if index in bound else _function_of_distance(expr, index, free)
             if place is not None:
-                yield _told(expr, _name(expr), index, place)
-        kept = kept.union(free[id(expr)])
+                yield _warning(expr, _name(expr), index, place)
+        bound = bound.union(free[id(expr)])
     for child in children(expr):
-        yield from summed_around_functions(child, kept, free)
+        yield from summed_around_functions(child, bound, free)
 
 
-def _told(expr: Expr, name: str, index: str, place: Expr) -> UserWarning:
+def _warning(expr: Expr, name: str, index: str, place: Expr) -> UserWarning:
     return caution(
         NotationWarning,
         f"{index} is summed around {name}: sum({index}, {to_text(expr)})",
@@ -71,18 +71,18 @@ def _function_of_distance(expr: Call, index: str, free: Free) -> Expr | None:
 
 
 def _distance_added(expr: Expr, index: str, free: Free) -> Expr | None:
-    """Find the one term of an expression that has an index where that is a distance along it."""
+    """Find the only term of an expression that has an index if it is a distance along it."""
     using = [term for term in addends(expr) if index in free[id(term)]]
     if len(using) != 1:
         return None
     inner = _multiple_of(using[0], index, free)
-    if isinstance(inner, Call) and inner.operator.additive:
+    if is_additive(inner):
         return _distance_added(inner, index, free)
     return using[0] if _is_distance(inner, index, free) else None
 
 
 def _is_distance(expr: Expr, index: str, free: Free) -> bool:
-    """Tell whether an expression is a power or the size of a difference of two that have an index.
+    """Tell whether an expression is a power or absolute value of a difference along an index.
 
     |x[k] - y[k]|, (x[k] - y[k])**2, |x[k] - y[k]|**p
     """
@@ -94,14 +94,14 @@ def _is_distance(expr: Expr, index: str, free: Free) -> bool:
     if not power and expr.operator != SIZE:
         return False
     base = _multiple_of(expr.args[0], index, free)
-    if power and isinstance(base, Call) and base.operator == SIZE:
+    if power and is_call_of(base, SIZE):
         base = _multiple_of(base.args[0], index, free)
     sides = [term for term in addends(base) if index in free[id(term)]]
-    return isinstance(base, Call) and base.operator.additive and len(sides) > 1
+    return is_additive(base) and len(sides) > 1
 
 
 def _multiple_of(expr: Expr, index: str, free: Free) -> Expr:
-    """Take away the factors, divisors and minuses that do not have an index."""
+    """Strip the factors, divisors and minuses that do not have an index."""
     while isinstance(expr, Call) and expr.operator.exponent is None and any(expr.operator.linear):
         using = [arg for arg in expr.args if index in free[id(arg)]]
         place = [n for n, arg in enumerate(expr.args) if index in free[id(arg)]]
@@ -121,7 +121,7 @@ def _root_of_power(expr: Call, index: str, free: Free) -> Expr | None:
 
 
 def _root(expr: Expr) -> int:
-    """Find n where an expression is an n-th root, as of 2 for sqrt(x) and x**0.5; 0 for others."""
+    """Return n where an expression is an n-th root: 2 for sqrt(x) and x**0.5; else 0."""
     match expr:
         case Call(operator, (_, Literal(value))) if operator == POWER and isinstance(value, float):
             return round(1 / value) if value and 1 / value == round(1 / value) > 1 else 0
@@ -131,7 +131,7 @@ def _root(expr: Expr) -> int:
 
 
 def _power(expr: Expr, index: str, free: Free) -> int:
-    """Find n where a term is a multiple of an n-th power that has an index; 0 for others."""
+    """Return n where a term is a multiple of an n-th power that has an index; else 0."""
     if not isinstance(expr, Call):
         return 0
     using = [arg for arg in expr.args if index in free[id(arg)]]

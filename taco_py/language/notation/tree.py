@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import assert_never
+from typing import TypeGuard, assert_never
 
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.language.notation.operators import Operator
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """Return the expressions directly below `expr`, left to right."""
+    """Return the direct subexpressions of `expr`, left to right."""
     match expr:
         case Access() | Literal():
             return ()
@@ -49,7 +50,7 @@ def map_accesses(expr: Expr, function: Callable[[Access], Expr]) -> Expr:
 
 
 def exchange(expr: Expr, old: Expr, new: Expr) -> Expr:
-    """Return `expr` with `new` in the place of `old`, which is told from its equals by identity."""
+    """Replace the node `old` in `expr`, which is identified by `is`, by `new`."""
     if expr is old:
         return new
     return map_children(expr, lambda child: exchange(child, old, new))
@@ -58,7 +59,7 @@ def exchange(expr: Expr, old: Expr, new: Expr) -> Expr:
 def walk(expr: Expr) -> Iterator[tuple[Expr, int]]:
     """Yield every node of `expr` with its depth (the root's is 1), parents first, left to right.
 
-    It does not recurse, so it may be asked of an expression that is too deep for those that do.
+    It does not recurse, so that it also takes expressions too deep for recursive functions.
     """
     pending: list[tuple[Expr, int]] = [(expr, 1)]
     while pending:
@@ -74,3 +75,53 @@ def addends(expr: Expr) -> Iterator[Expr]:
             yield from addends(arg)
     else:
         yield expr
+
+
+# ---------------------------------------------------------------- nodes of one sort
+
+
+def is_additive(expr: object) -> TypeGuard[Call]:
+    """Tell whether an expression adds or subtracts its arguments."""
+    return isinstance(expr, Call) and expr.operator.additive
+
+
+def is_call_of(expr: object, operator: Operator) -> TypeGuard[Call]:
+    """Tell whether an expression is a call of an operator."""
+    return isinstance(expr, Call) and expr.operator == operator
+
+
+def is_sum(expr: object) -> TypeGuard[Reduce]:
+    """Tell whether an expression sums over an index."""
+    return isinstance(expr, Reduce) and expr.operator.additive
+
+
+def is_reduction_by(expr: object, operator: Operator) -> TypeGuard[Reduce]:
+    """Tell whether an expression reduces by an operator."""
+    return isinstance(expr, Reduce) and expr.operator == operator
+
+
+def all_calls(expr: Expr) -> Iterator[Call]:
+    """Yield every call of an operator in an expression, parents first."""
+    return (node for node, _ in walk(expr) if isinstance(node, Call))
+
+
+def all_reductions(expr: Expr) -> Iterator[Reduce]:
+    """Yield every reduction in an expression, parents first, those inside others too."""
+    return (node for node, _ in walk(expr) if isinstance(node, Reduce))
+
+
+def has_reductions(expr: Expr) -> bool:
+    """Tell whether an expression reduces over an index anywhere."""
+    return any(True for _ in all_reductions(expr))
+
+
+def peel_reductions(expr: Expr, operator: Operator) -> tuple[tuple[str, ...], Expr]:
+    """Return the indices of the reductions by one operator around an expression, and their body.
+
+    peel_reductions(sum(i, sum(j, a)), ADD) = (i, j), a
+    """
+    indices: list[str] = []
+    while is_reduction_by(expr, operator):
+        indices.append(expr.index)
+        expr = expr.body
+    return tuple(indices), expr

@@ -1,1 +1,1 @@
-"""What notebooks show of objects: HTML, made of text alone."""
+"""HTML that notebooks show for objects, built from text alone."""

@@ -1,4 +1,4 @@
-"""C and CUDA C++ with comments, directives, types, keywords and numbers in colours of their own."""
+"""C and CUDA C++ with syntax highlighting: comments, directives, types, keywords and numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLOURS = {
     "comment": "#7a8288", "directive": "#a05a9c", "string": "#4f8a3c", "type": "#2a7f9e",
     "keyword": "#b0622b", "number": "#3a76c4",
 }  # fmt: skip
-"""Colours that can be read on white and on black."""
+"""Colours that are legible on white and on black."""
 
 TYPES = (
     r"(?:u?int(?:8|16|32|64)?_t|size_t|u?intptr_t|double|float|int|char|void|bool|long|short|"
@@ -34,7 +34,7 @@ TOKENS = re.compile(
 
 
 def coloured(source: str) -> str:
-    """Return the source as HTML, which reads as the source does."""
+    """Return the source as highlighted HTML with unchanged text."""
     return f'<pre style="{CODE}">{"".join(_pieces(source))}</pre>'
 
 

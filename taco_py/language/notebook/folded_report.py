@@ -1,8 +1,8 @@
-"""An explanation: text, which a notebook shows in parts that fold.
+"""Explanations as text that a notebook shows in foldable parts.
 
 runs      1 kernel, 0 copies          a row of a table
-kernel    y[i] = sum(j, A[i,j]*x[j])  a head, for lines that are indented follow
-  loop order  i,j                     what is folded below it
+kernel    y[i] = sum(j, A[i,j]*x[j])  a head, because indented lines follow
+  loop order  i,j                     folded below the head
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from taco_py.language.notebook.markup import block, fold, pre, table
 
 
 class Report(str):
-    """Hold an explanation's text; a notebook shows it folded."""
+    """The text of an explanation, which a notebook shows folded."""
 
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """Show the first lines as a table, and each kernel as a part that folds."""
+        """Return the first lines as a table, and each kernel as a foldable part."""
         return folded(self)
 
 
@@ -40,7 +40,7 @@ def folded(text: str) -> str:
 
 
 def sections(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield each line that is not indented, with the indented ones behind it."""
+    """Yield each unindented line with the indented lines after it."""
     head: str | None = None
     below: list[str] = []
     for line in text.splitlines():
@@ -55,6 +55,6 @@ def sections(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _pair(line: str) -> tuple[str, str] | None:
-    """Return a name of one word and what is told of it, None of a line that is none of these."""
+    """Split a line into a one-word name and a description; None for other lines."""
     name, gap, rest = line.partition("  ")
     return (name, rest.strip()) if gap and rest and " " not in name else None

@@ -1,4 +1,4 @@
-"""A kernel as HTML: what it computes, its formats and schedule, its loops drawn, and its C."""
+"""A kernel as HTML: its assignments, formats, schedule, a drawing of its loops, and its C."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def kernel_page(
 
     computes  its assignments
     stored    the format and type of each operand and of the result
-    facts     what else is told, as the schedule
+    facts     further rows, as the schedule
     source    its C, or CUDA C++
-    explanation, drawing  what its `explain` tells, and what its `show` draws, as SVG
+    explanation, drawing  the text of its `explain`, and the SVG of its `show`
     """
     rows = [("computes", computes)]
     rows += [(name, f"{format or 'scalar'}, {dtype}") for name, (format, dtype) in stored.items()]

@@ -1,4 +1,4 @@
-"""Pieces of HTML: tables, parts that fold, and code. All text is escaped; colours follow the page.
+"""Pieces of HTML: tables, foldable parts, and code. All text is escaped; colours follow the page.
 
 table([("shape", "3 × 4")])      <table>…<th>shape</th><td>3 × 4</td>…</table>
 fold("C", code("int i;"))        <details><summary>C</summary><pre>int i;</pre></details>
@@ -18,29 +18,29 @@ LEFT = "text-align:left;vertical-align:top"
 
 
 def table(rows: Iterable[tuple[str, Any]]) -> str:
-    """Return a table of names and what they are."""
+    """Return a table of names and values."""
     cells = "".join(
         f'<tr><th style="{LEFT}">{escape(name)}</th>'
-        f'<td style="{LEFT}">{escape(str(each))}</td></tr>'
-        for name, each in rows
+        f'<td style="{LEFT}">{escape(str(value))}</td></tr>'
+        for name, value in rows
     )
     return f"<table>{cells}</table>"
 
 
 def fold(head: str, body: str, is_open: bool = False) -> str:
-    """Return a part that a click on its head opens; `body` is HTML."""
+    """Return a part that unfolds at a click on its head; `body` is HTML."""
     state = ' open="open"' if is_open else ""
     summary = f'<summary style="cursor:pointer">{escape(head)}</summary>'
     return f"<details{state}>{summary}{body}</details>"
 
 
 def pre(text: str) -> str:
-    """Return text as it stands, in letters of one width."""
+    """Return preformatted text in a monospaced font."""
     return f'<pre style="{CODE}">{escape(text)}</pre>'
 
 
-def beside(*parts: str) -> str:
-    """Return pieces side by side, those that there are."""
+def side_by_side(*parts: str) -> str:
+    """Return pieces side by side."""
     style = "display:flex;gap:1em;flex-wrap:wrap;align-items:flex-start"
     return f'<div style="{style}">{"".join(parts)}</div>'
 

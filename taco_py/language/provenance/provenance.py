@@ -1,5 +1,5 @@
-"""The provenance graph: which variables of loops derive from which indices, and in which order
-they give them back."""
+"""The provenance graph: which loop variables derive from which indices, and how their values are
+recovered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from taco_py.language.provenance.relations import (
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Relations, each after those that make its parents. Without any, every index is a loop."""
+    """Relations of a schedule, each after the relations that define its parents. Without any, every
+    index is a loop."""
 
     relations: tuple[Relation, ...] = ()
 
@@ -30,21 +31,24 @@ class Provenance:
         return Provenance((*self.relations, relation))
 
     def below(self, variable: str) -> Relation | None:
-        """Return the relation that replaces `variable` by others, which a `Rename` does not."""
+        """Return the relation that replaces `variable` by its children; a `Rename` replaces
+        nothing."""
         replacing = (r for r in self.relations if not isinstance(r, Rename))
         return next((r for r in replacing if variable in r.parents), None)
 
     def above(self, variable: str) -> Relation | None:
-        """Return the relation that made `variable`; None for an index of the notation."""
+        """Return the relation that defines `variable`; None for an index of the notation."""
         return next((r for r in self.relations if variable in r.children), None)
 
     @property
     def counted_fusions(self) -> tuple[Fuse, ...]:
-        """Those whose values are counted, for tiles are made of them or a bound is promised; a loop
-        over pairs of stored coordinates counts nothing, nor does one over positions."""
+        """Return the fusions whose values are counted, because they are tiled or bounded.
+
+        A loop over pairs of stored coordinates counts nothing, nor does a loop over positions.
+        """
         counting = [r for r in self.relations if isinstance(r, Split | Divide | Bound)]
-        found = (fuse for relation in counting for fuse in self._fusions_above(relation.parent))
-        return tuple(dict.fromkeys(found))
+        fusions = (fuse for relation in counting for fuse in self._fusions_above(relation.parent))
+        return tuple(dict.fromkeys(fusions))
 
     def _fusions_above(self, variable: str) -> Iterator[Fuse]:
         relation = self.above(variable)
@@ -56,19 +60,20 @@ class Provenance:
             yield relation
 
     def most(self, variable: str) -> int | None:
-        """Count how many values a variable has at most, where tiles and bounds alone say it."""
+        """Return an upper bound of the number of values of `variable`, None where relations imply
+        none."""
         relation = self.above(variable)
         match relation:
             case Split(parent=parent, inner=inner, size=size):
                 if variable == inner:
                     return size
-                whole = self.most(parent)
-                return None if whole is None else -(-whole // size)
+                length = self.most(parent)
+                return None if length is None else -(-length // size)
             case Divide(parent=parent, outer=outer, parts=parts):
                 if variable == outer:
                     return parts
-                whole = self.most(parent)
-                return None if whole is None else -(-whole // parts)
+                length = self.most(parent)
+                return None if length is None else -(-length // parts)
             case Bound(value=value, kind=BoundKind.MAX_EXACT | BoundKind.MAX_CONSTRAINT):
                 return value
             case Bound(parent=parent) | Rename(parent=parent):
@@ -76,43 +81,45 @@ class Provenance:
         return None
 
     def renamed(self, workspace: str) -> dict[str, str]:
-        """What variables are called in the loops that fill `workspace`, where that is another name.
+        """Return the names that variables take in the loops that fill `workspace`.
 
-        The loops themselves are over the variables of which these are copies.
+        Each key is a loop variable, each value the name of its copy.
         """
         renames = (r for r in self.relations if isinstance(r, Rename))
         return {r.parent: r.child for r in renames if r.workspace == workspace}
 
     def leaves(self, variable: str) -> tuple[str, ...]:
-        """Return the variables of loops that `variable` is replaced by, itself if none."""
+        """Return the loop variables that replace `variable`; itself if nothing does."""
         relation = self.below(variable)
         if relation is None:
             return (variable,)
-        found = (leaf for child in relation.children for leaf in self.leaves(child))
-        return tuple(dict.fromkeys(found))
+        leaves = (leaf for child in relation.children for leaf in self.leaves(child))
+        return tuple(dict.fromkeys(leaves))
 
-    def leaf(self, index: str, around: Container[str]) -> str:
-        """Return the variable that the loop over `index` stands for, inside loops over those
-        `around`."""
+    def leaf(self, index: str, outer: Container[str]) -> str:
+        """Return the loop variable that stands for `index` inside loops over `outer`."""
         leaves = self.leaves(index)
-        return next((leaf for leaf in leaves if leaf not in around), leaves[-1])
+        return next((leaf for leaf in leaves if leaf not in outer), leaves[-1])
 
     def roots(self, variable: str) -> tuple[str, ...]:
         """Return the indices of the notation that `variable` derives from, outer ones first."""
         relation = self.above(variable)
         if relation is None:
             return (variable,)
-        found = (root for parent in relation.parents for root in self.roots(parent))
-        return tuple(dict.fromkeys(found))
+        roots = (root for parent in relation.parents for root in self.roots(parent))
+        return tuple(dict.fromkeys(roots))
 
     def variables(self, indices: Iterable[str]) -> tuple[str, ...]:
-        """Return the loops over these indices: leaves, each once."""
+        """Return the loop variables of these indices, without duplicates."""
         return tuple(dict.fromkeys(leaf for index in indices for leaf in self.leaves(index)))
 
     def completed(self, variable: str, bound: frozenset[str]) -> tuple[str, ...]:
-        """Return the indices that are known with `variable` and were not with `bound` alone."""
-        now = bound | {variable}
-        return tuple(root for root in self.roots(variable) if now.issuperset(self.leaves(root)))
+        """Return the indices that `variable` determines together with `bound`, but `bound` alone
+        does not."""
+        determined = bound | {variable}
+        return tuple(
+            root for root in self.roots(variable) if determined.issuperset(self.leaves(root))
+        )
 
     def loops(self, order: Iterable[str]) -> tuple[str, ...]:
         """Return a loop order over leaves as the loops that are generated.
@@ -124,19 +131,21 @@ class Provenance:
         `split(j,a,b,8), fuse(i,a,f)` in the order `f, b` gives `f, i, j`.
         """
         bound: frozenset[str] = frozenset()
-        found: list[str] = []
+        loops: list[str] = []
         for variable in order:
             indices = self.completed(variable, bound)
             if self._stays(variable, indices, bound):
-                found.append(variable)
-            found += indices or (variable,)
+                loops.append(variable)
+            loops += indices or (variable,)
             bound |= {variable}
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(loops))
 
     def _stays(self, variable: str, indices: tuple[str, ...], bound: frozenset[str]) -> bool:
-        """Tell whether loops over the `indices` that a leaf completes cannot stand for the one over
-        it: it chooses tiles of others too, or `bound` leaves no interval of each, those before it
-        known."""
+        """Tell whether a leaf stays a loop beside loops over the `indices` that it completes.
+
+        It does where it chooses tiles of further indices too, or where the values of an index that
+        `bound` leaves are no interval.
+        """
         roots = self.roots(variable)
         return len(roots) > 1 and not (
             set(roots) <= set(indices) and self._are_intervals(indices, bound)
@@ -149,17 +158,19 @@ class Provenance:
         )
 
     def goes_on(self, prefix: tuple[str, ...], variable: str) -> bool:
-        """Tell whether loops over `prefix` and then `variable` meet what they derive from in order.
+        """Tell whether loops over `prefix`, then `variable`, traverse the indices in ascending
+        order.
 
-        They do where each tile lies in the one chosen before, from the largest to the smallest. A
-        loop over tiles that are fused otherwise comes back to those that it has met.
+        They do where each tile lies in the tile of the loop before, from the largest to the
+        smallest. A loop over tiles that are fused otherwise returns to coordinates that it has
+        visited.
         """
         index = self.roots(variable)[0]
         if not self._fuses_in_order(index):
             return False
         leaves = self.leaves(index)
-        chosen = tuple(leaf for leaf in leaves if leaf in prefix)
-        return variable not in leaves or (*chosen, variable) == leaves[: len(chosen) + 1]
+        outer = tuple(leaf for leaf in leaves if leaf in prefix)
+        return variable not in leaves or (*outer, variable) == leaves[: len(outer) + 1]
 
     def _fuses_in_order(self, variable: str) -> bool:
         """Tell whether fused tiles of `variable` are neighbours, the larger of them outside."""
@@ -171,8 +182,7 @@ class Provenance:
         )
 
     def _tiles(self, variable: str) -> Iterator[str]:
-        """Yield the tiles that `variable` is cut into, from the largest to the smallest, before
-        they are fused with others."""
+        """Yield the tiles that `variable` is cut into, largest first, before any fusion."""
         relation = self.below(variable)
         if relation is None or isinstance(relation, Fuse):
             yield variable
@@ -193,8 +203,8 @@ class Provenance:
         return not bound.isdisjoint(self.leaves(variable))
 
     def is_known(self, variable: str, bound: frozenset[str]) -> bool:
-        """Tell whether loops over `bound` determine `variable`: by what derives from it, or by what
-        it derives from."""
+        """Tell whether loops over `bound` determine `variable`, through its children or its
+        parents."""
         if self.is_computed(variable, bound):
             return True
         relation = self.above(variable)
@@ -203,17 +213,17 @@ class Provenance:
         return all(self.is_known(parent, bound) for parent in relation.parents)
 
     def is_computed(self, variable: str, bound: frozenset[str]) -> bool:
-        """Tell whether loops over `bound` determine `variable` by what derives from it."""
+        """Tell whether loops over `bound` determine `variable` through its children."""
         relation = self.below(variable)
         if variable in bound or relation is None or isinstance(relation, Pos | Coord):
             return variable in bound
         return all(self.is_computed(child, bound) for child in relation.children)
 
     def are_neighbours(self, variable: str, bound: frozenset[str]) -> bool:
-        """Tell whether the values of `variable` that loops over `bound` leave are one interval.
+        """Tell whether loops over `bound` leave one interval of values of `variable`.
 
-        They are not where an inner tile is known before the outer one, and of the inner one of two
-        fused variables before the outer one is known.
+        They do not where an inner tile is determined before the outer tile, nor for the inner of
+        two fused variables before the outer variable is determined.
         """
         relation = self.below(variable)
         if relation is None or isinstance(relation, Pos) or not self.is_chosen(variable, bound):
@@ -231,7 +241,7 @@ class Provenance:
         return self.above(variable) is not None
 
     def position_of(self, index: str) -> Pos | None:
-        """Return the `pos` through which `index`, or its innermost tile, is iterated."""
+        """Return the `pos` that iterates `index` or its innermost tile; None if there is none."""
         variable = index
         while (relation := self.below(variable)) is not None:
             if isinstance(relation, Pos):
@@ -240,7 +250,7 @@ class Provenance:
         return None
 
     def tiles_above(self, variable: str) -> Iterator[str]:
-        """What chooses the tiles that `variable` is in."""
+        """Yield the outer loop variables that choose the tiles containing `variable`."""
         relation = self.above(variable)
         if relation is None:
             return
@@ -250,7 +260,7 @@ class Provenance:
             yield from self.tiles_above(parent)
 
     def positions_above(self, variable: str) -> Pos | None:
-        """Return the nearest `pos` that `variable` derives from."""
+        """Return the nearest `pos` among the ancestors of `variable`; None if there is none."""
         relation = self.above(variable)
         while relation is not None:
             if isinstance(relation, Pos):

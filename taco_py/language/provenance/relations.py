@@ -1,4 +1,4 @@
-"""How derived index variables come from the original ones: relations with their four functions.
+"""How derived index variables relate to the original ones: relations with their four functions.
 
     split(i, i0, i1, 32)     i = i0 * 32 + i1             tiles of 32
     divide(i, i0, i1, 4)     i = i0 * ⌈n / 4⌉ + i1        4 tiles
@@ -8,11 +8,11 @@
     bound(i, b, n, kind)     i = b                        a promise about the range of i
     precompute(i, iw, w)     i = iw                       the same range, walked to fill w
 
-Every relation answers four questions, in loop IR over any known values: which values of a parent
-remain when its children's are known (`parent_bounds`), which values a child runs over
-(`child_bounds`), and what a parent or a child is when the others are known (`recover_parent`,
-`recover_child`). Relations between coordinates are arithmetic and are answered here; `pos` and
-`coord` need the coordinates an operand stores, which whoever asks brings along as `Stored`.
+Every relation has four functions, in loop IR over any known values: the values of a parent that
+remain for known children (`parent_bounds`), the values that a child runs over (`child_bounds`), and
+a parent or a child as an expression of the others (`recover_parent`, `recover_child`). Relations
+between coordinates are arithmetic; `pos` and `coord` need the coordinates that an operand stores,
+which the caller passes as `Stored`.
 
 (Senanayake et al. 2020, A Sparse Iteration Space Transformation Framework, section 4.)
 """
@@ -30,7 +30,7 @@ from taco_py.language.diagnostics.errors import InternalError
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The integers from `lo` to below `hi`; none where `hi <= lo`."""
+    """The integers from `lo` (inclusive) to `hi` (exclusive); empty where `hi <= lo`."""
 
     lo: Expr
     hi: Expr
@@ -40,38 +40,39 @@ class Interval:
         return build.sub(self.hi, self.lo)
 
     def clipped(self, outer: Interval) -> Interval:
-        """Return the part that lies in `outer`."""
+        """Return the intersection with `outer`."""
         return Interval(build.maximum(self.lo, outer.lo), build.minimum(self.hi, outer.hi))
 
 
 def point(value: Expr) -> Interval:
-    """Return `value` alone."""
+    """Return the interval that holds `value` alone."""
     return Interval(value, build.add(value, 1))
 
 
 class Stored(Protocol):
-    """One segment of stored coordinates, ascending."""
+    """One segment of stored coordinates in ascending order."""
 
     @property
     def segment(self) -> Interval:
-        """Return the positions."""
+        """Return the interval of the segment's positions."""
         ...
 
     def coordinate(self, position: Expr) -> Expr:
-        """What is stored at `position`."""
+        """Return the coordinate that is stored at `position`."""
         ...
 
     def search(self, coordinate: Expr) -> Expr:
-        """Return the first position with this coordinate or a larger one, or the segment's end."""
+        """Return the first position whose coordinate is at least `coordinate`, or the segment's
+        end."""
         ...
 
 
 LARGEST = 1 << 62
-"""The most values of a variable that is counted: a tile more of them is a 64-bit number, too."""
+"""The largest number of values of a counted variable: one tile more still fits 64 bits."""
 
 
 class BoundKind(Enum):
-    """What a `bound` promises: where the range begins or ends, or what it does not pass."""
+    """The promise of a `bound`: where the range begins or ends, or its limit."""
 
     MIN_EXACT = "MinExact"
     MIN_CONSTRAINT = "MinConstraint"
@@ -81,7 +82,7 @@ class BoundKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Tiled:
-    """A parent that is cut into tiles."""
+    """A relation that cuts a parent into tiles."""
 
     parent: str
     outer: str
@@ -98,7 +99,7 @@ class _Tiled:
 
 @dataclass(frozen=True, slots=True)
 class _Replaced:
-    """A parent with one child in its place."""
+    """A relation that replaces a parent by one child."""
 
     parent: str
     child: str
@@ -119,11 +120,11 @@ class Split(_Tiled):
     size: int
 
     def tile(self, parent: Interval) -> Expr:
-        """Return how many values of the parent a tile has."""
+        """Return the number of the parent's values in a tile."""
         return build.const(self.size)
 
     def count(self, parent: Interval) -> Expr:
-        """Return how many tiles there are."""
+        """Return the number of tiles."""
         return build.div(build.add(parent.length, self.size - 1), self.size)
 
     def __str__(self) -> str:
@@ -141,7 +142,7 @@ class Divide(_Tiled):
         return build.div(build.add(parent.length, self.parts - 1), self.parts)
 
     def count(self, parent: Interval) -> Expr:
-        """Return how many tiles there are, the last ones perhaps empty."""
+        """Return the number of tiles, of which the last ones may be empty."""
         return build.const(self.parts)
 
     def __str__(self) -> str:
@@ -150,7 +151,7 @@ class Divide(_Tiled):
 
 @dataclass(frozen=True, slots=True)
 class Fuse:
-    """`fused = outer * |inner| + inner - lo`, where the inner one begins at `lo`."""
+    """`fused = outer * |inner| + inner - lo`, where the inner range begins at `lo`."""
 
     outer: str
     inner: str
@@ -165,7 +166,7 @@ class Fuse:
         return (self.fused,)
 
     def countable(self, outer: Interval, inner: Interval) -> Expr:
-        """Tell whether all values of the fused variable can be counted in 64-bit numbers."""
+        """Return the condition that all values of the fused variable fit 64-bit numbers."""
         most = build.div(LARGEST, build.maximum(inner.length, 1))
         return build.le(outer.hi, most)
 
@@ -175,19 +176,19 @@ class Fuse:
 
 @dataclass(frozen=True, slots=True)
 class Pos(_Replaced):
-    """`child` runs over the positions of `tensor`'s level that stores `parent`.
+    """`child` runs over the positions of the level of `tensor` that stores `parent`.
 
-    indices  of the access that is meant, where that has been said
+    indices  of the access to iterate; empty if the user named the tensor alone
     """
 
     tensor: str
     indices: tuple[str, ...] = ()
 
     def means(self, tensor: str, indices: tuple[str, ...], roots: tuple[str, ...]) -> bool:
-        """Tell whether it is about an access; `roots` are the indices that `parent` derives
-        from."""
-        named = not self.indices or self.indices == indices
-        return tensor == self.tensor and named and set(roots) <= set(indices)
+        """Tell whether the relation iterates an access; `roots` are the indices that `parent`
+        derives from."""
+        matches = not self.indices or self.indices == indices
+        return tensor == self.tensor and matches and set(roots) <= set(indices)
 
     def __str__(self) -> str:
         access = f"{self.tensor}({','.join(self.indices)})" if self.indices else self.tensor
@@ -196,7 +197,7 @@ class Pos(_Replaced):
 
 @dataclass(frozen=True, slots=True)
 class Coord(_Replaced):
-    """`child` runs over the coordinates that lie in a range of positions `parent`."""
+    """`child` runs over the coordinates stored in a range of positions `parent`."""
 
     def __str__(self) -> str:
         return f"coord({self.parent},{self.child})"
@@ -210,7 +211,7 @@ class Bound(_Replaced):
     kind: BoundKind
 
     def holds(self, range: Interval) -> Expr:
-        """Tell whether `range` is as promised."""
+        """Return the condition that `range` keeps the promise."""
         match self.kind:
             case BoundKind.MIN_EXACT:
                 return build.eq(range.lo, self.value)
@@ -246,7 +247,7 @@ Relation = Split | Divide | Fuse | Pos | Coord | Bound | Rename
 def child_bounds(
     relation: Relation, child: str, parents: tuple[Interval, ...], stored: Stored | None = None
 ) -> Interval:
-    """Return the values that `child` runs over when its parents run over `parents`."""
+    """Return the interval that `child` runs over when its parents run over `parents`."""
     zero = build.const(0)
     match relation:
         case Split() | Divide():
@@ -259,10 +260,10 @@ def child_bounds(
             return Interval(build.mul(outer.lo, size), build.mul(outer.hi, size))
         case Pos():
             (parent,) = parents
-            return _positions(parent, _known(relation, stored))
+            return _positions(parent, _require_stored(relation, stored))
         case Coord():
             (parent,) = parents
-            return _coordinates(parent, _known(relation, stored))
+            return _coordinates(parent, _require_stored(relation, stored))
         case Bound(_, _, value, BoundKind.MIN_EXACT):
             return Interval(build.const(value), parents[0].hi)
         case Bound(_, _, value, BoundKind.MAX_EXACT):
@@ -278,22 +279,22 @@ def parent_bounds(
     children: tuple[Interval, ...],
     stored: Stored | None = None,
 ) -> Interval:
-    """Return the values of `parent` that remain when the children lie in `children`.
+    """Return the interval of `parent` that remains when the children lie in `children`.
 
-    parents  the whole ranges; but for the inner parent of a fusion: the outer one's is its value
+    parents  the full ranges; for the inner parent of a fusion, the outer range is its value
 
     The answer is exact where it is one interval: of a split, either the outer child is a point or
-    the inner one is whole.
+    the inner one is its full range.
     """
     match relation:
         case Split() | Divide():
-            (whole,) = parents
+            (full,) = parents
             outer, inner = children
-            tile = relation.tile(whole)
-            first = build.add(whole.lo, build.mul(outer.lo, tile))
-            last = build.add(whole.lo, build.mul(build.sub(outer.hi, 1), tile))
+            tile = relation.tile(full)
+            first = build.add(full.lo, build.mul(outer.lo, tile))
+            last = build.add(full.lo, build.mul(build.sub(outer.hi, 1), tile))
             lo, hi = build.add(first, inner.lo), build.add(last, inner.hi)
-            return Interval(lo, hi if fills(relation, whole) else build.minimum(hi, whole.hi))
+            return Interval(lo, hi if fills(relation, full) else build.minimum(hi, full.hi))
         case Fuse():
             outer, inner = parents
             (fused,) = children
@@ -303,23 +304,23 @@ def parent_bounds(
                 first = build.div(fused.lo, _divisor(size))
                 return Interval(first, build.add(last, 1)).clipped(outer)
             start = build.sub(build.mul(outer.lo, size), inner.lo)
-            within = Interval(build.sub(fused.lo, start), build.sub(fused.hi, start))
-            return within.clipped(inner)
+            remaining = Interval(build.sub(fused.lo, start), build.sub(fused.hi, start))
+            return remaining.clipped(inner)
         case Pos():
-            return _coordinates(children[0], _known(relation, stored)).clipped(parents[0])
+            return _coordinates(children[0], _require_stored(relation, stored)).clipped(parents[0])
         case Coord():
-            return _positions(children[0], _known(relation, stored)).clipped(parents[0])
+            return _positions(children[0], _require_stored(relation, stored)).clipped(parents[0])
         case Bound() | Rename():
             return children[0]
 
 
 def fills(relation: Split | Divide, parent: Interval) -> bool:
-    """Tell whether it is known that every tile of `parent` is a full one."""
+    """Tell whether every tile of `parent` is provably full."""
     tile, length = relation.tile(parent), parent.length
     if not isinstance(tile, Const) or not isinstance(length, Const) or tile.value == 0:
         return False
-    whole = int(tile.value.real) * _rounds(relation, length)
-    return whole == length.value
+    covered = int(tile.value.real) * _rounds(relation, length)
+    return covered == length.value
 
 
 def _rounds(relation: Split | Divide, length: Const) -> int:
@@ -335,21 +336,21 @@ def recover_parent(
     children: tuple[Expr, ...],
     stored: Stored | None = None,
 ) -> Expr:
-    """Return the value of `parent`, whose whole range is known, from its children's values."""
+    """Return the value of `parent`, of known full range, from the values of its children."""
     match relation:
         case Split() | Divide():
-            (whole,) = parents
+            (full,) = parents
             outer, inner = children
-            return build.add(whole.lo, build.mul(outer, relation.tile(whole)), inner)
+            return build.add(full.lo, build.mul(outer, relation.tile(full)), inner)
         case Fuse():
             size = _divisor(parents[1].length)
             if parent == relation.outer:
                 return build.div(children[0], size)
             return build.add(parents[1].lo, build.mod(children[0], size))
         case Pos():
-            return _known(relation, stored).coordinate(children[0])
+            return _require_stored(relation, stored).coordinate(children[0])
         case Coord():
-            return _known(relation, stored).search(children[0])
+            return _require_stored(relation, stored).search(children[0])
         case Bound() | Rename():
             return children[0]
 
@@ -361,31 +362,31 @@ def recover_child(
     values: tuple[Expr, ...],
     stored: Stored | None = None,
 ) -> Expr:
-    """Return the value of `child` from its parents' `values`, whose whole ranges are `parents`."""
+    """Return the value of `child` from the `values` of its parents, whose full ranges are
+    `parents`."""
     match relation:
         case Split() | Divide():
-            (whole,) = parents
+            (full,) = parents
             operation = build.div if child == relation.outer else build.mod
-            return operation(build.sub(values[0], whole.lo), _divisor(relation.tile(whole)))
+            return operation(build.sub(values[0], full.lo), _divisor(relation.tile(full)))
         case Fuse():
             inside = build.sub(values[1], parents[1].lo)
             return build.add(build.mul(values[0], parents[1].length), inside)
         case Pos():
-            return _known(relation, stored).search(values[0])
+            return _require_stored(relation, stored).search(values[0])
         case Coord():
-            return _known(relation, stored).coordinate(values[0])
+            return _require_stored(relation, stored).coordinate(values[0])
         case Bound() | Rename():
             return values[0]
 
 
 def _positions(coordinates: Interval, stored: Stored) -> Interval:
-    """Return the positions of the coordinates in an interval."""
+    """Return the interval of positions that store the coordinates of an interval."""
     return Interval(stored.search(coordinates.lo), stored.search(coordinates.hi))
 
 
 def _coordinates(positions: Interval, stored: Stored) -> Interval:
-    """Return the coordinates between the first and the last of some positions, none if there are
-    none."""
+    """Return the interval of coordinates stored at an interval of positions, empty if that is."""
     some = build.lt(positions.lo, positions.hi)
     first = stored.coordinate(positions.lo)
     last = stored.coordinate(build.sub(positions.hi, 1))
@@ -394,11 +395,11 @@ def _coordinates(positions: Interval, stored: Stored) -> Interval:
 
 
 def _divisor(length: Expr) -> Expr:
-    """Not zero: what is divided is zero or unused where the length is."""
+    """Return a divisor that is not zero: with length 0 the quotient is zero or unused."""
     return build.maximum(length, 1)
 
 
-def _known(relation: Relation, stored: Stored | None) -> Stored:
+def _require_stored(relation: Relation, stored: Stored | None) -> Stored:
     if stored is None:
         raise InternalError(f"{relation} is asked without the coordinates that are stored")
     return stored

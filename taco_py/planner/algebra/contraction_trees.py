@@ -73,7 +73,7 @@ def near_trees(
     knows = _Nonzeros(stats, product, kept, memory)
     best = knows.tree(knows.path(effort))
     entries = sum(knows.nnz(frozenset((k,))) for k in range(len(product.factors)))
-    copies = stats.machine.transposed_entry_steps * entries
+    copies = stats.machine.copies.transposed_entry_steps * entries
     limit = best.cost + copies if len(product.factors) > 3 else inf
     larger = tuple(knows.in_larger_steps(effort))
     if len(product.factors) > FEW_FACTORS:
@@ -134,7 +134,7 @@ class _Nonzeros:
         if len(whole) == len(self.factors):
             return work
         stored = self.nnz(whole)
-        kept = self.stats.machine.temporary_entry_steps * stored
+        kept = self.stats.machine.copies.temporary_entry_steps * stored
         return work + kept if stored <= self.memory else inf
 
     def density(self, group: Group) -> float:

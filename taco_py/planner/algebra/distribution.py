@@ -36,7 +36,15 @@ from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.dtypes import DType, expression_dtype
 from taco_py.language.notation.nodes import Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import ADD, MUL, NEG, SUB
-from taco_py.language.notation.tree import addends, children, exchange, walk
+from taco_py.language.notation.tree import (
+    addends,
+    children,
+    exchange,
+    has_reductions,
+    is_additive,
+    is_sum,
+    walk,
+)
 from taco_py.planner.algebra.gaps import is_over_entries
 from taco_py.planner.ir.index_sizes import Sizes
 
@@ -114,7 +122,7 @@ class Rules:
     def _without_counterparts(self, terms: tuple[Signed, ...], whole: DType) -> tuple[Signed, ...]:
         """Return full terms apart from the sparse ones, which meet them at few elements; none where
         there are not both."""
-        full = tuple(term for term in terms if self.fill(term[1]) >= self.machine.full_share)
+        full = tuple(term for term in terms if self.fill(term[1]) >= self.machine.copies.full_share)
         sparse = tuple(term for term in terms if term not in full)
         few = all(self.fill(term) <= 1 / FEWER_ELEMENTS for _, term in sparse)
         if not few:
@@ -145,9 +153,9 @@ def sites(expr: Expr) -> Iterator[Call]:
     with a term that has not an index which is summed around them, or that is a product."""
     found: dict[int, Call] = {}
     for node in _open(expr):
-        around = {node.index} if isinstance(node, Reduce) and node.operator.additive else set()
+        around = {node.index} if is_sum(node) else set()
         for inside in _linear_in(node):
-            while isinstance(inside, Reduce) and inside.operator.additive:
+            while is_sum(inside):
                 inside = inside.body
             if not isinstance(inside, Call) or len(tuple(_terms(inside))) < 2:
                 continue
@@ -170,7 +178,7 @@ def _open(expr: Expr) -> Iterator[Expr]:
 def _linear_in(node: Expr) -> Iterator[Expr]:
     """Yield the expressions directly below a product, a quotient or a sum over an index that it is
     linear in."""
-    if isinstance(node, Reduce) and node.operator.additive:
+    if is_sum(node):
         yield node.body
     elif isinstance(node, Call) and not node.operator.additive:
         yield from (a for a, linear in zip(node.args, node.operator.linear, strict=False) if linear)
@@ -179,7 +187,7 @@ def _linear_in(node: Expr) -> Iterator[Expr]:
 def _is_summed(expr: Expr, site: Expr) -> bool:
     """Tell whether there is a sum over an index around or beside a site, or in it."""
     term = next(t for t in addends(expr) if has(t, site))
-    return any(isinstance(node, Reduce) for node, _ in walk(term))
+    return has_reductions(term)
 
 
 def squared_sums(expr: Expr) -> frozenset[Expr]:
@@ -216,7 +224,7 @@ def divided_sums(expr: Expr) -> set[Expr]:
 
 def _has_terms(expr: Expr) -> bool:
     """Tell whether there is a sum that an expression is linear in."""
-    if isinstance(expr, Call) and expr.operator.additive:
+    if is_additive(expr):
         return True
     return any(map(_has_terms, _linear_in(expr)))
 
@@ -230,7 +238,7 @@ def _terms(
 ) -> Iterator[Signed]:
     """Yield the terms of nested sums: a - (b + c) → + a, - b, - c; of those that are taken
     apart."""
-    if isinstance(expr, Call) and expr.operator.additive and is_apart(expr):
+    if is_additive(expr) and is_apart(expr):
         for arg, sign in zip(expr.args, expr.operator.signs, strict=True):
             yield from _terms(arg, is_apart, negative != (sign < 0))
     else:
@@ -256,8 +264,8 @@ def _cancelling(terms: Iterable[Signed], whole: DType) -> Iterator[tuple[Signed,
         groups[own] = (*groups.get(own, ()), term)
     fewer: dict[frozenset[str], tuple[Signed, ...]] = {}
     for own in sorted(groups, key=len):
-        for more in groups:
-            if own < more and loses_digits((*groups[more], *groups[own]), whole):
+        for more, signed in groups.items():
+            if own < more and loses_digits((*signed, *groups[own]), whole):
                 fewer[more] = (*fewer.get(more, ()), *groups.pop(own), *fewer.pop(own, ()))
                 break
     if loses_digits((term for group in groups.values() for term in group), whole):

@@ -23,6 +23,7 @@ from taco_py.language.notation.checks import free_indices
 from taco_py.language.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.language.notation.nodes import Call, Expr, Literal
 from taco_py.language.notation.operators import DIV, MUL, NEG
+from taco_py.language.notation.tree import is_call_of
 
 ONE = Literal(1)
 
@@ -147,7 +148,7 @@ def _without(
 def _parts(divisor: Expr, whole: DType, dtypes: Mapping[str, DType]) -> list[Expr]:
     """What divides one after another instead of a divisor: the factors of a product of this type,
     and of those among them."""
-    if not isinstance(divisor, Call) or divisor.operator != MUL:
+    if not is_call_of(divisor, MUL):
         return [divisor]
     if expression_dtype(divisor, dtypes) != whole:
         return [divisor]

@@ -23,7 +23,11 @@ from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import ADD, MUL, NEG, NONZERO, SUB
-from taco_py.language.notation.tree import map_children
+from taco_py.language.notation.tree import (
+    is_call_of,
+    map_children,
+    peel_reductions,
+)
 from taco_py.planner.ir.index_sizes import Sizes
 from taco_py.planner.ir.nodes import Operand
 
@@ -36,11 +40,11 @@ def without_gaps(assignment: Assignment, sizes: Sizes) -> Assignment:
 
 def is_over_entries(expr: Expr) -> bool:
     """Tell whether an expression is a sum that goes over entries alone."""
-    _, body = _sums_and_body(expr)
+    _, body = peel_reductions(expr, ADD)
     first = body
-    while isinstance(first, Call) and first.operator == MUL:
+    while is_call_of(first, MUL):
         first = first.args[0]
-    return body is not expr and isinstance(first, Call) and first.operator == NONZERO
+    return body is not expr and is_call_of(first, NONZERO)
 
 
 def _rewritten(expr: Expr, sizes: Sizes) -> Expr:
@@ -50,7 +54,7 @@ def _rewritten(expr: Expr, sizes: Sizes) -> Expr:
 
 def _over_entries(sum_: Reduce, sizes: Sizes) -> Expr | None:
     """Return a sum, with those directly inside it, over the entries of one of its operands."""
-    around, body = _sums_and_body(sum_)
+    around, body = peel_reductions(sum_, ADD)
     whole = expression_dtype(body, sizes.dtypes)
     if not rounds(whole):
         return None  # whole numbers lose no digits where they are multiplied out
@@ -77,15 +81,6 @@ def _over_entries(sum_: Reduce, sizes: Sizes) -> Expr | None:
         entries = summed(Call(MUL, (there, body)), around)
         return Call(ADD, (entries, summed(Call(MUL, (gaps, between)), others)))
     return None
-
-
-def _sums_and_body(expr: Expr) -> tuple[list[str], Expr]:
-    """Return the indices of sums directly inside each other, and what they add up."""
-    around: list[str] = []
-    while isinstance(expr, Reduce) and expr.operator == ADD:
-        around.append(expr.index)
-        expr = expr.body
-    return around, expr
 
 
 def _sparse(body: Expr, operands: Mapping[str, Operand]) -> Iterator[Access]:

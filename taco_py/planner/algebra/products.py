@@ -21,7 +21,13 @@ from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.language.notation.nodes import Call, Expr, Reduce
 from taco_py.language.notation.operators import Operator
-from taco_py.language.notation.tree import children, exchange, walk
+from taco_py.language.notation.tree import (
+    all_reductions,
+    children,
+    exchange,
+    is_call_of,
+    is_sum,
+)
 from taco_py.planner.algebra.quotients import open_products
 
 
@@ -65,7 +71,7 @@ def as_product(expr: Expr, dtypes: Mapping[str, DType]) -> Product | None:
 
 
 def _factors(expr: Expr, operator: Operator, is_one: Callable[[Expr], bool]) -> Iterator[Expr]:
-    if isinstance(expr, Call) and expr.operator == operator and not is_one(expr):
+    if is_call_of(expr, operator) and not is_one(expr):
         for arg in expr.args:
             yield from _factors(arg, operator, is_one)
     else:
@@ -104,7 +110,7 @@ def flatten(expr: Expr, dtypes: Mapping[str, DType], open_equal: bool = True) ->
 
 
 def _sums(expr: Expr) -> Iterator[Reduce]:
-    return (node for node, _ in walk(expr) if isinstance(node, Reduce))
+    return all_reductions(expr)
 
 
 def _sums_around(expr: Expr, dtypes: Mapping[str, DType], kept: Container[Hashable]) -> Expr:
@@ -134,7 +140,7 @@ def _leaving(
     expr: Expr, other: Expr, sums: Sequence[Reduce], whole: DType, dtypes: Mapping[str, DType]
 ) -> Reduce | None:
     """Return `expr`, if it is a sum that may be moved around its product with `other`."""
-    if not isinstance(expr, Reduce) or not expr.operator.additive:
+    if not is_sum(expr):
         return None
     own = expression_dtype(expr, dtypes)
     clash = any(expr.index in access.indices for access in accesses(other))

@@ -8,13 +8,12 @@ from itertools import pairwise
 
 from taco_py.compiler.iteration.lattice import is_full
 from taco_py.compiler.iteration.region import Iterator, Regions
-from taco_py.language.formats import COO, Format, Level, LevelKind, dense
+from taco_py.language.formats import COO, LETTERS, Format, dense
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Access, Assignment
 
-DENSE = Level(LevelKind.DENSE)
-COMPRESSED = Level(LevelKind.COMPRESSED)
+DENSE, COMPRESSED = LETTERS["d"], LETTERS["s"]
 
 
 def compressed_indices(
@@ -42,7 +41,7 @@ def levels_of(
         found[access] = {
             access.indices[mode]: Iterator(access, level)
             for level, mode in enumerate(form.mode_order)
-            if is_sparse(form) and (every or form.levels[level].kind is not LevelKind.DENSE)
+            if is_sparse(form) and (every or not form.levels[level].full)
         }
     return found
 
@@ -119,8 +118,7 @@ def appendable(form: Format) -> Format:
     A kernel can append to it level by level; what is made is then converted.
     """
     levels = tuple(
-        level if level.kind is LevelKind.DENSE else replace(COMPRESSED, ordered=level.ordered)
-        for level in form.levels
+        level if level.full else replace(COMPRESSED, ordered=level.ordered) for level in form.levels
     )
     return replace(form, levels=levels)
 
@@ -134,15 +132,14 @@ def with_dense_root(form: Format) -> Format | None:
     if form.is_coo and form.order == 2:
         return Format((DENSE, COMPRESSED), form.mode_order)
     root, *below = form.levels or (DENSE,)
-    if root != COMPRESSED or not below or below[0].kind is not LevelKind.COMPRESSED:
+    if root != COMPRESSED or not below or not below[0].is_list:
         return None
     return replace(form, levels=(DENSE, *below))
 
 
 def with_chain(form: Format, depth: int) -> Format:
     """Return `form` with the levels from `depth` on as a coordinate list below each position."""
-    below = (Level(LevelKind.SINGLETON, unique=False),) * len(form.levels[depth + 1 :])
-    chain = (Level(LevelKind.COMPRESSED, unique=False), *below)
+    chain = (LETTERS["u"], *(LETTERS["q"],) * len(form.levels[depth + 1 :]))
     return replace(form, levels=form.levels[:depth] + chain)
 
 
@@ -178,6 +175,6 @@ def reordered(
 def unordered_last(form: Format) -> Format:
     """Return `form` whose last level may be left in any order."""
     *_, last = form.levels or (DENSE,)
-    if last.kind is not LevelKind.COMPRESSED:
+    if not last.is_list:
         return form
     return replace(form, levels=(*form.levels[:-1], replace(last, ordered=False)))

@@ -10,7 +10,7 @@ from codegen.records import dataclass
 from taco_py.compiler.concrete.concretize import copies_pattern
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.cost.estimate import Pattern, Statistics
-from taco_py.compiler.cost.machine import MACHINES, NOMINAL, Machine
+from taco_py.compiler.cost.machine import NOMINAL, Machine, machine_of
 from taco_py.compiler.ways.library_choice import Libraries
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses, all_indices, operand_names
@@ -72,7 +72,8 @@ class Request:
 
     def on(self, target: str) -> Request:
         """For kernels on what `target` names."""
-        return self if self.machine.target == target else replace(self, machine=MACHINES[target])
+        same = self.machine.target.name == target
+        return self if same else replace(self, machine=machine_of(target))
 
     def order_of(self, target: str, term: int, indices: Iterable[str]) -> tuple[str, ...] | None:
         """Return the loops that are asked for of a term over these indices, None for none."""
@@ -149,7 +150,7 @@ def vast_indices(
     sizes: dict[str, int] = {}
     for access in accesses(assignment):
         sizes.update(zip(access.indices, operands[access.tensor].shape, strict=True))
-    least = max(machine.vast_size_bits, entries + machine.vast_margin_bits)
+    least = max(machine.copies.vast_size_bits, entries + machine.copies.vast_margin_bits)
     return tuple(i for i in all_indices(assignment) if sizes.get(i, 0).bit_length() > least)
 
 

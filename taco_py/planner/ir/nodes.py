@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from math import prod
+from typing import TypeGuard
 
 from codegen.records import dataclass
 from taco_py.compiler.cost.spread import Entries
@@ -255,9 +256,9 @@ class KernelStep:
         dense = {name for name, type in self.problem.operands if is_full(type.format)}
         return sum(a.tensor not in dense for a in accesses(self.problem.assignment)) > 1
 
-    def recipe(self, phase: str = EVALUATE) -> Recipe:
+    def recipe(self, phase: str = EVALUATE, target: str = "c") -> Recipe:
         """Return what decides the code of this kernel."""
-        return Recipe(self.problem, self.schedule, phase)
+        return Recipe(self.problem, self.schedule, phase, target)
 
     def source(self, operand: str) -> str:
         """Return the tensor that the kernel's `operand` is."""
@@ -278,3 +279,13 @@ Transformation = (
     | Cast
 )
 Step = Transformation | KernelStep
+
+
+def has_format(step: object) -> TypeGuard[Reformat | Gather | Cast]:
+    """Tell whether a step stores what it reads in a format of its own."""
+    return isinstance(step, Reformat | Gather | Cast)
+
+
+def reads_elements(step: object) -> bool:
+    """Tell whether a step reads elements of tensors, not their shapes alone."""
+    return not isinstance(step, Fuse | Unfuse | TakeSize)

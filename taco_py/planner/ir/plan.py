@@ -6,6 +6,7 @@ from dataclasses import field
 
 from codegen.records import dataclass
 from taco_py.compiler.cost.machine import NOMINAL, Machine
+from taco_py.compiler.ways.recipe import Recipe
 from taco_py.language.problem import TensorType
 from taco_py.planner.ir.log import Log
 from taco_py.planner.ir.nodes import KernelStep, Step
@@ -49,3 +50,9 @@ class Plan:
     def kernels(self) -> tuple[KernelStep, ...]:
         """Return the steps that are kernels."""
         return tuple(self.program.kernels)
+
+    @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """Return what decides the code of each kernel."""
+        target = self.machine.target.name
+        return tuple(step.recipe(target=target) for step in self.program.kernels)

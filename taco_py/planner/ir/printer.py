@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, get_args
 
-from taco_py.language.formats import Format, LevelKind
+from taco_py.language.formats import Format
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.nodes import Assignment, Call, Expr, Literal
 from taco_py.language.notation.operators import Operator
@@ -165,9 +165,7 @@ def format_text(form: Format) -> str:
     ds:1,0    d~s
     """
     letters, colon, modes = str(form).partition(":")
-    marks = (
-        "" if level.ordered or level.kind is LevelKind.DENSE else ANY_ORDER for level in form.levels
-    )
+    marks = ("" if level.ordered or level.full else ANY_ORDER for level in form.levels)
     marked = "".join(mark + letter for mark, letter in zip(marks, letters, strict=True))
     return marked + colon + modes
 

@@ -7,7 +7,7 @@ from taco_py.language.notation.checks import accesses, rename
 from taco_py.language.notation.compared_values import compared
 from taco_py.language.notation.nodes import Access, Assignment
 from taco_py.language.notation.printer import to_text
-from taco_py.planner.ir.nodes import Cast, Gather, KernelStep, Reformat
+from taco_py.planner.ir.nodes import Cast, Gather, KernelStep, Reformat, has_format
 from taco_py.planner.ir.program import Define, Node, Program, reads
 
 
@@ -31,7 +31,7 @@ def verify(program: Program) -> None:
             _check_modes(step, program)
         elif isinstance(step, KernelStep):
             _check_kernel(step, program)
-        elif isinstance(step, Reformat | Gather | Cast):
+        elif has_format(step):
             _check_conversion(step, program)
         exist.add(step.target)
     _check_once(program)

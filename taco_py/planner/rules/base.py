@@ -17,8 +17,8 @@ from enum import Enum, Flag, auto
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.compiler.cost.machine import Machine
-from taco_py.language.notation.nodes import Assignment, Call, Expr
-from taco_py.language.notation.tree import children, map_children
+from taco_py.language.notation.nodes import Assignment, Expr
+from taco_py.language.notation.tree import children, is_additive, map_children
 from taco_py.planner.context import Context
 from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.nodes import Operand
@@ -61,8 +61,32 @@ _CHANGES = {
 }
 
 
+class Trait(Flag):
+    """What a rule does that an option of a call may exclude: nothing, or several things at once.
+
+    SUMS      writes sums otherwise than the text
+    FACTORS   changes the factors of a product
+    KERNELS   computes a product in several kernels
+    INDICES   changes the indices of loops, or the order in which tensors store them
+    WALKS     reads operands otherwise than loops along their levels do
+    RESULT    changes how the result is stored
+    TYPES     reads tensors in another type
+    FUSES     makes a tensor in the loops of another one
+    """
+
+    NONE = 0
+    SUMS = auto()
+    FACTORS = auto()
+    KERNELS = auto()
+    INDICES = auto()
+    WALKS = auto()
+    RESULT = auto()
+    TYPES = auto()
+    FUSES = auto()
+
+
 class Gain(Enum):
-    """How many times cheaper a rule must make a program: a field of the machine.
+    """How many times cheaper a rule must make a program: a field of `CopyCosts`.
 
     SIMPLER  a program that is better for other reasons may be so many times dearer
     """
@@ -74,8 +98,8 @@ class Gain(Enum):
     def pays(self, before: float, after: float, machine: Machine) -> bool:
         """Tell whether the price `after` is enough less than the price `before`."""
         if self is Gain.SIMPLER:
-            return after < before * machine.detour_gain
-        gain: float = getattr(machine, self.value)
+            return after < before * machine.copies.detour_gain
+        gain: float = getattr(machine.copies, self.value)
         return after * gain < before
 
 
@@ -165,6 +189,9 @@ class Rule:
     numbers  what it may change in numbers
     gain     how many times cheaper the program must become; None where the rule is no question of
              price
+    traits   what it does that an option may exclude
+    part_of  the rule without which this one takes no part either, "" for none
+    on_host  whether it takes no part where kernels run on a GPU
     """
 
     name: str
@@ -173,6 +200,20 @@ class Rule:
     sites: Sites
     numbers: Numbers = Numbers.EXACT
     gain: Gain | None = None
+    traits: Trait = Trait.NONE
+    part_of: str = ""
+    on_host: bool = False
+
+    @property
+    def optional(self) -> bool:
+        """Tell whether kernels can do without the rule, so that users may forbid it."""
+        return self.phase is not Phase.NEEDED
+
+    def takes_part(self, context: Context) -> bool:
+        """Tell whether the rule is tried: the goal leaves out neither it nor `part_of`."""
+        if self.on_host and context.goal.machine.is_gpu:
+            return False
+        return context.may(self.name) and (not self.part_of or context.may(self.part_of))
 
 
 # ---------------------------------------------------------------- sites
@@ -212,7 +253,7 @@ def terms(program: Program) -> Iterator[Site]:
 
 
 def _terms(expr: Expr, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    if isinstance(expr, Call) and expr.operator.additive:
+    if is_additive(expr):
         for place, arg in enumerate(expr.args):
             yield from _terms(arg, (*path, place))
     else:

@@ -6,7 +6,9 @@ assignment and, before its terms are split, for each sum inside them, the innerm
 
 from __future__ import annotations
 
-from taco_py.planner.rules.base import Rule
+from collections.abc import Mapping
+
+from taco_py.planner.rules.base import Rule, Trait
 from taco_py.planner.rules.forms import (
     correct_squares,
     divide_last,
@@ -182,41 +184,33 @@ CATALOGUE: Entries = (
     *TIDY,
 )  # fmt: skip
 
-NORMAL: Entries = tuple(
-    entry for entry in PREPARATION if entry[0].name in ("take_diagonal", "normal_form")
-)
-"""What is done to a text whose loops the user names."""
+NAMES: Mapping[Trait, tuple[str, ...]] = {
+    trait: tuple(dict.fromkeys(rule.name for rule, _ in CATALOGUE if trait in rule.traits))
+    for trait in Trait
+}
+"""The names of the rules that have a trait, in order."""
 
-FORMS = frozenset(("widen_sums", "correct_squares", "multiply_out", "split_dense_product"))
-"""The rules that loops of the text leave out: sums stay as they are written."""
-WALKED = frozenset(
-    ("values_only", "locate_entries", "copy_into_rows", "look_up_row", "add_term_by_term")
-)
-"""The rules that loops of the text leave out: operands are walked as they are stored."""
-ONE_KERNEL = frozenset(
-    ("widen_sums", "absorb_factor", "multiply_small_first", "correct_squares", "multiply_out",
-     "divisor_as_factor", "sum_streamed_first", "push_sum_in", "contract", "contract_many",
-     "split_dense_product")
-)  # fmt: skip
-"""The rules that `optimize=False` leaves out: every product stays in one kernel."""
-GIVEN_PATH = frozenset(
-    ("widen_sums", "absorb_factor", "multiply_small_first", "correct_squares", "multiply_out",
-     "divisor_as_factor", "sum_streamed_first", "push_sum_in")
-)  # fmt: skip
-"""The rules that would change the factors which a user's contraction order counts."""
-UNDER_COMMANDS = frozenset(
-    ("absorb_factor", "multiply_small_first", "copy_small_across", "copy_dense_across",
-     "contract_many", "fuse_modes", "order_result", "correct_squares", "share_units")
-)  # fmt: skip
-"""The rules that would change the indices which a user's commands name."""
+
+def names_of(*traits: Trait) -> frozenset[str]:
+    """Return the names of the rules that have one of several traits at least."""
+    return frozenset(name for trait in traits for name in NAMES[trait])
+
+
+def _entries_of(*rules: Rule) -> Entries:
+    """Return the entries of PREPARATION and REST that some rules have."""
+    return tuple(entry for entry in (*PREPARATION, *REST) if entry[0] in rules)
+
+
+NORMAL = _entries_of(take_diagonal.RULE, normal_form.RULE)
+"""What is done to a text whose loops the user names."""
+PRODUCTS = _entries_of(multiply_out.RULE)
+"""What is done to a text before two ways to store its result are compared."""
 
 REDUCTION: Entries = (
     (contract.RULE, "first: what is left of its products are steps of their own"),
 )
 """What is done to a reduction by another operator than a sum."""
-REDUCED: Entries = tuple(
-    entry for entry in PREPARATION if entry[0].name in ("count_absent", "reduce_first")
-)
+REDUCED = _entries_of(count_absent.RULE, reduce_first.RULE)
 """What is done to each of the steps that it is made in."""
-STORED: Entries = tuple(entry for entry in REST if entry[0].name == "store_temporary")
+STORED = _entries_of(store_temporary.RULE)
 """What is done to these steps together."""

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from inspect import cleandoc
 from types import ModuleType
 
-from taco_py.planner.rules.base import Phase, Rule
+from taco_py.planner.rules.base import Rule
 from taco_py.planner.rules.catalogue import CATALOGUE
 
 HEAD = """\
-# Rules
+# Planner rules
 
 The planner rewrites a program, at first the assignment that you wrote, by these rules, in this
 order. `explain()` names the rules that it took. `forbid=("multiply_out",)` on `einsum`, `evaluate`,
@@ -40,8 +40,8 @@ def _row(rule: Rule) -> str:
 
 
 def _section(rule: Rule) -> str:
-    needed = rule.phase is Phase.NEEDED
-    forbid = "It cannot be left out." if needed else f'`forbid=("{rule.name}",)` leaves it out.'
+    optional = f'`forbid=("{rule.name}",)` leaves it out.'
+    forbid = optional if rule.optional else "It cannot be left out."
     reasons = "; ".join(why for each, why in CATALOGUE if each is rule)
     body = "\n\n".join(_paragraphs(rule))
     place = f"Its place in the order: {reasons}."

@@ -66,7 +66,7 @@ def scatter_of(program: Program, site: Site, context: Context) -> Scatter | None
         return None
     stats = real_statistics(problem.assignment, program.facts, machine)
     elements = stats.volume(indices)
-    if elements > machine.dense_elements:
+    if elements > machine.copies.dense_elements:
         return None
     entries = stats.iterations(as_sum(problem, term).body, frozenset(stats.sizes))
     return Scatter(kernel, term, outermost, elements, entries)
@@ -83,7 +83,7 @@ def share_scatter(
         check_shared(loops_of(problem.assignment, schedule).graph(problem))
     except ScheduleError as error:
         return Refusal(str(error))
-    before = machine.scatter_steps * scatter.entries
-    after = before / LEAST_THREADS + machine.own_element_steps * scatter.elements * copies
+    before = machine.loops.scatter_steps * scatter.entries
+    after = before / LEAST_THREADS + machine.copies.own_element_steps * scatter.elements * copies
     made = program.with_kernel(replace(kernel, schedule=schedule))
     return Candidate(before, after, lambda: Rewrite(made, WHY))

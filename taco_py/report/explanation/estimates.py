@@ -93,8 +93,8 @@ class _Runs:
         options = Options(schedule=schedule)
         try:
             plan = make_plan(self.assignment, self.operands, self.request, options)
-            for step in plan.kernels if self.request.machine.is_gpu else ():
-                check_recipe(step.recipe())  # the units of a GPU are chosen there
+            for recipe in plan.recipes if self.request.machine.is_gpu else ():
+                check_recipe(recipe)  # the units of a GPU are chosen there
         except ScheduleError:
             return False
         return True

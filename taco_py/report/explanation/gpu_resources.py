@@ -3,7 +3,7 @@
 evaluate_1: 40 registers a thread, no spills; 6 blocks at once, 48 of 64 warps, for its registers
 
 The compiler of CUDA says what a thread takes; its binaries are in the kernel cache, so that it is
-asked once. What runs at once follows from the limits of the architecture (`codegen.target`).
+asked once. What runs at once follows from the limits of the architecture (`codegen.machine.gpu`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from codegen.machine.gpu import MULTIPROCESSORS
+from codegen.machine.target import Target, Where
 from codegen.occupancy import occupancy
-from codegen.target import MULTIPROCESSORS, NOMINAL_ARCHITECTURE
 from taco_py.compiler.devices import architecture_of, compiled_reports
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.language.diagnostics.errors import CompilerError
@@ -23,15 +24,15 @@ if TYPE_CHECKING:
 NOT_COMPILED = 'emulated; target="cuda" has registers and what runs at once'
 
 
-def told_resources(kernel: CompiledKernel, target: str) -> Iterator[str]:
+def told_resources(kernel: CompiledKernel, target: Target) -> Iterator[str]:
     """Yield a line for each kernel, or why there is none."""
     blocks = dict(kernel.report.blocks)
     if not blocks:
         return
-    if target != "cuda":
+    if target.where is not Where.DEVICE:
         yield NOT_COMPILED
         return
-    architecture = architecture_of(target) or NOMINAL_ARCHITECTURE
+    architecture = architecture_of(target.name) or target.gpu.architecture
     try:
         reports = compiled_reports(kernel.source, architecture)
     except CompilerError as error:

@@ -1,4 +1,4 @@
-"""The picture of where a compiled kernel stands below what is possible at most."""
+"""The roofline picture of a compiled kernel: its bound, its expected and its measured speed."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from codegen.target import Target
+from codegen.machine.target import Target
 from codegen.types import scalar
 from polyhedral.nests.traffic import traffic_line
 from taco_py.compiler.cost.machine import NOMINAL, Machine
@@ -37,7 +37,11 @@ def told_traffic(
     way = way_of(step.schedule.make)
     if way.traffic is not None:
         return way.traffic(step.problem, step.schedule.make, sizes_of(step, found), target)
-    return _of_loops(step, found, target.caches, machine.line_bytes) if way.in_loops else ""
+    return (
+        _of_loops(step, found, target.processor.cache_bytes, machine.loops.line_bytes)
+        if way.in_loops
+        else ""
+    )
 
 
 def _of_loops(

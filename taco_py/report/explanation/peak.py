@@ -29,7 +29,7 @@ def told_peak(
         return
     peak = max(found, key=lambda moment: moment.most)
     up_to = "up to " if peak.least < peak.most else ""
-    listed = ", ".join(f"{part.what} {part.told}" for part in peak.parts(True))
+    listed = ", ".join(f"{part.what} {part.described_size}" for part in peak.parts(True))
     limit = KERNELS.memory.limit
     allowed = "" if limit is None else f"; allowed are {bytes_text(limit)}"
     yield f"memory    {up_to}{bytes_text(peak.most)} at once: {listed or 'nothing'}{allowed}"

@@ -10,15 +10,11 @@ from taco_py.compiler.schedule.loop_state import textual_orders
 from taco_py.data.storage.tensor_data import TensorData
 from taco_py.language.notation.printer import to_text
 from taco_py.planner.ir.nodes import (
-    Cast,
-    Fuse,
-    Gather,
     KernelStep,
     Locate,
-    Reformat,
-    TakeSize,
     TakeValues,
-    Unfuse,
+    has_format,
+    reads_elements,
 )
 from taco_py.planner.ir.plan import Plan
 from taco_py.report.explanation.gpu_resources import told_resources
@@ -67,7 +63,7 @@ def explain(
         if isinstance(step, KernelStep):
             lines += _kernel(step, next(compiled), known, limit, plan.machine)
         else:
-            moves = plan.machine.is_gpu and not isinstance(step, Fuse | Unfuse | TakeSize)
+            moves = plan.machine.is_gpu and reads_elements(step)
             lines.append(f"{step.line}{ON_HOST * moves}")
     return "\n".join(lines)
 
@@ -90,7 +86,7 @@ def _with_copies(plan: Plan, tensors: Mapping[str, TensorData]) -> Mapping[str, 
         if isinstance(step, KernelStep) or step.source not in known:
             continue
         source = known[step.source]
-        if isinstance(step, Reformat | Gather | Cast):
+        if has_format(step):
             known[step.target] = source
         if isinstance(step, Locate | TakeValues):
             known[step.target] = transformed(step, source)

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import prod
 
-from codegen.target import CUDA
 from taco_py.compiler.concrete.terms import sums_outside
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.cost.machine import Machine
@@ -66,7 +65,8 @@ def summary(plan: Plan, limit: int) -> Iterator[str]:
 def _limit(plan: Plan, limit: int) -> str:
     """Return the most threads that there are."""
     if plan.machine.is_gpu:
-        return f"{CUDA.most_threads} threads and {CUDA.shared_bytes} shared bytes a block"
+        gpu = plan.machine.target.gpu
+        return f"{gpu.most_block_threads} threads and {gpu.block_shared_bytes} shared bytes a block"
     return _count(limit, "thread")
 
 
@@ -194,7 +194,7 @@ def _planned_seconds(kernel: KernelStep, program: Program, machine: Machine) -> 
     shapes = {name: program.facts[kernel.source(name)].shape for name, _ in kernel.problem.operands}
     products = prod(float(shapes[name][mode]) for _, name, mode in kernel.sizes)
     steps = machine.quickest_steps if way_of(kernel.schedule.make).reuses else 1.0
-    return machine.plan_step_seconds + products * steps * machine.step_seconds
+    return machine.calls.plan_step_seconds + products * steps * machine.step_seconds
 
 
 def _largest(chosen: Chosen | None) -> str:

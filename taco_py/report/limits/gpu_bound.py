@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from math import ceil, prod
 from typing import TYPE_CHECKING
 
+from codegen.machine.gpu import NOMINAL_GPU, Gpu, gpu_named
 from taco_py.compiler.devices import device_of, devices
 from taco_py.compiler.ways.contraction_match import contraction_of
 from taco_py.compiler.ways.ways import way_of
 from taco_py.language.diagnostics.memory_errors import bytes_text
 from taco_py.language.legal.types import has_tiles_on_gpu
 from taco_py.planner.ir.nodes import KernelStep, Operand
-from taco_py.report.limits.gpu_ceilings import GPUS, NOMINAL_GPU, GpuCeilings, gpu_named
 from taco_py.report.limits.gpu_formulas import BlockResources, balance_ratio, has_room
 from taco_py.report.limits.kernel_bound import Bound, Limit
 from taco_py.report.limits.kernel_work import Work, work_of_step
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from polyhedral.products.gpu_tile import GpuTile
 
 
-def gpu_here() -> GpuCeilings | None:
+def gpu_here() -> Gpu | None:
     """Return the GPU of this machine, the nominal one if there is none; None if it is not in the
     table."""
     if devices().why_not("cuda"):
-        return GPUS[NOMINAL_GPU]
+        return NOMINAL_GPU
     facts = getattr(device_of("cuda"), "facts", None)
     return None if facts is None else gpu_named(str(facts.name))
 
@@ -37,7 +37,7 @@ def gpu_here() -> GpuCeilings | None:
 def gpu_bound(
     step: KernelStep,
     facts: Mapping[str, Operand],
-    gpu: GpuCeilings,
+    gpu: Gpu,
     memory: Mapping[str, str] | None = None,
 ) -> Bound:
     """Return the least seconds of a kernel on a GPU.
@@ -53,12 +53,20 @@ def gpu_bound(
     return Bound(first.seconds, first.name, first.why, work.flops, work.bytes, tuple(limits))
 
 
-def _limits(step: KernelStep, work: Work, gpu: GpuCeilings) -> list[Limit]:
+def _limits(step: KernelStep, work: Work, gpu: Gpu) -> list[Limit]:
     found = []
     moved = max(0.0, work.bytes - gpu.cache_bytes)
     if moved:
         why = f"{bytes_text(round(moved))} must come from the memory of the {gpu.name}"
-        found.append(Limit("memory", moved / gpu.memory_bytes, moved, gpu.memory_bytes, why))
+        found.append(
+            Limit(
+                "memory",
+                moved / gpu.memory_bytes_per_second,
+                moved,
+                gpu.memory_bytes_per_second,
+                why,
+            )
+        )
     peak = gpu.peak(work.problem.result.dtype)
     if peak and work.flops:
         share, why = _balance(step, work, gpu)
@@ -69,7 +77,7 @@ def _limits(step: KernelStep, work: Work, gpu: GpuCeilings) -> list[Limit]:
     return found
 
 
-def _balance(step: KernelStep, work: Work, gpu: GpuCeilings) -> tuple[float, str]:
+def _balance(step: KernelStep, work: Work, gpu: Gpu) -> tuple[float, str]:
     """Return the share of a GPU that blocks of tiles can keep busy, and why."""
     way = way_of(step.schedule.make)
     if way.in_loops or not way.on_gpu:
@@ -86,8 +94,10 @@ def _balance(step: KernelStep, work: Work, gpu: GpuCeilings) -> tuple[float, str
         return 0.0, ", which has no room for a block of its tiles"
     tiles = ceil(of.rows / tile.rows) * tile.rows * ceil(of.columns / tile.columns) * tile.columns
     full = of.rows * of.columns / tiles
-    share = balance_ratio(blocks, gpu.processors) * full
-    busy = f"; {blocks} blocks of tiles keep {share:.0%} of its {gpu.processors} multiprocessors"
+    share = balance_ratio(blocks, gpu.multiprocessors) * full
+    busy = (
+        f"; {blocks} blocks of tiles keep {share:.0%} of its {gpu.multiprocessors} multiprocessors"
+    )
     return share, f"{busy} busy"
 
 

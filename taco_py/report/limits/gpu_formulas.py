@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from math import ceil
 
+from codegen.machine.gpu import Gpu
 from codegen.occupancy import occupancy
 from codegen.records import dataclass
-from taco_py.report.limits.gpu_ceilings import GpuCeilings
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ def balance_ratio(blocks: int, processors: int) -> float:
     return blocks / (processors * ceil(blocks / processors))
 
 
-def has_room(block: BlockResources, gpu: GpuCeilings) -> bool:
+def has_room(block: BlockResources, gpu: Gpu) -> bool:
     """COEF_r: whether at least one block fits a multiprocessor, by `codegen.occupancy`."""
-    if block.threads > gpu.block_threads:
+    if block.threads > gpu.most_block_threads:
         return False
     found = occupancy(gpu.multiprocessor, block.threads, block.registers, block.shared_bytes)
     return found.blocks >= 1

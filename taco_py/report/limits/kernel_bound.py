@@ -203,7 +203,7 @@ def _from_caches(
         if moved > 0:
             rate = roof.rate.of(threads, ceilings.threads)
             yield Limit(roof.name, moved / rate, moved, rate, _told_bytes(roof.name, moved, work))
-        holds, line, own = float(roof.bytes), NOMINAL.line_bytes, not roof.shared
+        holds, line, own = float(roof.bytes), NOMINAL.loops.line_bytes, not roof.shared
 
 
 def _told_bytes(name: str, moved: float, work: Work) -> str:

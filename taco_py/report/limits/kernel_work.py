@@ -22,8 +22,8 @@ from taco_py.data.storage.by_level.level_tree import is_usual
 from taco_py.language.legal.stored import is_full
 from taco_py.language.legal.types import is_complex
 from taco_py.language.notation.checks import accesses
-from taco_py.language.notation.nodes import Access, Call, Expr, Reduce
-from taco_py.language.notation.tree import walk
+from taco_py.language.notation.nodes import Access, Expr
+from taco_py.language.notation.tree import all_calls, has_reductions
 from taco_py.language.problem import Problem
 from taco_py.planner.ir.nodes import KernelStep, Operand
 from taco_py.report.limits.window_unions import Unions
@@ -243,10 +243,10 @@ def _of_term(term: Term, sizes: Mapping[str, float], walked: Counted | None) -> 
 
     sum(k, sum(l, T[i,k,l] * C[k,r] * D[l,r]))   →   2 · entries of T · size of r
     """
-    if any(isinstance(node, Reduce) for node, _ in walk(term.body)):
+    if has_reductions(term.body):
         return 0.0
     found = tuple(dict.fromkeys(accesses(term.body)))
-    calls = [node for node, _ in walk(term.body) if isinstance(node, Call)]
+    calls = [*all_calls(term.body)]
     if not found or not calls:
         return max((_points(each.indices, sizes, walked) for each in found), default=0.0) * bool(
             term.reduced
@@ -266,7 +266,7 @@ def _restricts(body: Expr, walked: Counted) -> bool:
 
 
 def _is_product(body: Expr) -> bool:
-    calls = [node for node, _ in walk(body) if isinstance(node, Call)]
+    calls = [*all_calls(body)]
     return bool(calls) and all(call.operator.distributes for call in calls)
 
 

@@ -66,11 +66,11 @@ def _measured() -> Ceilings:
         target = native_target()
     except ToolchainError as error:
         raise CompilerError(error.message, hint=error.hint) from error
-    caches = target.caches[: LEVELS - 1]
+    caches = target.processor.cache_bytes[: LEVELS - 1]
     alone, together = array_bytes(caches, threads)
     given = struct.pack(f"{2 + 2 * LEVELS}d", threads, SECONDS, *alone, *together)
     count = 2 * (FIGURES + EACH_LEVEL * LEVELS)
-    source = probe_source(Probe(target.vector_bytes, target.registers))
+    source = probe_source(Probe(target.processor.vector_bytes, target.processor.registers))
     try:
         (tried,) = KERNELS.try_out(source, [Trial("measure", given, len(given), 8 * count)])
     except (ToolchainError, OSError) as error:
@@ -81,10 +81,12 @@ def _measured() -> Ceilings:
     if len(tried.results) != 8 * count:
         raise CompilerError(
             f"Expected {count} figures of the processor, found {tried.stopped or 'fewer'}",
-            hint="kernels run without them; explain() leaves out what is possible at most",
+            hint="kernels run without them; explain() leaves out the roofline",
         )
     figures = struct.unpack(f"{count}d", tried.results)
-    return _ceilings(figures, caches, threads, target.vector_bytes, target.registers)
+    return _ceilings(
+        figures, caches, threads, target.processor.vector_bytes, target.processor.registers
+    )
 
 
 def array_bytes(caches: tuple[int, ...], threads: int) -> tuple[list[int], list[int]]:

@@ -96,7 +96,7 @@ def roofline_of(
     tensors: Mapping[str, TensorData] | None,
     limit: int,
 ) -> Roofline:
-    """What is possible at most for a plan.
+    """Return the upper bound on the speed of a plan, with its reason.
 
     tensors  the operands, None for those that it was planned for
     limit    the most threads that a call may use
@@ -135,7 +135,7 @@ def _on_gpu(
     if gpu is None:
         return Roofline("a GPU without figures", "", 0, dtype, None, (), ())
     bounds = [gpu_bound(step, facts, gpu, own) for step, own in zip(steps, behind, strict=True)]
-    roofs = (Bandwidth("memory", gpu.memory_bytes),)
+    roofs = (Bandwidth("memory", gpu.memory_bytes_per_second),)
     stands = _standings(plan, steps, bounds)
     return Roofline(gpu.name, "", 0, dtype, gpu.peak(dtype), roofs, *stands)
 

@@ -306,7 +306,7 @@ def _path_shapes(graph: IterationGraph, access: Access, x: float, colour: str) -
         if row is None:
             continue
         y = row * ROW + ROW / 2
-        yield _line(x, last, x, y, colour, dashed=kind is LevelKind.DENSE)
+        yield _line(x, last, x, y, colour, dashed=kind.full)
         yield f'<circle cx="{x:g}" cy="{y:g}" r="5" fill="{colour}"/>'
         yield _words(x + 9, y + 4, index, anchor="start", colour=colour)
         last = y

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from codegen.runtime.signature import Kind
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.data.storage.grown import of_grown
 from taco_py.data.storage.tensor_data import Array, TensorData
@@ -26,7 +25,7 @@ def assembled(
 def assembly(kernel: CompiledKernel, step: KernelStep) -> dict[str, Any]:
     """What `of_grown` must know of the arrays that `kernel` has grown, besides the shape."""
     type = step.problem.result
-    growing = [s for p, s in kernel.parameters if p.kind is Kind.GROWING]
+    growing = [s for p, s in kernel.parameters if p.grows]
     places: dict[tuple[str, int], int] = {}
     for place, source in enumerate(growing):
         if source is None:

@@ -31,8 +31,9 @@ from taco_py.language.diagnostics.errors import OutOfMemoryError
 from taco_py.language.diagnostics.memory_errors import Part, out_of_memory, over_limit
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.language.notation.tree import is_additive
 from taco_py.language.problem import Problem, TensorType
-from taco_py.planner.ir.nodes import Cast, Gather, KernelStep, Reformat, Step
+from taco_py.planner.ir.nodes import KernelStep, Step, has_format
 from taco_py.planner.ir.plan import Plan
 
 MOST_PRODUCTS = 16
@@ -75,7 +76,7 @@ def least_terms(problem: Problem) -> tuple[Term, ...]:
 def _terms(value: Expr, problem: Problem) -> list[Term]:
     if isinstance(value, Reduce):
         return _terms(value.body, problem)
-    if isinstance(value, Call) and value.operator.additive:
+    if is_additive(value):
         return [term for arg in value.args for term in _terms(arg, problem)]
     products = (_product(found, problem) for found in _products(value, problem))
     return [term for term in products if term is not None]
@@ -250,7 +251,7 @@ def _needs(plan: Plan, tensors: Mapping[str, TensorData]) -> Iterator[Need]:
             sizes = {index: shapes[step.source(name)][mode] for index, name, mode in step.sizes}
             shape = tuple(sizes[i] for i in step.problem.assignment.target.indices)
             form, dtype = step.problem.result.format, step.problem.result.dtype
-        elif isinstance(step, Reformat | Gather | Cast) and step.source in shapes:
+        elif has_format(step) and step.source in shapes:
             shape, form = shapes[step.source], step.format
             dtype = tensors[step.source].dtype.name if step.source in tensors else "bool"
         else:

@@ -17,7 +17,7 @@ def least_taken_over(machine: Machine) -> int:
 
     Two kernels of as many iterations have those of a loop that threads share.
     """
-    return machine.parallel_iterations // 2
+    return machine.units.parallel_iterations // 2
 
 
 def independent_groups(plan: Plan) -> tuple[tuple[int, ...], ...]:

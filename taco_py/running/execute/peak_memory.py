@@ -32,15 +32,14 @@ from taco_py.language.problem import Problem
 from taco_py.planner.ir.nodes import (
     Cast,
     Fuse,
-    Gather,
     KernelStep,
-    Reformat,
     Squeeze,
     Step,
     TakeSide,
     TakeSize,
     TakeValues,
     Unfuse,
+    has_format,
 )
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.ir.program import reads
@@ -243,7 +242,7 @@ def _of_step(
         return None
     if isinstance(step, VIEWS | TakeSize):
         return Amount(step.target, 0, 0), (), replace(source, shape=shape)
-    if not isinstance(step, Reformat | Gather | Cast):
+    if not has_format(step):
         size = source.most * source.itemsize if isinstance(step, TakeValues) else 0
         return Amount(f"the copy {step.target}", size, size), (), replace(source, shape=shape)
     itemsize = np.dtype(step.dtype).itemsize if isinstance(step, Cast) else source.itemsize
@@ -271,7 +270,7 @@ def _of_kernel(
     type = problem.result
     itemsize, index = np.dtype(type.dtype).itemsize, np.dtype(type.index_dtype).itemsize
     several = threads > 1 and (kernel is None or kernel.threaded)
-    several = several and _iterations(problem, operands, sizes) >= machine.parallel_iterations
+    several = several and _iterations(problem, operands, sizes) >= machine.units.parallel_iterations
     what = f"{step.target} in the format {type.format}" if type.format.order else step.target
     if type.format.is_dense:
         size = prod(shape) * itemsize

@@ -33,16 +33,14 @@ from taco_py.language.diagnostics.errors import (
 )
 from taco_py.language.phase import EVALUATE
 from taco_py.planner.ir.nodes import (
-    Cast,
-    Fuse,
     Gather,
     KernelStep,
-    Reformat,
     Step,
     TakeSide,
-    TakeSize,
     TakeValues,
     Unfuse,
+    has_format,
+    reads_elements,
 )
 from taco_py.planner.ir.plan import Plan
 from taco_py.running.execute.assemble_result import assembled
@@ -141,7 +139,8 @@ def _compile_ahead(plan: Plan, execution: Execution) -> None:
     """Compile the kernels of a plan that has several, for some can be compiled side by side."""
     missing = [step for step in plan.kernels if (step.target, EVALUATE) not in execution.kernels]
     if len(missing) > 1 and not execution.wide:
-        recipes = [step.recipe() for step in missing]
+        target = plan.machine.target.name
+        recipes = [step.recipe(target=target) for step in missing]
         for step, kernel in zip(missing, compile_recipes(recipes), strict=True):
             execution.kernels[step.target, EVALUATE] = kernel
 
@@ -154,7 +153,7 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
     except OutOfMemoryError:
         raise
     except MemoryError as error:
-        form = f" in the format {step.format}" if isinstance(step, Reformat | Gather | Cast) else ""
+        form = f" in the format {step.format}" if has_format(step) else ""
         raise too_little(
             f"a copy of {step.source}{form}",
             bytes_of(error),
@@ -168,7 +167,7 @@ def _without_kernel(step: Step, execution: Execution) -> TensorData:
     if isinstance(step, TakeSide):
         return execution.side.pop((step.source, step.number))
     source = execution.tensors[step.source]
-    if not isinstance(step, Fuse | Unfuse | TakeSize):  # which need no element
+    if reads_elements(step):
         source = on_host(source)
     if isinstance(step, TakeValues) and step.distinct:
         source = execution.inform(step.source, source)
@@ -317,7 +316,7 @@ def _computed(
 
 def _residence(kernel: CompiledKernel, execution: Execution) -> Residence | None:
     """Return the memory of the device that a kernel runs on, None for the host's."""
-    if kernel.target == "c":
+    if kernel.is_native:
         return None
     if execution.there is None:
         for name, data in execution.tensors.items():
@@ -357,7 +356,7 @@ def _side_results(
 
 def _kernel(step: KernelStep, execution: Execution, phase: str) -> CompiledKernel:
     """Return the step's kernel, compiled when it is first needed."""
-    recipe = step.recipe(phase)
+    recipe = step.recipe(phase, execution.machine.target.name)
     if execution.wide:
         return compile_recipe(recipe)
     kernel = execution.kernels.get((step.target, phase))

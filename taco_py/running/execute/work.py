@@ -116,7 +116,7 @@ def useful_threads(
     problem: Problem, tensors: Mapping[str, TensorData], limit: int, machine: Machine
 ) -> int:
     """Return `limit`, or 1 where the work is too little to share."""
-    if limit == 1 or work_of(problem, tensors) >= machine.parallel_iterations:
+    if limit == 1 or work_of(problem, tensors) >= machine.units.parallel_iterations:
         return limit
     return 1
 
@@ -147,7 +147,7 @@ def told_threads(
         )
     if step.schedule.threads is not None:
         return f"{min(limit, step.schedule.threads)}, which was found by timing"
-    least = machine.parallel_iterations
+    least = machine.units.parallel_iterations
     known = {n: tensors.get(step.source(n)) for n, _ in step.problem.operands} if tensors else {}
     found = {name: data for name, data in known.items() if data is not None}
     if not known or len(found) < len(known):

@@ -53,7 +53,7 @@ def cuda_files(name: str, kernels: tuple[Exported, ...]) -> dict[str, str]:
 
 def _entry(each: Exported) -> str:
     """Return operands over, the host program, results back."""
-    given = [p for p in each.signature.parameters if p.kind is not Kind.THREADS]
+    given = [p for p in each.signature.parameters if not p.counts_threads]
     arrays = (p for p in given if p.kind is not Kind.SCALAR)
     body = [f"taco::Memory {MEMORY};", *(_there(p, each) for p in arrays)]
     passed = (p.name if p.kind is Kind.SCALAR else f"{p.name}_there" for p in given)
@@ -64,8 +64,8 @@ def _entry(each: Exported) -> str:
 
 def _entry_on_device(each: Exported) -> str:
     """Return the host program alone, over buffers of the caller's."""
-    given = [p for p in each.signature.parameters if p.kind is not Kind.THREADS]
-    growing = [p for p in given if p.kind is Kind.GROWING]
+    given = [p for p in each.signature.parameters if not p.counts_threads]
+    growing = [p for p in given if p.grows]
     body = [_there(p, each) for p in growing]
     body.append(f"taco_program::{each.name}({', '.join(map(_own, given))});")
     body += [f"taco::keep({p.name}_array, {p.name}_there);" for p in growing]
@@ -80,9 +80,9 @@ def _guarded(prototype: str, body: Lines) -> str:
 
 def _own(p: Parameter) -> str:
     """Return a parameter of the function as the host program takes it."""
-    if p.kind is Kind.GROWING:
+    if p.grows:
         return f"{p.name}_there"
-    const = "const " if p.kind is Kind.INPUT else ""
+    const = "const " if p.is_input else ""
     pairs = p.is_array and p.element.kind == "complex"
     return f"({const}{element_text(p.element)} *){p.name}" if pairs else p.name
 
@@ -90,20 +90,20 @@ def _own(p: Parameter) -> str:
 def _there(p: Parameter, each: Exported) -> str:
     """Return an array of the device for one of the host."""
     type = element_text(p.element)
-    if p.kind is Kind.GROWING:
+    if p.grows:
         return f'taco::Growing<{type}> {p.name}_there("{p.name}");'
-    const = "const " if p.kind is Kind.INPUT else ""
+    const = "const " if p.is_input else ""
     made = f'copy<{type}>({p.name}, {p.name}_length, "{p.name}")'
-    if p.kind is Kind.OUTPUT and each.kernel.covers:
+    if p.is_output and each.kernel.covers:
         made = f'allocate<{type}>({p.name}_length, false, "{p.name}")'
     return f"{const}{type} *{p.name}_there = {MEMORY}.{made};"
 
 
 def _back(p: Parameter) -> str:
     """Return a result back to the host."""
-    if p.kind is Kind.OUTPUT:
+    if p.is_output:
         return f'taco::fetch({p.name}, {p.name}_there, {p.name}_length, "{p.name}");'
-    return f"taco::fetch({p.name}_array, {p.name}_there);" if p.kind is Kind.GROWING else ""
+    return f"taco::fetch({p.name}_array, {p.name}_there);" if p.grows else ""
 
 
 # ---------------------------------------------------------------- the header
@@ -134,7 +134,7 @@ def _prototype(each: Exported) -> str:
 def _prototype_on_device(each: Exported) -> str:
     """Without lengths, which only copies need."""
     parameters = each.signature.parameters
-    declared = [next(_declared(p)) for p in parameters if p.kind is not Kind.THREADS]
+    declared = [next(_declared(p)) for p in parameters if not p.counts_threads]
     return _declaration(f"{each.name}_on_device", declared)
 
 
@@ -148,7 +148,7 @@ def _declared(p: Parameter) -> Iterator[str]:
     type = CUDA.type_of(p.element)
     match p.kind:
         case Kind.INPUT | Kind.OUTPUT:
-            const = "const " if p.kind is Kind.INPUT else ""
+            const = "const " if p.is_input else ""
             yield f"{const}{type} *{p.name}"
             yield f"int64_t {p.name}_length"
         case Kind.GROWING:

@@ -237,7 +237,7 @@ def _argument(
     sizes: Mapping[str, int],
 ) -> str:
     step = exported.step
-    if parameter.kind is Kind.THREADS:
+    if parameter.counts_threads:
         return "THREADS"
     if source is None:
         raise InternalError(f"Nothing is known of the kernel parameter {parameter.name}")
@@ -298,7 +298,7 @@ def _print_result(program: Program, last: Exported) -> None:
         if source is None or source.tensor != target or source.what in ("size", "stride"):
             continue
         name = _array_name(last.step, source)
-        if parameter.kind is Kind.GROWING:
+        if parameter.grows:
             elements = f"(({program.language.type_of(parameter.element)} *){name}.data)"
             count = f"{name}.length"
         else:

@@ -28,7 +28,7 @@ class Exported:
 
     @property
     def makes_arrays(self) -> bool:
-        return any(p.kind is Kind.GROWING for p, _ in self.kernel.parameters)
+        return any(p.grows for p, _ in self.kernel.parameters)
 
 
 def header_text(name: str, kernels: tuple[Exported, ...], buffer: str) -> str:
@@ -116,7 +116,7 @@ def _declared(p: Parameter) -> str:
 
 def passed_as(p: Parameter, made: str = "buffer") -> str:
     """What a parameter is called."""
-    return f"{p.name}_{made}" if p.kind is Kind.GROWING else p.name
+    return f"{p.name}_{made}" if p.grows else p.name
 
 
 def _meaning(p: Parameter, source: Source | None, exported: Exported) -> str:

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from codegen.machine.target import TARGETS
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.schedule.apply import loops_of
 from taco_py.compiler.schedule.legality import check
-from taco_py.compiler.ways.recipe import Recipe
-from taco_py.compiler.ways.way import Question
-from taco_py.compiler.ways.ways import WAYS, check_recipe, graph_of
+from taco_py.compiler.ways.way import Question, Way
+from taco_py.compiler.ways.ways import WAYS, check_recipe, graph_of, way_of
 from taco_py.language.diagnostics.errors import InternalError, NotationError, ScheduleError
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses
@@ -63,7 +63,7 @@ def plan_of_text(
     if assignment is not None:
         check_agrees(program, Statement(assignment, operands, squeezed, request.type))
     for step in program.kernels:
-        check_kernel(step, request.machine.target)
+        check_kernel(step, request.machine.target.name)
     shapes = {name: operand.shape for name, operand in operands.items()}
     given = {name: operands[name] for name in program.facts if name in operands}
     program = program.with_facts(given).without_entries
@@ -124,14 +124,29 @@ def _check_result(made: TensorType, request: Request) -> None:
         raise _misfit("result", wanted, made)
 
 
-def check_kernel(step: KernelStep, target: str, loops_alone: bool = False) -> None:
-    """Raise ScheduleError where a kernel cannot be made as its schedule says.
-
-    loops_alone  whether it is enough that its loops can be so, which takes less time
-    """
+def check_kernel(step: KernelStep, target: str) -> None:
+    """Raise ScheduleError where a kernel cannot be made as its schedule says."""
     way = WAYS.get(step.schedule.make.way)
-    if way is None or way.target != target:
+    if way is None or way.on_gpu != TARGETS[target].is_gpu:
         raise _misfit("kernels of", target, step.schedule.make)
+    _check_schedule(step, way)
+    if way.in_loops:
+        check_recipe(step.recipe(target=target))
+
+
+def check_loops(step: KernelStep) -> None:
+    """Raise ScheduleError where the loops of a kernel cannot be as its schedule says.
+
+    That takes less time than `check_kernel`.
+    """
+    way = way_of(step.schedule.make)
+    _check_schedule(step, way)
+    if way.in_loops:
+        graph_of(step.recipe())
+
+
+def _check_schedule(step: KernelStep, way: Way) -> None:
+    """Raise ScheduleError where a way cannot make a kernel, or its loops are in a wrong order."""
     problem = step.problem
     if not way.in_loops:
         if not way.can(Question(problem)):
@@ -147,11 +162,6 @@ def check_kernel(step: KernelStep, target: str, loops_alone: bool = False) -> No
             f"{loops}",
             hint="a result of other levels takes them; plan for these loops",
         )
-    recipe = Recipe(problem, step.schedule)
-    if loops_alone:
-        graph_of(recipe)
-    else:
-        check_recipe(recipe)
 
 
 def _check_orders(step: KernelStep) -> None:

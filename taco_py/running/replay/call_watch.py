@@ -28,11 +28,11 @@ class CallWatch:
         self.watchers = tuple(each for each in self.watchers if each is not told)
 
     def tell(
-        self, assignment: Any, objects: Mapping[str, Any], settings: Any, more: Mapping[str, Any]
+        self, assignment: Any, objects: Mapping[str, Any], options: Any, more: Mapping[str, Any]
     ) -> None:
-        """Tell of a call; `more` are its options that settings do not have."""
+        """Tell of a call; `more` are its options that options do not have."""
         for told in self.watchers:
-            told(assignment, objects, settings, more)
+            told(assignment, objects, options, more)
 
 
 WATCH = CallWatch()

@@ -55,7 +55,7 @@ def with_groups(
 
 def calls_together(calls: Sequence[KernelCall], machine: Machine) -> Iterator[str]:
     """Yield the lines that run the kernels of a group."""
-    least = machine.parallel_iterations
+    least = machine.units.parallel_iterations
     works = [f"work{call.number}" for call in calls]
     yield f"{', '.join(works)} = {', '.join(call.work for call in calls)}"
     apart = [f"work{call.number} < {least}" for call in calls if call.shares]

@@ -8,7 +8,7 @@ Nothing of the compiler is imported for a short way that is found.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,14 @@ def find(key: tuple[object, ...] | None) -> ShortCall | None:
     if found is None:
         found = recall(key)
     return found if not KERNELS.memory.on or found is None else known_to_fit(key, found)
+
+
+def call_fast_path(key: tuple[object, ...] | None, operands: Iterable[Any], out: Any = None) -> Any:
+    """Take the fast path of calls with this key; None where there is none for these operands."""
+    call = find(key)
+    if call is None:
+        return None
+    return call(*operands) if out is None else call(*operands, out)
 
 
 def known_to_fit(key: tuple[object, ...], call: ShortCall) -> ShortCall:

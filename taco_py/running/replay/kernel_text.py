@@ -148,9 +148,9 @@ class KernelText:
         """Return the line that calls the kernel, which is noted where others may run beside it."""
         line = f"kernel{self.number}({self.arguments()})"
         kinds = [parameter.kind for parameter, _ in self.kernel.parameters]
-        if self.kernel.target == "c" and not self.kernel.routine and Kind.GROWING not in kinds:
+        if self.kernel.is_native and not self.kernel.routine and Kind.GROWING not in kinds:
             alone = ", ".join(
-                "1" if p.kind is Kind.THREADS else self.argument(p, source)
+                "1" if p.counts_threads else self.argument(p, source)
                 for p, source in self.kernel.parameters
             )
             self.state.calls[self.number] = KernelCall(
@@ -217,12 +217,12 @@ class KernelText:
 
     def argument(self, parameter: Parameter, source: Source | None) -> str:
         """Return the expression for one parameter of the kernel."""
-        if parameter.kind is Kind.THREADS:
+        if parameter.counts_threads:
             if self.step.schedule.threads is not None:
                 return f"min(threads, {self.step.schedule.threads})"
-            least = self.state.task.plan.machine.parallel_iterations
+            least = self.state.task.plan.machine.units.parallel_iterations
             return f"threads if {self.work()} >= {least} else 1"
-        if parameter.kind is Kind.GROWING:
+        if parameter.grows:
             return self.room(source)
         if source is None:
             raise InternalError(f"Nothing is known of the kernel parameter {parameter.name}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any
 
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.prepare import check
 from taco_py.data.kernels import KERNELS
 from taco_py.language.notation.einsum import Squeezed
@@ -19,7 +19,7 @@ from taco_py.tuning.store.tuning_record import TuningKey, key_for
 def key_of_call(
     assignment: Assignment,
     objects: Mapping[str, Any],
-    settings: Settings,
+    settings: CallOptions,
     squeezed: Squeezed = (),
 ) -> TuningKey:
     """Return the key of an assignment over numbers, as `compute` has it."""
@@ -37,7 +37,7 @@ def key_of_call(
     return key_for(computation, target_here(settings.target))
 
 
-def _told(settings: Settings) -> Iterator[str]:
+def _told(settings: CallOptions) -> Iterator[str]:
     """Yield the options that plans depend on, a line each."""
     yield f"threads {settings.threads or KERNELS.cores}"
     if settings.format is not None:

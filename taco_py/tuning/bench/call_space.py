@@ -8,17 +8,16 @@ from math import inf
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.libraries import libraries_of
+from taco_py.calls.call.planner_request import open_goal
 from taco_py.calls.call.prepare import Prepared, prepare
-from taco_py.compiler.cost.effort import Effort
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.nodes import Assignment
 from taco_py.language.problem import TensorType
 from taco_py.planner.algebra.normalize import normal_form
-from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.unit_modes import squeezed_facts
 from taco_py.tuning.space.axis import Point
@@ -37,7 +36,7 @@ class CallSpace:
 
     assignment: Assignment
     objects: Mapping[str, Any]
-    settings: Settings
+    settings: CallOptions
     squeezed: Squeezed
     prepared: Prepared
     space: Space
@@ -57,20 +56,19 @@ class CallSpace:
 def space_of(
     assignment: Assignment,
     objects: Mapping[str, Any],
-    settings: Settings,
+    settings: CallOptions,
     squeezed: Squeezed = (),
 ) -> CallSpace:
     """Return the space of a call whose sums are explicit. Raises what the call raises."""
     prepared = prepare(assignment, objects, settings, squeezed)
     operands = _facts(prepared, squeezed)
     type = TensorType(prepared.kind.format, prepared.dtype.name)
-    request = Request(type, settings.static, Effort(settings.budget), memory=settings.memory)
-    request = replace(request, libraries=libraries_of(settings)).on(settings.target)
+    request = replace(open_goal(settings, type), libraries=libraries_of(settings))
     whole = normal_form(prepared.assignment, operands)
     free = settings.path is None and settings.contract
     trees = tuple(contractions(whole, operands, request, settings)) if free else ()
 
-    def planned(asked: Settings) -> Any:
+    def planned(asked: CallOptions) -> Any:
         return prepare(assignment, objects, asked, squeezed).plan
 
     axes = planner_axes(prepared.plan, operands, request, settings, trees)

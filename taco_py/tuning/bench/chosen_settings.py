@@ -1,19 +1,19 @@
-"""Settings of a call whose plan is timed on its operands, or looked up in the store."""
+"""CallOptions of a call whose plan is timed on its operands, or looked up in the store."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.nodes import Assignment
 from taco_py.tuning.bench.timing import measured, told_times
 
 
 def chosen(
-    assignment: Assignment, objects: Mapping[str, Any], settings: Settings, squeezed: Squeezed
-) -> tuple[Settings, str]:
+    assignment: Assignment, objects: Mapping[str, Any], settings: CallOptions, squeezed: Squeezed
+) -> tuple[CallOptions, str]:
     """Return the settings that a call is carried out with, and what explain() says of how they
     came."""
     if settings.measure:

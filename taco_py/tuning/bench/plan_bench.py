@@ -16,7 +16,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import joined_of, type_of
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.prepare import Prepared, prepare, start
 from taco_py.compiler.driver import compile_recipes
 from taco_py.data.kernels import KERNELS
@@ -65,7 +65,7 @@ class PlanBench:
 
     assignment: Assignment
     objects: Mapping[str, Any]
-    settings: Settings
+    settings: CallOptions
     squeezed: Squeezed = ()
     ready: dict[str, Prepared] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
@@ -80,8 +80,8 @@ class PlanBench:
         settings = replace(self.settings, plan=text)
         prepared = prepare(self.assignment, self.objects, settings, self.squeezed)
         steps = prepared.plan.kernels
-        recipes = [step.recipe() for step in steps]
-        for step, kernel in zip(steps, compile_recipes(recipes), strict=True):
+        kernels = compile_recipes(prepared.plan.recipes)
+        for step, kernel in zip(steps, kernels, strict=True):
             prepared.kernels[step.target, EVALUATE] = kernel
         self.ready[text] = prepared
 
@@ -94,7 +94,7 @@ class PlanBench:
         self._compare("result", on_host(run(prepared.plan, execution)))
         self.calls[text] = self._call(prepared, settings, execution.threads)
 
-    def _call(self, prepared: Prepared, settings: Settings, threads: int) -> Call:
+    def _call(self, prepared: Prepared, settings: CallOptions, threads: int) -> Call:
         """What calls like this one do once they were made before."""
         from taco_py.calls.call.compute import task_of
 
@@ -148,7 +148,7 @@ class PlanBench:
             return small
         prepared, tensors, wanted = small
         request = Request(prepared.plan.result, self.settings.static, any_order=True)
-        machine = replace(prepared.plan.machine, parallel_iterations=0)
+        machine = prepared.plan.machine.with_costs(parallel_iterations=0)
         facts = {n: g.operand for n, g in prepared.given.items()}
         own = {
             n: replace(facts[n], shape=t.shape, nnz=float(t.nnz), entries=None)

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.arguments.settings import Settings, settings_of
-from taco_py.calls.call.over_semirings import over_numbers, over_of
+from taco_py.arguments.call_arguments import CallArguments
+from taco_py.arguments.options import CallOptions
+from taco_py.arguments.semiring_mask import semiring_mask_of
+from taco_py.calls.call.over_semirings import to_arithmetic
 from taco_py.calls.call.read_text import Understood, statements_of
 from taco_py.calls.call.texts.in_blocks import concerns
 from taco_py.language.diagnostics.errors import OperandError
@@ -16,12 +18,11 @@ from taco_py.language.notation.nodes import Assignment
 from taco_py.tuning.bench.call_key import key_of_call
 from taco_py.tuning.store.tuning_record import TuningKey
 
-KEYED: Mapping[str, Any] = {
-    "threads": None, "dtype": None, "casting": "safe", "static": None, "libraries": True,
-    "budget": None, "forbid": (), "allow": (), "target": "c",
-}  # fmt: skip
-"""The options of a call that its key depends on, in the order of `settings_of`, and what they are
-where they are left out."""
+KEYED = (
+    "format", "threads", "dtype", "casting", "static", "libraries", "schedule_budget", "forbid",
+    "allow", "target",
+)  # fmt: skip
+"""The options of a call that its key depends on."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +31,7 @@ class KeyedCall:
 
     assignment: Assignment
     objects: Mapping[str, Any]
-    settings: Settings
+    settings: CallOptions
 
 
 def keyed_call(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -> KeyedCall:
@@ -43,13 +44,13 @@ def keyed_call(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]
     """
     read = statements_of(text, objects)
     refuse_unkeyed(read, concerns(objects.values(), options.get("format")))
-    settings = settings_of(options.get("format"), None, *(options.get(n, KEYED[n]) for n in KEYED))
-    over = over_of(options.get("semiring"), options.get("mask"), False)
+    settings = CallOptions.of({name: options[name] for name in KEYED if name in options})
+    over = semiring_mask_of(options.get("semiring"), options.get("mask"), False)
     assignment = read[0].assignment
     if over.is_usual:
         return KeyedCall(assignment, objects, settings)
-    ready = over_numbers(assignment, objects, settings, over)
-    return KeyedCall(ready.assignment, ready.objects, ready.settings)
+    assignment, call = to_arithmetic(assignment, CallArguments(objects, settings, over=over))
+    return KeyedCall(assignment, call.objects, call.options)
 
 
 def key_of_text(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -> TuningKey:

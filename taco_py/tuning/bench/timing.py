@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import facts
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.prepare import prepare, start
 from taco_py.data.kernels import KERNELS
 from taco_py.language.notation.einsum import Squeezed
@@ -29,7 +29,7 @@ class Measured:
     known  whether an earlier process found them
     """
 
-    settings: Settings
+    settings: CallOptions
     taken: str
     tried: tuple[Tried, ...]
     known: bool = False
@@ -38,7 +38,7 @@ class Measured:
 def measured(
     assignment: Assignment,
     objects: Mapping[str, Any],
-    settings: Settings,
+    settings: CallOptions,
     squeezed: Squeezed = (),
 ) -> Measured:
     """What is fastest on these operands. It is remembered for operands with the same facts, in this
@@ -51,10 +51,10 @@ def measured(
         from taco_py.tuning.session.timing_store import keep, note_key, recalled
         from taco_py.tuning.space.candidates import PLAIN, Choice, alternatives, fastest
 
-        def plan(choice: Settings) -> Plan:
+        def plan(choice: CallOptions) -> Plan:
             return prepare(assignment, objects, choice, squeezed).plan
 
-        def attempt(choice: Settings) -> None:
+        def attempt(choice: CallOptions) -> None:
             ready = prepare(assignment, objects, choice, squeezed)
             run(ready.plan, start(ready, choice, None))
 

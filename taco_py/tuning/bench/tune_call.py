@@ -15,7 +15,7 @@ from typing import Any
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.operands import give
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import OperandTypeError
 from taco_py.report.limits.operand_memory import OperandMemory, operand_memory
@@ -30,9 +30,10 @@ from taco_py.tuning.bench.tuning_store import TuningStore
 from taco_py.tuning.measure.operand_file import UnpassableError
 from taco_py.tuning.searches.search_table import search_of
 from taco_py.tuning.searches.store_lessons import lessons_in
-from taco_py.tuning.session.tuning_session import Attempt, Bench, Bound, Limits, Outcome, Session
+from taco_py.tuning.session.tuning_session import Attempt, Bench, Limits, Outcome, Session
 from taco_py.tuning.space.axis import NO_OPTIONS
 from taco_py.tuning.store.tuning_record import OK, SLOWER, TuningKey, TuningRecord
+from taco_py.tuning.tasks.search_options import SearchOptions
 
 Watch = Callable[[Attempt, int, float], None]
 """Is told each plan that was tried, how many were, and the seconds that are over."""
@@ -76,29 +77,20 @@ def tune_text(
     text: str,
     objects: Mapping[str, Any],
     options: Mapping[str, Any],
-    *,
-    trials: int,
-    seconds: float,
-    search: str,
-    seed: int,
+    search: SearchOptions,
     store: TuningStore,
     watch: Watch | None = None,
-    bound: Bound | None = None,
     isolated: bool = True,
 ) -> Tuned:
     """Search for the fastest plan of a call, time it on its operands, and keep what was found.
 
     options  the arguments of `evaluate` by name: format, dtype, threads, semiring, …
-    trials   plans that are run at most, and seconds for all of it
-    search   a name of `searches.search_table`
     store    takes a record of each plan as soon as it was tried
-    bound    the least seconds that a plan can take, which prunes; by default that of the limits of
-             this processor
     isolated whether plans run in a process of their own
 
     Raises what the call raises. An interrupt ends the search, and what was found is kept.
     """
-    begin, start = monotonic(), search_of(search)
+    begin, start = monotonic(), search_of(search.search)
     call = tunable(text, objects, options)
     key = key_of_call(call.assignment, call.objects, call.settings)
     found = space_of(call.assignment, call.objects, call.settings)
@@ -108,13 +100,13 @@ def tune_text(
             found.space,
             bench,
             found.price,
-            Limits(trials, seconds),
-            bound or partial(least_seconds, threads=call.settings.threads, memory=_memory(call)),
+            Limits(search.trials, float(search.seconds)),
+            partial(least_seconds, threads=call.settings.threads, memory=_memory(call)),
             _recording(key, store, watch),
             begin=begin,
         )
-        outcome = session.run(start, seed, lessons_in(store.file).weights)
-    return Tuned(key, outcome, search, where)
+        outcome = session.run(start, search.seed, lessons_in(store.file).weights)
+    return Tuned(key, outcome, search.search, where)
 
 
 @contextmanager
@@ -138,7 +130,7 @@ def _memory(call: KeyedCall) -> OperandMemory:
     return operand_memory({name: each.data for name, each in give(call.objects).items()})
 
 
-def _with_threads(settings: Settings) -> Settings:
+def _with_threads(settings: CallOptions) -> CallOptions:
     """Return the settings with the threads of this process, which the other one does not know."""
     return replace(settings, threads=settings.threads or KERNELS.cores)
 

@@ -19,7 +19,7 @@ from taco_py.tuning.session.tuning_session import Attempt
 from taco_py.tuning.store.active_store import tuned_into, use_file, usual_path
 from taco_py.tuning.store.store_file import StoreFile
 from taco_py.tuning.tasks.call_options import CALL_OPTIONS
-from taco_py.tuning.tasks.search_options import SEARCH_OPTIONS, checked_search_option
+from taco_py.tuning.tasks.search_options import SEARCH_OPTIONS, SearchOptions
 
 OPTIONS = frozenset(
     {*SEARCH_OPTIONS, *CALL_OPTIONS, "store", "progress", "schedule_budget", "mask"}
@@ -111,31 +111,29 @@ def tuned_call(
     text: str,
     objects: Mapping[str, Any],
     options: Mapping[str, Any],
-    limits: tuple[int, float, str, int],
+    search: Mapping[str, Any],
     store: TuningStore | str | Path | None,
     progress: bool | None,
 ) -> TunedCall:
     """Tune a call with what its user gave, checked.
 
-    limits  trials, seconds, the name of the search, and the seed
+    search  the arguments of `SearchOptions` by name
     """
-    pairs = zip(SEARCH_OPTIONS, limits, strict=True)
-    trials, seconds, search, seed = (checked_search_option(*pair) for pair in pairs)
+    searched = SearchOptions.of(search)
     _check_names(text, objects)
     own = store if isinstance(store, TuningStore) else TuningStore(_path_of(store))
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
-    shown = Progress(trials, is_terminal if progress is None else bool(progress and sys.stderr))
+    shown = Progress(
+        searched.trials, is_terminal if progress is None else bool(progress and sys.stderr)
+    )
     try:
         found = tune_text(
             text,
             objects,
             options,
-            trials=trials,
-            seconds=float(seconds),
-            search=search,
-            seed=seed,
-            store=own,
-            watch=shown.tell,
+            searched,
+            own,
+            shown.tell,
         )
     finally:
         shown.end()

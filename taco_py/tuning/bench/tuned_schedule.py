@@ -19,7 +19,7 @@ from typing import Any
 from codegen.records import dataclass
 from codegen.user_line import warn_user
 from taco_py.arguments.operands import facts
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.prepare import prepare
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.cautions import TuningStoreWarning
@@ -49,14 +49,14 @@ class Resolved:
     told  lines for explain()
     """
 
-    settings: Settings
+    settings: CallOptions
     told: tuple[str, ...]
 
 
 def resolved(
     assignment: Assignment,
     objects: Mapping[str, Any],
-    settings: Settings,
+    settings: CallOptions,
     squeezed: Squeezed = (),
 ) -> Resolved:
     """Return the plan of a call, looked up once for operands with the same facts."""
@@ -71,7 +71,7 @@ def resolved(
 
 
 def _looked_up(
-    assignment: Assignment, objects: Mapping[str, Any], plain: Settings, squeezed: Squeezed
+    assignment: Assignment, objects: Mapping[str, Any], plain: CallOptions, squeezed: Squeezed
 ) -> Resolved:
     file = active_file()
     key = key_of_call(assignment, objects, plain, squeezed)
@@ -121,7 +121,7 @@ class _Found:
 
     assignment: Assignment
     objects: Mapping[str, Any]
-    settings: Settings
+    settings: CallOptions
     squeezed: Squeezed
     key: TuningKey
     timed: int = 0

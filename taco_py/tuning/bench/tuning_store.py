@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from codegen.user_line import warn_user
-from taco_py.arguments.settings import merged
+from taco_py.arguments.option_checks import merged
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.cautions import TuningStoreWarning
 from taco_py.language.diagnostics.errors import OperandTypeError, TuningStoreError
@@ -44,12 +44,12 @@ def _check_number(name: str, value: Any) -> None:
 
 
 class TuningStore:
-    """Keep plans that were timed, by target, problem, and size and sparsity of operands.
+    r"""Keep plans that were timed, by target, problem, and size and sparsity of operands.
 
     >>> store = tp.TuningStore()
     >>> A = sp.eye_array(3, format="csr")
     >>> key = store.key("y[i] = A[i,j] * x[j]", A=A, x=np.ones(3))
-    >>> plan = "B: ds/float64/int32 of 3 by 3, 3 entries\\nreturn B"
+    >>> plan = "B: ds/float64/int32 of 3 by 3, 3 entries\nreturn B"
     >>> store.add(tp.TuningRecord(key, plan, "in one kernel", seconds=2e-6))
     1
     >>> store.best("z[a] = M[a,b] * v[b]", M=A, v=np.ones(3)).match
@@ -150,7 +150,7 @@ class TuningStore:
         options = {
             "format": format, "dtype": dtype, "casting": casting, "threads": threads,
             "static": static, "libraries": libraries, "forbid": forbid, "allow": allow,
-            "budget": None, "target": target, "semiring": semiring, "mask": mask,
+            "target": target, "semiring": semiring, "mask": mask,
         }  # fmt: skip
         return key_of_text(text, merged(operands, named), options)
 

@@ -47,7 +47,11 @@ class ZeroShot:
 
 def zero_shot(call: CallSpace, file: StoreFile | None) -> tuple[str, ZeroShot]:
     """Return the text of the best plan by price, "" for the one that is chosen without timing."""
-    seconds = SECONDS if call.settings.budget is None else min(SECONDS, call.settings.budget)
+    seconds = (
+        SECONDS
+        if call.settings.schedule_budget is None
+        else min(SECONDS, call.settings.schedule_budget)
+    )
     lessons = lessons_in(file)
     begin = monotonic()
     found, tried = _walk(call, lessons, begin + seconds)

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, overload
 
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.language.diagnostics.errors import TacoError
 from taco_py.language.notation.printer import to_text
 from taco_py.running.replay.call_watch import WATCH
@@ -71,7 +71,7 @@ class RecordedTasks(Sequence[TuningTask]):
         self,
         assignment: Any,
         objects: Mapping[str, Any],
-        settings: Settings,
+        settings: CallOptions,
         more: Mapping[str, Any],
     ) -> None:
         """Make a task of a call, or count why there is none."""
@@ -88,7 +88,7 @@ class RecordedTasks(Sequence[TuningTask]):
         self,
         assignment: Any,
         objects: Mapping[str, Any],
-        settings: Settings,
+        settings: CallOptions,
         more: Mapping[str, Any],
     ) -> TuningTask:
         """Return the task of a call. Raises TacoError for calls that no task describes."""
@@ -112,9 +112,9 @@ class RecordedTasks(Sequence[TuningTask]):
         return task_of({"text": to_text(assignment), "operands": own, "options": plain})
 
 
-def call_options(settings: Settings, semiring: Any) -> dict[str, Any]:
+def call_options(settings: CallOptions, semiring: Any) -> dict[str, Any]:
     """Return the options of a call, as a task has them; None for those that are the usual ones."""
-    usual = Settings()
+    usual = CallOptions()
     found: dict[str, Any] = {
         "format": None if settings.format is None else str(settings.format),
         "dtype": None if settings.dtype is None else settings.dtype.name,

@@ -94,12 +94,12 @@ def run_job(workload: str, options: str, tune: TuneTask, folder: str = "") -> di
     return Outcome(error, records, perf_counter() - start, process_name()).as_json()
 
 
-def _done(workload: str, options: str, tune: TuneTask, folder: Path, store: TuningStore) -> str:
+def _done(workload: str, text: str, tune: TuneTask, folder: Path, store: TuningStore) -> str:
     """Tune into a store; the error code."""
     try:
-        found = json.loads(options)
+        found = json.loads(text)
         if not isinstance(found, dict) or not isinstance(found.get("target"), str):
-            raise ValueError(f"Expected options with a target, found {options[:60]}")
+            raise ValueError(f"Expected options with a target, found {text[:60]}")
         target = found.pop("target")
         task = task_of(json.loads(workload))
         task = TuningTask(task.text, task.operands, options_of(found, ("options",)), task.name)

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from codegen.machine.target import TARGETS
 from codegen.records import dataclass
 from codegen.user_line import warn_user
 from taco_py.language.diagnostics.cautions import TuningStoreWarning
@@ -34,7 +35,7 @@ from taco_py.tuning.tasks.tuning_task import TuningTask
 PREFIX = "farm "
 """What the names of farms begin with in the journal."""
 AGAIN = {"": (), "failed": ERRORS[1:], "all": ERRORS}
-KINDS = ("c", "cuda", "cuda-emulated")
+KINDS = tuple(TARGETS)
 MOST_WORKERS = 1024
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from taco_py.tuning.bench.tune_call import tune_text
 from taco_py.tuning.bench.tuning_store import TuningStore
-from taco_py.tuning.searches.search_table import USUAL_SEARCH
 from taco_py.tuning.session.tuning_session import INTERRUPTED
+from taco_py.tuning.tasks.search_options import SearchOptions
 from taco_py.tuning.tasks.tuning_task import TuningTask, plain_options
 
-TRIALS, SECONDS = 100, 30.0
-"""Of a task that says none."""
+SECONDS = 30.0
+"""Of the search of a task that states none."""
 
 
 def tune_task(
@@ -33,16 +33,8 @@ def tune_task(
 
     Raises what the call raises, and KeyboardInterrupt where the search was interrupted.
     """
-    search = task.search_options
-    found = tune_text(
-        task.text,
-        operands,
-        {**plain_options(task.call_options), "target": target},
-        trials=int(search.get("trials", TRIALS)),
-        seconds=float(search.get("seconds", SECONDS)),
-        search=str(search.get("search", USUAL_SEARCH)),
-        seed=int(search.get("seed", 0)),
-        store=store,
-    )
+    search = SearchOptions.of({"seconds": SECONDS, **task.search_options})
+    options = {**plain_options(task.call_options), "target": target}
+    found = tune_text(task.text, operands, options, search, store)
     if found.outcome.why == INTERRUPTED:
         raise KeyboardInterrupt

@@ -25,7 +25,7 @@ PLAN, KERNEL = "plan: ", "kernel "
 class Option:
     """What may be chosen at an axis.
 
-    changes  fields of `Settings` with their values; sets and static sizes are added to others
+    changes  fields of `CallOptions` with their values; sets and static sizes are added to others
     derive   commands that derive or order loops
     mark     commands on loops as they are then
     drops    kinds of planned commands that these take the place of

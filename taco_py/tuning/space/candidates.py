@@ -19,9 +19,9 @@ from time import perf_counter
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
+from taco_py.calls.call.planner_request import open_goal
 from taco_py.compiler.concrete.terms import Term, map_terms, reductions, split_terms, sums_outside
-from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.cost.machine import Machine
 from taco_py.compiler.order.orders import Ranked, ranked_orders
 from taco_py.compiler.schedule.commands import Reorder
@@ -58,7 +58,7 @@ PLAIN = "as it is chosen without timing"
 class Choice:
     """A way to compute an assignment, what it is called, and the seconds it is expected to take."""
 
-    settings: Settings
+    settings: CallOptions
     label: str = PLAIN
     seconds: float = 0.0
 
@@ -79,7 +79,7 @@ def alternatives(
     assignment: Assignment,
     operands: Mapping[str, Operand],
     type: TensorType,
-    settings: Settings,
+    settings: CallOptions,
     log: Log,
 ) -> tuple[Choice, ...]:
     """Return other ways to compute an assignment; none where the user said which operands are
@@ -90,8 +90,7 @@ def alternatives(
     if settings.path is not None:
         return ()
     assignment = normal_form(assignment, operands)
-    request = Request(type, settings.static, Effort(settings.budget), memory=settings.memory)
-    request = request.on(settings.target)
+    request = open_goal(settings, type)
     found = [*_forms(assignment, operands, request, settings)]
     found.append(
         Choice(replace(settings, look_up=False), "in loops that walk all operands together")
@@ -106,7 +105,7 @@ def alternatives(
     return (*found, *_reversed(log, settings, request.machine))
 
 
-def _reversed(log: Log, settings: Settings, machine: Machine) -> Iterator[Choice]:
+def _reversed(log: Log, settings: CallOptions, machine: Machine) -> Iterator[Choice]:
     """Yield the other outcome of each comparison of prices, the closest first."""
     ranked = sorted(log.decisions.items(), key=lambda item: _ratio(item[1]))
     for (rule, target, number), entry in ranked[:REVERSED]:
@@ -126,7 +125,7 @@ def _ratio(entry: Entry) -> float:
 
 
 def _forms(
-    assignment: Assignment, operands: Mapping[str, Operand], request: Request, settings: Settings
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request, settings: CallOptions
 ) -> Iterator[Choice]:
     """Yield sums in products multiplied out, or as they are written, and in the types that are."""
     if not settings.contract:
@@ -147,7 +146,7 @@ def _forms(
 
 
 def contractions(
-    assignment: Assignment, operands: Mapping[str, Operand], request: Request, settings: Settings
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request, settings: CallOptions
 ) -> Iterator[Choice]:
     """Yield contractions of a product in turn, in other orders than the plan's."""
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
@@ -168,7 +167,7 @@ def contractions(
 
 
 def _loops(
-    assignment: Assignment, operands: Mapping[str, Operand], request: Request, settings: Settings
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request, settings: CallOptions
 ) -> Iterator[Choice]:
     """Yield one kernel, and one in each of its best loop orders: of several terms those of one are
     exchanged, and the others keep their best."""
@@ -216,7 +215,7 @@ def _reordering(orders: Iterable[Ranked]) -> tuple[Reorder, ...]:
 
 
 def different(
-    choices: Iterable[Choice], plan: Callable[[Settings], Plan]
+    choices: Iterable[Choice], plan: Callable[[CallOptions], Plan]
 ) -> Iterator[tuple[Choice, str]]:
     """Yield the choices that lead to other steps than those before them, and all that are refused,
     with the reason; "" for those that can be timed."""
@@ -233,11 +232,11 @@ def different(
 
 
 def fastest(
-    plain: Settings,
+    plain: CallOptions,
     others: Iterable[Choice],
-    attempt: Callable[[Settings], None],
-    plan: Callable[[Settings], Plan],
-) -> tuple[Settings, tuple[Tried, ...]]:
+    attempt: Callable[[CallOptions], None],
+    plan: Callable[[CallOptions], Plan],
+) -> tuple[CallOptions, tuple[Tried, ...]]:
     """Return the settings whose attempts take the least time, `plain` unless others are faster; and
     what was timed.
 
@@ -248,7 +247,7 @@ def fastest(
     begin = perf_counter()
     told: dict[str, str] = {}
     labels = {plain: PLAIN}
-    times: dict[Settings, float] = {}
+    times: dict[CallOptions, float] = {}
     for choice, refused in different((Choice(plain), *others), plan):
         label = choice.label
         limit = SLOWER * max(LEAST, times.get(plain, inf))
@@ -278,7 +277,7 @@ def fastest(
     return min(times, key=lambda choice: times[choice]), (*timed, *passed)
 
 
-def _seconds(attempt: Callable[[Settings], None], settings: Settings) -> float:
+def _seconds(attempt: Callable[[CallOptions], None], settings: CallOptions) -> float:
     begin = perf_counter()
     attempt(settings)
     return perf_counter() - begin

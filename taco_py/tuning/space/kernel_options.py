@@ -45,7 +45,7 @@ from taco_py.language.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.language.notation.operators import MUL
 from taco_py.language.provenance.relations import Fuse, Pos, Split
 from taco_py.planner.ir.nodes import KernelStep, Operand
-from taco_py.running.plan_texts.fitted_plan import check_kernel
+from taco_py.running.plan_texts.fitted_plan import check_loops
 from taco_py.tuning.space.axis import AS_PLANNED, KERNEL, Axis, Option
 
 SHARED_LOOPS = 2
@@ -122,7 +122,7 @@ def _is_legal(step: KernelStep, option: Option) -> bool:
     if option.threads is not None:
         return True
     try:
-        check_kernel(changed, way_of(step.schedule.make).target, loops_alone=True)
+        check_loops(changed)
     except ScheduleError:
         return False
     return True
@@ -303,10 +303,10 @@ def _factors(step: KernelStep) -> tuple[Access, ...]:
 
 def _way(step: KernelStep, allowed: Allowed) -> Iterator[Option]:
     """Yield the other ways that can make the kernel, with their parameters."""
-    question, target = Question(step.problem), way_of(step.schedule.make).target
+    question, on_gpu = Question(step.problem), way_of(step.schedule.make).on_gpu
     for way in WAYS.values():
         called = way.lower is None
-        if way.target != target or (called and not allowed.libraries) or not way.can(question):
+        if way.on_gpu != on_gpu or (called and not allowed.libraries) or not way.can(question):
             continue
         for parameters in ((), *way.tried):
             make = Make(way.name, parameters)

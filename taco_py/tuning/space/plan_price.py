@@ -51,21 +51,21 @@ class PricedFor:
         machine = self.machine
         match step:
             case KernelStep():
-                return machine.kernel_call_seconds + self.kernel(step, facts)
+                return machine.calls.kernel_call_seconds + self.kernel(step, facts)
             case Reformat(source=source):
                 entries = facts[source].nnz
                 cost = (
-                    machine.sorted_entry_steps
+                    machine.copies.sorted_entry_steps
                     if len(facts[source].shape) > 2
-                    else machine.transposed_entry_steps
+                    else machine.copies.transposed_entry_steps
                 )
-                return machine.plan_step_seconds + entries * cost * machine.step_seconds
+                return machine.calls.plan_step_seconds + entries * cost * machine.step_seconds
             case Gather(source=source) | Cast(source=source):
                 return (
-                    machine.plan_step_seconds
-                    + prod(facts[source].shape) * machine.copied_element_seconds
+                    machine.calls.plan_step_seconds
+                    + prod(facts[source].shape) * machine.calls.copied_element_seconds
                 )
-        return machine.plan_step_seconds
+        return machine.calls.plan_step_seconds
 
     def kernel(self, step: KernelStep, facts: Mapping[str, Operand]) -> float:
         """Return the seconds of a kernel."""
@@ -85,9 +85,9 @@ class PricedFor:
         )
         seconds = cost * self.machine.step_seconds
         if _has_static_loops(step.problem):
-            seconds *= self.machine.static_size_share
-        small = seconds < self.machine.parallel_iterations * 1e-9
-        waking = self.machine.waking_seconds
+            seconds *= self.machine.dense.static_size_share
+        small = seconds < self.machine.units.parallel_iterations * 1e-9
+        waking = self.machine.units.waking_seconds
         return seconds if small else waking + seconds / self._gain(step)
 
     def _gain(self, step: KernelStep) -> float:
@@ -96,7 +96,7 @@ class PricedFor:
             return 1.0
         if way_of(step.schedule.make).in_loops and not self._is_shared(step):
             return 1.0
-        return 1.0 + self.machine.further_thread_share * (self.threads - 1)
+        return 1.0 + self.machine.units.further_thread_share * (self.threads - 1)
 
     def _is_shared(self, step: KernelStep) -> bool:
         try:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.order.orders import ranked_orders
 from taco_py.language.legal.stored import sparse_indices
@@ -26,7 +26,6 @@ from taco_py.planner.ir.goal import Request, draft_of, statistics
 from taco_py.planner.ir.log import Entry
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.rules.base import Phase
 from taco_py.planner.rules.catalogue import CATALOGUE
 from taco_py.tuning.space.axis import AS_PLANNED, PLAN, Axis, Option
 from taco_py.tuning.space.candidates import Choice
@@ -42,7 +41,7 @@ def planner_axes(
     plan: Plan,
     operands: Mapping[str, Operand],
     request: Request,
-    settings: Settings,
+    settings: CallOptions,
     trees: tuple[Choice, ...],
 ) -> tuple[Axis, ...]:
     """Return the axes around the plan that is chosen without timing.
@@ -71,7 +70,7 @@ def _contractions(trees: tuple[Choice, ...]) -> Iterator[Option]:
         yield Option(choice.label, "other contraction", (("path", choice.settings.path),))
 
 
-def _sizes(plan: Plan, settings: Settings) -> Iterator[tuple[str, tuple[Option, ...]]]:
+def _sizes(plan: Plan, settings: CallOptions) -> Iterator[tuple[str, tuple[Option, ...]]]:
     """Small sizes compiled in, of indices that no sparse operand has."""
     if plan.chosen is None:
         return
@@ -110,7 +109,7 @@ def _ratio(entry: Entry) -> float:
 def _rules(plan: Plan) -> Iterator[tuple[str, Option]]:
     """Yield the rules that were used without a comparison, and may be left out."""
     decided = {rule for rule, _, _ in plan.log.decisions}
-    free = {rule.name for rule, _ in CATALOGUE if rule.phase is not Phase.NEEDED}
+    free = {rule.name for rule, _ in CATALOGUE if rule.optional}
     used = dict.fromkeys(e.rule for e in plan.log.entries if e.taken and e.rule not in decided)
     for name in [each for each in used if each in free][:RULES]:
         yield name, Option("left out", f"no {name}", (("forbid", frozenset((name,))),))

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.compiler.schedule.commands import Nest
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.compiler.ways.ways import way_of
@@ -37,8 +37,8 @@ class Space:
     known     what was found: programs by settings, axes of their kernels by theirs
     """
 
-    settings: Settings
-    planned: Callable[[Settings], Plan]
+    settings: CallOptions
+    planned: Callable[[CallOptions], Plan]
     planner: tuple[Axis, ...]
     threads: int = 1
     known: dict[Any, Any] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Space:
         """Return the axes at a point: the planner's, then those of its plan's kernels."""
         return (*self.planner, *self._kernel_axes(self._settings(point)))
 
-    def _kernel_axes(self, settings: Settings) -> tuple[Axis, ...]:
+    def _kernel_axes(self, settings: CallOptions) -> tuple[Axis, ...]:
         key = "axes", settings
         if key not in self.known:
             plan = self._plan(settings)
@@ -57,8 +57,8 @@ class Space:
         found: tuple[Axis, ...] = self.known[key]
         return found
 
-    def _axes_of_kernels(self, plan: Plan, settings: Settings) -> tuple[Axis, ...]:
-        every = Allowed(settings.libraries and settings.target == "c", self.threads)
+    def _axes_of_kernels(self, plan: Plan, settings: CallOptions) -> tuple[Axis, ...]:
+        every = Allowed(settings.libraries and settings.is_native, self.threads)
         facts = plan.program.facts
         own = ((step, every.for_kernel(step, facts)) for step in plan.kernels)
         return tuple(axis for step, allowed in own for axis in axes_of_kernel(step, allowed))
@@ -78,7 +78,7 @@ class Space:
 
     # ------------------------------------------------------------ plans
 
-    def _settings(self, point: Point) -> Settings:
+    def _settings(self, point: Point) -> CallOptions:
         """Return the settings that the planner is asked with."""
         chosen, settings = dict(point), self.settings
         for axis in self.planner:
@@ -87,7 +87,7 @@ class Space:
                 settings = replace(settings, **{name: _added(getattr(settings, name), name, value)})
         return settings
 
-    def _plan(self, settings: Settings) -> Plan | None:
+    def _plan(self, settings: CallOptions) -> Plan | None:
         """Return the plan of settings, None where there is none."""
         key = "plan", settings
         if key not in self.known:

@@ -11,6 +11,7 @@ import json
 from dataclasses import asdict, fields
 from typing import Any
 
+from codegen.machine.target import TARGETS, Where
 from codegen.records import dataclass
 from codegen.toolchain.compiler_version import version_line
 from codegen.toolchain.errors import ToolchainError
@@ -85,7 +86,7 @@ def target_here(kind: str = "c") -> Target:
 
 
 def _found(kind: str) -> Target:
-    if kind == "cuda":
+    if TARGETS[kind].where is Where.DEVICE:
         name, compiler = _gpu()
         return Target(kind, name, 1, "", compiler, VERSION)
     flags = " ".join(sorted(cpu_flags()))

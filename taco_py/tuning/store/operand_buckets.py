@@ -18,7 +18,6 @@ from codegen.records import dataclass
 from taco_py.compiler.cost.spread import Entries, recall_in
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.tensor_data import Array
-from taco_py.language.formats import LevelKind
 from taco_py.planner.ir.nodes import Operand
 from taco_py.tuning.store.problem_text import Computation, Names
 
@@ -134,8 +133,8 @@ def run_of(entries: Entries) -> float:
 
 def _found_run(entries: Entries) -> float:
     data = entries.data
-    lists = (LevelKind.COMPRESSED, LevelKind.SINGLETON)
-    if not data.levels or data.format.levels[-1].kind not in lists:
+    last = data.format.levels[-1] if data.levels else None
+    if last is None or not (last.is_list or last.chained):
         return 0.0
     crd = data.levels[-1].crd
     if crd is None or len(crd) < 2:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from taco_py.arguments.settings import (
+from taco_py.arguments.option_checks import (
     check_allow,
     check_casting,
     check_forbid,

@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from taco_py.arguments.settings import integer
+from codegen.records import dataclass
+from taco_py.arguments.option_checks import integer
 from taco_py.language.diagnostics.errors import OperandTypeError
-from taco_py.tuning.searches.search_table import search_of
+from taco_py.tuning.searches.search_table import USUAL_SEARCH, search_of
 
-SEARCH_OPTIONS = ("trials", "seconds", "search", "seed")
-"""What `tune` takes besides a call."""
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """The arguments of `tune` besides those of a call.
+
+    trials   plans that are run at most, and seconds for all of them
+    search   a name of `searches.search_table`, and the seed of its random choices
+    """
+
+    trials: int = 100
+    seconds: float = 60.0
+    search: str = USUAL_SEARCH
+    seed: int = 0
+
+    @classmethod
+    def of(cls, keywords: Mapping[str, Any]) -> SearchOptions:
+        """Check arguments by name, in their order. Raises OperandTypeError or ScheduleError."""
+        names = (name for name in SEARCH_OPTIONS if name in keywords)
+        options = {name: checked_search_option(name, keywords[name]) for name in names}
+        return cls(**options)
+
+
+SEARCH_OPTIONS = tuple(field.name for field in fields(SearchOptions))
+"""The arguments of `tune` besides those of a call, by name."""
 EXPECTED = {
     "trials": "a whole number from 1 on",
     "seconds": "a number of seconds above 0",

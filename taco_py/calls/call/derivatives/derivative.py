@@ -21,7 +21,7 @@ class Derivative:
 
     source: DifferentiatedText
     turns: tuple[Turn, ...]
-    options: tuple[Any, ...]
+    threads: int | None
     memory_limit: int | None
 
     @property
@@ -57,7 +57,7 @@ class Derivative:
         identity = (type(self).__name__, statements, source.outputs, self.wrt, known, source.border)
         with nullcontext() if limit is None else KERNELS.memory.within(limit):
             return run_statements(
-                self.turns, objects, self.options, identity, shapes, source.border
+                self.turns, objects, self.threads, identity, shapes, source.border
             )
 
     @property
@@ -68,4 +68,4 @@ class Derivative:
     def explained(self, objects: Mapping[str, Any]) -> str:
         """Say what computes the statements."""
         border = self.source.border
-        return explain_statements(self.turns, objects, self.options, self.shapes, border)
+        return explain_statements(self.turns, objects, self.threads, self.shapes, border)

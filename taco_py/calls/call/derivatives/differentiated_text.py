@@ -10,25 +10,27 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.operands import check_given, is_number, taken
-from taco_py.arguments.settings import settings_of
-from taco_py.calls.call.over_semirings import Over, over_numbers
+from taco_py.arguments.options import CallOptions
+from taco_py.arguments.semiring_mask import SemiringMask
+from taco_py.calls.call.over_semirings import to_arithmetic
 from taco_py.calls.call.read_text import statements_of
+from taco_py.calls.call.several.requested_outputs import requested_outputs
 from taco_py.calls.call.several.sequence import in_single_assignment
-from taco_py.calls.call.several.wishes import asked_of
 from taco_py.calls.indexed.domains import ERROR
-from taco_py.calls.indexed.indexed_call import stated_of
+from taco_py.calls.indexed.indexed_call import boundary_options
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.data.tensors.traced_operands import is_traced
-from taco_py.language.diagnostics.cautions import give
+from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.language.diagnostics.errors import DerivativeError, DimensionError, OperandError
 from taco_py.language.diagnostics.option_table import options_of
 from taco_py.language.diagnostics.suggest import with_suggestion
 from taco_py.language.notation.checks import accesses, has_subscripts, operand_names
-from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal
 from taco_py.language.notation.operators import ADD, FILLED, MUL
-from taco_py.language.notation.tree import map_children
+from taco_py.language.notation.tree import is_reduction_by, map_children
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +129,7 @@ def read_text(
     outputs: Any,
     shape: Any = None,
     border: Any = "error",
-    over: Over | None = None,
+    over: SemiringMask | None = None,
 ) -> DifferentiatedText:
     """Read a text that a derivative is asked of.
 
@@ -138,7 +140,7 @@ def read_text(
     Raises NotationError and OperandError of texts, DerivativeError for operands that have none.
     """
     understood = statements_of(text, objects)
-    give(caution for each in understood for caution in each.cautions)
+    issue_warnings(caution for each in understood for caution in each.cautions)
     statements = tuple(each.assignment for each in understood)
     used = {name for each in statements for name in operand_names(each)}
     used |= {each.target.tensor for each in statements if each.operator is not None}
@@ -148,10 +150,10 @@ def read_text(
     missing = [access for access in read if access.tensor not in assigned]
     wanted = tuple(dict.fromkeys(a.tensor for a in read if a.tensor not in assigned or a in begun))
     check_given(missing, wanted, objects, options_of("vjp"))
-    border = stated_of(border, None).border
+    border = boundary_options(border, None).border
     if over is not None and not over.is_usual:
         statements, objects = _over_numbers(statements, objects, over)
-    asked = asked_of(statements, outputs)
+    asked = requested_outputs(statements, outputs)
     names = _wanted(wrt, objects, used, [*asked.outputs])
     statements, made = _assigned_once(statements, asked.outputs, objects)
     shapes = _shapes(shape, statements, border)
@@ -163,7 +165,7 @@ def read_text(
 
 
 def _over_numbers(
-    statements: tuple[Assignment, ...], objects: Mapping[str, Any], over: Over
+    statements: tuple[Assignment, ...], objects: Mapping[str, Any], over: SemiringMask
 ) -> tuple[tuple[Assignment, ...], dict[str, Any]]:
     """Return a statement over a semiring, under a mask, as one over numbers, and its operands.
 
@@ -184,10 +186,8 @@ def _over_numbers(
             one.span,
             "multiply by the mask in the text, or read the operand at positions before",
         )
-    settings = settings_of(None, None, None, None, "safe", None)
-    ready = over_numbers(one, objects, settings, over)
-    value = _where_stored(ready.assignment.value)
-    return (replace(ready.assignment, value=value),), ready.objects
+    assignment, call = to_arithmetic(one, CallArguments(objects, CallOptions(), over=over))
+    return (replace(assignment, value=_where_stored(assignment.value)),), dict(call.objects)
 
 
 def _where_stored(expr: Expr) -> Expr:
@@ -195,7 +195,7 @@ def _where_stored(expr: Expr) -> Expr:
 
     sum(k, A[i,k] + B[k,j])  →  sum(k, filled(A[i,k] + B[k,j], 0))    for sparse A: as * is
     """
-    if isinstance(expr, Reduce) and expr.operator == ADD and isinstance(expr.body, Call):
+    if is_reduction_by(expr, ADD) and isinstance(expr.body, Call):
         body = expr.body
         if (
             body.operator != FILLED

@@ -11,7 +11,7 @@ from codegen.records import dataclass
 from taco_py.calls.call.derivatives.derivative import Derivative
 from taco_py.calls.call.derivatives.differentiated_text import DifferentiatedText, like
 from taco_py.calls.call.derivatives.run_statements import turns_of
-from taco_py.language.autodiff.needed_statements import needed
+from taco_py.language.autodiff.needed_statements import statements_for
 from taco_py.language.autodiff.reverse_mode import Cotangents, Reverser
 from taco_py.language.diagnostics.errors import OperandError
 
@@ -84,7 +84,7 @@ class Pullback(Derivative):
 
 
 def pullback_of(
-    source: DifferentiatedText, options: tuple[Any, ...], memory_limit: int | None = None
+    source: DifferentiatedText, threads: int | None, memory_limit: int | None = None
 ) -> Pullback:
     """Make the statements of the cotangents. Raises DerivativeError."""
     reverser = Reverser(
@@ -95,5 +95,5 @@ def pullback_of(
     seeds = {*statements.seeds.values()}
     names = dict.fromkeys(statements.cotangents[name] for name in source.wrt)
     outputs = tuple(name for name in names if name and name not in seeds)
-    turns = turns_of(needed(statements.statements, outputs), outputs)
-    return Pullback(source, turns, options, memory_limit, statements)
+    turns = turns_of(statements_for(statements.statements, outputs), outputs)
+    return Pullback(source, turns, threads, memory_limit, statements)

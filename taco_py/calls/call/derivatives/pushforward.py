@@ -12,7 +12,7 @@ from taco_py.calls.call.derivatives.derivative import Derivative
 from taco_py.calls.call.derivatives.differentiated_text import DifferentiatedText
 from taco_py.calls.call.derivatives.run_statements import turns_of
 from taco_py.language.autodiff.forward_mode import Forwarder, Tangents
-from taco_py.language.autodiff.needed_statements import needed
+from taco_py.language.autodiff.needed_statements import statements_for
 from taco_py.language.diagnostics.errors import OperandError
 from taco_py.language.diagnostics.suggest import with_suggestion
 
@@ -59,7 +59,7 @@ class Pushforward(Derivative):
     def shapes(self) -> dict[str, Any]:
         """Return the shapes that the call says of what is scattered to, and of tangents of that."""
         said = self.source.shapes
-        tangents = self.statements.made
+        tangents = self.statements.names
         return {**said, **{tangents[name]: each for name, each in said.items() if name in tangents}}
 
     def _objects(self, tangents: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class Pushforward(Derivative):
 
 
 def pushforward_of(
-    source: DifferentiatedText, options: tuple[Any, ...], memory_limit: int | None = None
+    source: DifferentiatedText, threads: int | None, memory_limit: int | None = None
 ) -> Pushforward:
     """Make the statements of the tangents. Raises DerivativeError."""
     forwarder = Forwarder(
@@ -93,5 +93,5 @@ def pushforward_of(
     )  # fmt: skip
     statements = forwarder.forward()
     outputs = tuple(dict.fromkeys(name for name in statements.tangents.values() if name))
-    turns = turns_of(needed(statements.statements, outputs), outputs)
-    return Pushforward(source, turns, options, memory_limit, statements)
+    turns = turns_of(statements_for(statements.statements, outputs), outputs)
+    return Pushforward(source, turns, threads, memory_limit, statements)

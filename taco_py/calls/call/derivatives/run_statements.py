@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from taco_py.arguments.settings import settings_of
+from taco_py.arguments.call_arguments import CallArguments
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.read_text import Understood
-from taco_py.calls.call.texts.by_text import Asks, compute_read, explain_read
+from taco_py.calls.call.texts.by_text import compute_read, explain_read
 from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.traced_operands import taken_over, taker_of
 from taco_py.language.autodiff.needed_statements import names_of
@@ -53,13 +55,14 @@ def _read_at_subscripts(statement: Assignment) -> Iterator[str]:
 def run_statements(
     turns: Sequence[Turn],
     objects: Mapping[str, Any],
-    options: tuple[Any, ...],
+    threads: int | None,
     identity: tuple[object, ...],
     shapes: Mapping[str, Any] = NO_SHAPES,
     border: str = "error",
 ) -> dict[str, Any]:
     """Compute statements; the operands and what was computed, by name.
 
+    threads   to use at most
     identity  what tells the statements from others
     shapes    of what is scattered to, by name, where the call says it
     border    what a subscript outside of its operand is
@@ -69,17 +72,28 @@ def run_statements(
         said = {} if border == "error" else {"border": border}
         statements = [each for part, _ in turns for each in part]
         return {**found, **taken_over(taker, "tp.statements", (statements, objects), said)}
+    plain = CallOptions.of({"threads": threads, "border": border})
     for number, (part, names) in enumerate(turns):
         own = {name: found[name] for name in _operands(part) if name in found}
         key = call_key((*identity, number, *own), own.values())
         read = [Understood(each, ()) for each in part]
-        if part[0].target.subscripts or _is_shaped(part, shapes):
-            asks = Asks(border, shapes.get(part[0].target.tensor))
-            found[names[0]] = compute_read(read, own, options, asks, key)
-        else:
-            made = compute_read(read, own, options, Asks(border, outputs=names), key)
-            found |= zip(names, made, strict=True)
+        options = _options_of_turn(plain, part, names, shapes)
+        made = compute_read(read, CallArguments(own, options, key=key))
+        found |= zip(names, made if options.outputs else (made,), strict=True)
     return found
+
+
+def _options_of_turn(
+    options: CallOptions,
+    part: Sequence[Assignment],
+    names: tuple[str, ...],
+    shapes: Mapping[str, Any],
+) -> CallOptions:
+    """Ask for the shape of what one statement scatters to or assigns, else for results by name."""
+    target = part[0].target
+    if target.subscripts or _is_shaped(part, shapes):
+        return replace(options, shape=shapes.get(target.tensor))
+    return replace(options, outputs=names)
 
 
 def _is_shaped(part: Sequence[Assignment], shapes: Mapping[str, Any]) -> bool:
@@ -90,23 +104,21 @@ def _is_shaped(part: Sequence[Assignment], shapes: Mapping[str, Any]) -> bool:
 def explain_statements(
     turns: Sequence[Turn],
     objects: Mapping[str, Any],
-    options: tuple[Any, ...],
+    threads: int | None,
     shapes: Mapping[str, Any] = NO_SHAPES,
     border: str = "error",
 ) -> str:
     """Say what computes each turn; what later ones read is computed for that."""
     found, told = dict(objects), []
+    plain = CallOptions.of({"threads": threads, "border": border})
     for part, names in turns:
         own = {name: found[name] for name in _operands(part) if name in found}
         read = [Understood(each, ()) for each in part]
-        target = part[0].target
-        asks = Asks(border, outputs=names)
-        if target.subscripts or _is_shaped(part, shapes):
-            asks = Asks(border, shapes.get(target.tensor))
-        told.append(explain_read(read, own, settings_of(None, *options), asks, None))
+        options = _options_of_turn(plain, part, names, shapes)
+        told.append(explain_read(read, CallArguments(own, options), None))
         if len(turns) > 1:
             key = ("explained",)
-            found = run_statements([(part, names)], found, options, key, shapes, border)
+            found = run_statements([(part, names)], found, threads, key, shapes, border)
     return "\n\n".join(told)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from taco_py.arguments.settings import merged
+from taco_py.arguments.option_checks import merged
+from taco_py.arguments.semiring_mask import SemiringMask, semiring_mask_of
 from taco_py.calls.call.derivatives.differentiated_text import read_text
 from taco_py.calls.call.derivatives.pullback import Pullback, pullback_of
 from taco_py.calls.call.derivatives.pushforward import Pushforward, pushforward_of
-from taco_py.calls.call.over_semirings import Over, over_of
 from taco_py.data.tensors.byte_counts import check_memory_limit
 from taco_py.language.notation.rewrites.semirings import Semiring
 
@@ -62,7 +62,7 @@ def vjp(
     """
     over = read_over(semiring, mask)
     source = read_text(text, merged(operands, named), wrt, outputs, shape, border, over)
-    return pullback_of(source, _options(threads), check_memory_limit(memory_limit))
+    return pullback_of(source, threads, check_memory_limit(memory_limit))
 
 
 def jvp(
@@ -101,14 +101,9 @@ def jvp(
     """
     over = read_over(semiring, mask)
     source = read_text(text, merged(operands, named), wrt, outputs, shape, border, over)
-    return pushforward_of(source, _options(threads), check_memory_limit(memory_limit))
+    return pushforward_of(source, threads, check_memory_limit(memory_limit))
 
 
-def read_over(semiring: Any, mask: Any) -> Over | None:
+def read_over(semiring: Any, mask: Any) -> SemiringMask | None:
     """Read the semiring and the mask; None where a call leaves both out."""
-    return None if semiring is None and mask is None else over_of(semiring, mask, False)
-
-
-def _options(threads: int | None) -> tuple[Any, ...]:
-    """What `settings_of` takes, but for the format."""
-    return (None, threads, None, "safe", None, True, None, (), (), "c")
+    return None if semiring is None and mask is None else semiring_mask_of(semiring, mask, False)

@@ -14,8 +14,8 @@ from typing import Any
 
 from taco_py.arguments.device_tensor import DeviceTensor, examined, uploaded
 from taco_py.arguments.operands import Given, is_number
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import hand_out
-from taco_py.arguments.settings import Settings
 from taco_py.calls.call.prepare import Prepared, start
 from taco_py.data.interop.numpy_arrays import dense_of
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
@@ -23,7 +23,7 @@ from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.check import check
 from taco_py.data.storage.tensor_data import TensorData, stores_all
 from taco_py.data.tensors.tensor import Tensor, as_data
-from taco_py.language.diagnostics.cautions import give
+from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.planner.ir.nodes import Operand
 from taco_py.running.execute.run import run
 from taco_py.running.replay.find import ShortCall
@@ -75,7 +75,7 @@ def remember_on_device(
     key: tuple[object, ...],
     prepared: Prepared,
     objects: Mapping[str, Any],
-    settings: Settings,
+    options: CallOptions,
     axes: tuple[int, ...],
     cautions: tuple[UserWarning, ...],
 ) -> None:
@@ -88,25 +88,25 @@ def remember_on_device(
             return
     facts = {name: replace(each.operand, entries=None) for name, each in given.items()}
     alone = prepared.over({})  # which keeps no array of the operands
-    KERNELS.memo.put(key, _short_call(alone, facts, settings, axes, cautions))
+    KERNELS.memo.put(key, _short_call(alone, facts, options, axes, cautions))
 
 
 def _short_call(
     prepared: Prepared,
     facts: Mapping[str, Operand],
-    settings: Settings,
+    options: CallOptions,
     axes: tuple[int, ...],
     cautions: tuple[UserWarning, ...],
 ) -> ShortCall:
     """Return a function of tensors of one signature, in the order of the call's operands."""
 
     def call(*operands: DeviceTensor) -> Any:
-        give(cautions)
+        issue_warnings(cautions)
         given = {
             name: Given(obj, stores_all(obj.data), own)
             for (name, own), obj in zip(facts.items(), operands, strict=True)
         }
-        execution = start(prepared.over(given), settings, None)
+        execution = start(prepared.over(given), options, None)
         return stay(run(prepared.plan, execution), prepared, axes, operands[0].target)
 
     return call

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from taco_py.arguments.device_tensor import place_of
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import hand_out
-from taco_py.arguments.settings import Settings
 from taco_py.calls.call.compute import check_out, remember
 from taco_py.calls.call.prepare import Prepared, prepare_statements, start
 from taco_py.calls.call.read_text import Understood
-from taco_py.calls.call.several.wishes import Asked
+from taco_py.calls.call.several.requested_outputs import RequestedOutputs
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.tensor_data import Array, on_host
-from taco_py.language.diagnostics.cautions import give
+from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.language.diagnostics.errors import OutputError
 from taco_py.running.execute.run import run_all
 from taco_py.running.replay.call_watch import WATCH
@@ -29,8 +29,8 @@ from taco_py.running.replay.state import Task, Wanted
 def compute_several(
     read: Sequence[Understood],
     objects: Mapping[str, Any],
-    settings: Settings,
-    asked: Asked,
+    options: CallOptions,
+    asked: RequestedOutputs,
     key: tuple[object, ...] | None = None,
 ) -> Any:
     """Plan and run statements; the result of the one output, or a tuple of those asked for.
@@ -38,27 +38,27 @@ def compute_several(
     key  under which to remember the short way for calls like this one
     """
     cautions = tuple(caution for each in read for caution in each.cautions)
-    give(cautions)
+    issue_warnings(cautions)
     if WATCH.watchers:
-        WATCH.tell(read[-1].assignment, objects, settings, {"several": True})
+        WATCH.tell(read[-1].assignment, objects, options, {"several": True})
     begun = _begun(read, objects, asked.outs)
     objects = {**objects, **begun}
     prepared = prepare_statements(
         [each.assignment for each in read],
         objects,
-        settings,
+        options,
         asked.outputs,
         asked.formats,
     )
     for name, array in asked.outs.items():
-        _check_out(array, prepared, name, settings)
+        _check_out(array, prepared, name, options)
     check_outs_apart(asked.outs)
-    execution = start(prepared, settings, None)
+    execution = start(prepared, options, None)
     made = run_all(prepared.plan, execution)
     if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
         task = None if execution.wide else task_of(prepared, objects, asked, begun)
         if task is not None:
-            remember(key, task, settings, execution.threads, cautions)
+            remember(key, task, options, execution.threads, cautions)
     found: list[Any] = []
     place = place_of(objects.values())
     for name, target in prepared.checked.statements.outputs.items():
@@ -96,16 +96,19 @@ def check_outs_apart(outs: Mapping[str, Array]) -> None:
             )
 
 
-def _check_out(out: Array, prepared: Prepared, name: str, settings: Settings) -> None:
+def _check_out(out: Array, prepared: Prepared, name: str, options: CallOptions) -> None:
     """Raise OutputError where an array cannot hold a result."""
     target = prepared.checked.statements.outputs[name]
     facts = prepared.checked.elaborated.operands[target]
     dtype = np.dtype(facts.type.dtype)
-    check_out(out, prepared.kinds[target], facts.shape, dtype, settings.casting)
+    check_out(out, prepared.kinds[target], facts.shape, dtype, options.casting)
 
 
 def task_of(
-    prepared: Prepared, objects: Mapping[str, Any], asked: Asked, begun: Collection[str] = ()
+    prepared: Prepared,
+    objects: Mapping[str, Any],
+    asked: RequestedOutputs,
+    begun: Collection[str] = (),
 ) -> Task | None:
     """What calls like the one that was prepared do; None where operands were converted for it.
 

@@ -7,16 +7,15 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from numpy.typing import DTypeLike
-
 from codegen.records import dataclass
 from taco_py.arguments.operands import Given, describe
+from taco_py.arguments.option_checks import check_static
 from taco_py.arguments.result_table import TENSOR
 from taco_py.arguments.results import container
-from taco_py.arguments.settings import check_static
 from taco_py.calls.call.draft import (
     NOMINAL_DENSITY,
     NOMINAL_SIZE,
+    CompileArguments,
     check_index_dtype,
     format_of,
     is_array,
@@ -24,8 +23,8 @@ from taco_py.calls.call.draft import (
 )
 from taco_py.calls.call.read_text import names_read, parsed_statements
 from taco_py.calls.call.several.elaborate import Elaborated, Read, ResultOptions, elaborate
+from taco_py.calls.call.several.requested_outputs import RequestedOutputs, requested_outputs
 from taco_py.calls.call.several.sequence import Statements, check_passed, in_single_assignment
-from taco_py.calls.call.several.wishes import Asked, asked_of
 from taco_py.language.formats import Format, dense
 from taco_py.language.notation.checks import accesses, unique
 from taco_py.language.notation.nodes import Access, Assignment
@@ -46,7 +45,7 @@ class DraftOfSeveral:
     elaborated: Elaborated
     operands: Mapping[str, Operand]
     formats: Mapping[str, Format]
-    asked: Asked
+    requested: RequestedOutputs
     static: tuple[tuple[str, int], ...]
     assumed: bool
 
@@ -56,34 +55,29 @@ class DraftOfSeveral:
         return f"those not given taken for {NOMINAL_SIZE}" if self.assumed else ""
 
 
-def draft_several(
-    text: str,
-    formats: Mapping[str, Any],
-    outputs: Any,
-    dtypes: Mapping[str, DTypeLike] | DTypeLike | None = None,
-    index_dtype: str = "int32",
-    static: Mapping[str, int] | None = None,
-) -> DraftOfSeveral:
-    """Return `text` over operands of `formats`, which are by name; an array stands for its own
-    format.
+def draft_several(text: str, outputs: Any, arguments: CompileArguments) -> DraftOfSeveral:
+    """Return `text` over operands of known formats.
+
+    outputs  the names that are wanted, or one of them
 
     Raises what `call.draft.draft` raises.
     """
+    formats = arguments.formats
     written = parsed_statements(text)
     assigned = unique(each.target.tensor for each in written)
     begun = {name: first for name in assigned if (first := _first(written, name)).operator}
     plain = [name for name in assigned if name not in begun]
-    asked = asked_of(written, outputs, {n: formats[n] for n in plain if n in formats})
+    requested = requested_outputs(written, outputs, {n: formats[n] for n in plain if n in formats})
     given = {name: form for name, form in formats.items() if name not in plain}
     for name, first in begun.items():
         given.setdefault(name, dense(len(first.target.indices)))
-    statements = in_single_assignment(written, asked.outputs, given)
+    statements = in_single_assignment(written, requested.outputs, given)
     check_passed(written, statements, given)
     names = [n for n in names_read(statements.assignments) if n in given]
-    sizes = check_static(static)
-    index = check_index_dtype(index_dtype)
+    sizes = check_static(arguments.static)
+    index = check_index_dtype(arguments.index_dtype)
     arrays = {name: describe(given[name], name) for name in names if is_array(given[name])}
-    types = names_to_dtypes(tuple(names), dtypes)
+    types = names_to_dtypes(tuple(names), arguments.dtypes)
     first_access = _first_accesses(statements.assignments, names)
     forms = {n: format_of(given[n], len(first_access[n].indices), n) for n in names}
     shapes = {name: tuple(a.operand.shape) for name, a in arrays.items()}
@@ -97,10 +91,10 @@ def draft_several(
     whole = bool(arrays) and len(arrays) == len(names)
     containers = {name: container(arrays[name]) if whole else TENSOR for name in names}
     found = elaborate(
-        statements, facts, containers, ResultOptions(asked.formats, None, sizes, index=index)
+        statements, facts, containers, ResultOptions(requested.formats, None, sizes, index=index)
     )
     operands = {**facts, **{alias: _read(facts, each) for alias, each in found.reads.items()}}
-    return DraftOfSeveral(statements, found, operands, forms, asked, sizes, assumed)
+    return DraftOfSeveral(statements, found, operands, forms, requested, sizes, assumed)
 
 
 def _first(written: Sequence[Assignment], name: str) -> Assignment:

@@ -20,9 +20,9 @@ import numpy as np
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.arguments.operands import INT32_MAX, check_orders, check_sizes
+from taco_py.arguments.option_checks import check_static_index, check_static_size
 from taco_py.arguments.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
 from taco_py.arguments.results import vast_indices
-from taco_py.arguments.settings import check_static_index, check_static_size
 from taco_py.calls.call.several.sampled_statements import sampled_statements
 from taco_py.calls.call.several.sequence import Statement, Statements
 from taco_py.calls.call.widened import read_types
@@ -280,7 +280,7 @@ class _Building:
         assignment, dtypes = statement.assignment, self._dtypes(statement.assignment)
         if (asked := self.options.dtype) is not None:
             read = dict.fromkeys(dtypes, asked)
-            assignment = with_wide_answers(assignment, read, asked=asked)
+            assignment = with_wide_answers(assignment, read, dtype=asked)
         elif self.options.wide_sums:
             wide = wide_sums(assignment, dtypes, dtypes.get(statement.added))
             names = {

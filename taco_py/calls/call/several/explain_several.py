@@ -6,16 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from taco_py.arguments.operands import copies_made
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.devices.on_device import told_place
 from taco_py.calls.call.prepare import prepare_statements, start
 from taco_py.calls.call.several.elaborate import Elaborated
+from taco_py.calls.call.several.requested_outputs import RequestedOutputs
 from taco_py.calls.call.several.sequence import Statements
-from taco_py.calls.call.several.wishes import Asked
 from taco_py.compiler.driver import compile_recipes
 from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.printer import to_text
 from taco_py.planner.ir.plan import Plan
+from taco_py.planner.rules.forms import inline_statement
 from taco_py.report.explanation.plan_report import explain
 from taco_py.running.execute.run import copies_in_order
 
@@ -23,15 +24,15 @@ from taco_py.running.execute.run import copies_in_order
 def explained_several(
     written: Sequence[Assignment],
     objects: Mapping[str, Any],
-    settings: Settings,
-    asked: Asked,
+    options: CallOptions,
+    asked: RequestedOutputs,
 ) -> str:
     """Plan and compile statements, and say what was planned."""
-    prepared = prepare_statements(written, objects, settings, asked.outputs, asked.formats)
+    prepared = prepare_statements(written, objects, options, asked.outputs, asked.formats)
     steps = prepared.plan.kernels
-    kernels = compile_recipes([step.recipe() for step in steps])
+    kernels = compile_recipes(prepared.plan.recipes)
     copies = copies_made(objects, prepared.given)
-    execution = start(prepared, settings, None)
+    execution = start(prepared, options, None)
     for step, kernel in zip(steps, kernels, strict=True):
         copies += copies_in_order(kernel, step, execution)
     told = explain(
@@ -40,7 +41,7 @@ def explained_several(
     told = with_results(
         told, prepared.checked.statements, prepared.checked.elaborated, prepared.plan
     )
-    return told_place(objects, settings.target) + told
+    return told_place(objects, options.target) + told
 
 
 def with_results(told: str, statements: Statements, elaborated: Elaborated, plan: Plan) -> str:
@@ -57,7 +58,7 @@ def told_statements(statements: Statements, elaborated: Elaborated, plan: Plan) 
     )
     yield f"results   {', '.join(results)}"
     wanted = statements.outputs.values()
-    inlined = {entry.target: entry.why for entry in plan.log.of("inline_statement")}
+    inlined = {entry.target: entry.why for entry in plan.log.of(inline_statement.RULE.name)}
     for each in statements.assignments:
         name = each.target.tensor
         if name in inlined:

@@ -12,21 +12,21 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.operands import Given, check_given, check_orders, check_sizes, give
+from taco_py.arguments.option_checks import check_static_size, check_threads, merged
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import ResultKind
 from taco_py.arguments.results import container, hand_out
-from taco_py.arguments.settings import Settings, check_static_size, check_threads, merged
 from taco_py.calls.call.compute import check_out
 from taco_py.calls.call.conform import by_place_and_name, conforming, typed_number
 from taco_py.calls.call.devices.placed import placed
-from taco_py.calls.call.libraries import libraries_of
+from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.call.prepare import Checked, Prepared, check_schedule, start
 from taco_py.calls.call.several.compute_several import check_outs_apart, task_of
 from taco_py.calls.call.several.draft_several import DraftOfSeveral
 from taco_py.calls.call.several.elaborate import Elaborated, kinds_of
 from taco_py.calls.call.several.explain_several import with_results
+from taco_py.calls.call.several.requested_outputs import RequestedOutputs, by_output
 from taco_py.calls.call.several.sequence import Statements
-from taco_py.calls.call.several.wishes import Asked, by_output
-from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.driver import CompiledKernel, compile_recipes
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.tensor_data import on_host
@@ -37,9 +37,7 @@ from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.printer import to_text
 from taco_py.language.notebook.folded_report import Report
 from taco_py.language.problem import TensorType
-from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.make import Options
 from taco_py.planner.statements import plan_statements
 from taco_py.report.explanation.kernel_roofline import kernel_roofline
 from taco_py.report.explanation.plan_report import explain
@@ -71,7 +69,7 @@ class KernelOfSeveral:
     types: Mapping[str, TensorType]
     outputs: tuple[str, ...]
     alone: bool
-    settings: Settings
+    options: CallOptions
     compiled: tuple[CompiledKernel, ...]
     kernels: dict[tuple[str, str], CompiledKernel]
     ways: Ways = field(default_factory=Ways)
@@ -84,7 +82,7 @@ class KernelOfSeveral:
 
     def explain(self) -> str:
         """Explain the kernels as `tp.explain` does."""
-        limit = self.settings.threads or KERNELS.cores
+        limit = self.options.threads or KERNELS.cores
         told = explain(self.plan, self.compiled, limit=limit)
         return Report(with_results(told, self.statements, self.elaborated, self.plan))
 
@@ -105,7 +103,7 @@ class KernelOfSeveral:
         objects = merged(operands, named)
         given = self._ready(objects).given if objects else None
         call = (lambda: self(**objects)) if objects else None
-        threads = self.settings.threads
+        threads = self.options.threads
         return kernel_roofline(path, self.plan, self.compiled, threads, given, call)
 
     def _repr_html_(self) -> str:
@@ -114,7 +112,7 @@ class KernelOfSeveral:
 
         text = "; ".join(to_text(each) for each in self.statements.assignments)
         stored = {name: (str(f), self.types[name].element) for name, f in self.formats.items()}
-        facts = {"outputs": ", ".join(self.outputs), "target": self.settings.target}
+        facts = {"outputs": ", ".join(self.outputs), "target": self.options.target}
         return kernel_page(text, stored, facts, self.source, self.explain())
 
     def __repr__(self) -> str:
@@ -129,8 +127,9 @@ class KernelOfSeveral:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What to compile again: kernels are found by their recipes, functions are not stored."""
-        told = (self.statements, self.elaborated, self.plan, self.formats, self.types, self.outputs)
-        return compile_plan_of_several, (*told, self.alone, self.settings)
+        told = (self.statements, self.elaborated, self.plan, self.formats, self.types)
+        requested = RequestedOutputs(self.outputs, {}, {}, self.alone)
+        return compile_plan_of_several, (*told, requested, self.options)
 
     def __call__(
         self,
@@ -150,7 +149,7 @@ class KernelOfSeveral:
         Raises as `evaluate` does, and FormatError for another format.
         """
         given = by_place_and_name(tuple(self.formats), operands, named) if operands else named
-        most = check_memory_limit(memory_limit) or self.settings.memory_limit
+        most = check_memory_limit(memory_limit) or self.options.memory_limit
         if most is None:
             return self._found(given, out, threads)
         with KERNELS.memory.within(most):
@@ -159,9 +158,9 @@ class KernelOfSeveral:
     def _found(self, given: dict[str, Any], out: Any, threads: int | None) -> Any:
         """Return the outputs for operands by name."""
         outs_by_name = by_output("out", out, self.outputs, self.outputs)
-        asked = Asked(self.outputs, {}, outs_by_name, self.alone)
+        asked = RequestedOutputs(self.outputs, {}, outs_by_name, self.alone)
         outs = tuple(asked.outs[name] for name in self.outputs if name in asked.outs)
-        limit = check_threads(threads) or self.settings.threads or KERNELS.cores
+        limit = check_threads(threads) or self.options.threads or KERNELS.cores
         ways = self.writing if outs else self.ways
         for call in ways.within(given) if KERNELS.memory.on else ways.calls:
             result = call(given, *outs, limit)
@@ -175,17 +174,17 @@ class KernelOfSeveral:
                 taker, "tp.kernel", (self.statements.assignments, given, wanted), told
             )
         begun = {n: o for n, o in asked.outs.items() if n in self.formats and n not in given}
-        objects, _ = placed({**given, **begun}, self.settings.target)
+        objects, _ = placed({**given, **begun}, self.options.target)
         place = place_of(objects.values())
         prepared = self._ready(objects)
         for name, given_out in asked.outs.items():
             self._check_out(prepared, name, given_out)
         check_outs_apart(asked.outs)
-        execution = start(prepared, replace(self.settings, threads=limit), None)
+        execution = start(prepared, replace(self.options, threads=limit), None)
         made = run_all(self.plan, execution)
         if execution.fits:
             ways.note_fit(given)
-        if not execution.wide and self.settings.target == "c":
+        if not execution.wide and self.options.is_native:
             self._remember(prepared, objects, asked, begun)
         found: list[Any] = []
         for name, target in self.statements.outputs.items():
@@ -213,7 +212,7 @@ class KernelOfSeveral:
         for each in self.elaborated.assignments:
             check_orders(each, shapes)
             sizes = check_sizes(each, shapes)
-            for index, size in self.settings.static:
+            for index, size in self.options.static:
                 if index in sizes:
                     check_static_size(index, size, sizes)
             shapes[each.target.tensor] = tuple(sizes[i] for i in each.target.indices)
@@ -236,45 +235,41 @@ class KernelOfSeveral:
         target = self.statements.outputs[name]
         facts = prepared.checked.elaborated.operands[target]
         kind, dtype = prepared.kinds[target], np.dtype(facts.type.dtype)
-        check_out(out, kind, facts.shape, dtype, self.settings.casting)
+        check_out(out, kind, facts.shape, dtype, self.options.casting)
 
     def _remember(
-        self, prepared: Prepared, objects: Mapping[str, Any], asked: Asked, begun: Mapping[str, Any]
+        self,
+        prepared: Prepared,
+        objects: Mapping[str, Any],
+        asked: RequestedOutputs,
+        begun: Mapping[str, Any],
     ) -> None:
         """The short way for such operands, where they are read in place."""
         given = prepared.given
-        if not prepared.checked.reads_as_passed or not all(
-            reads_in_place(o, given[n]) for n, o in objects.items()
-        ):
+        alone = prepared.checked.reads_as_passed
+        if not alone or not all(reads_in_place(o, given[n]) for n, o in objects.items()):
             return
         task = task_of(prepared, objects, asked, begun)
         if task is not None:
-            limit = self.settings.threads or KERNELS.cores
+            limit = self.options.threads or KERNELS.cores
             ways = self.writing if asked.outs else self.ways
             named = {name: obj for name, obj in objects.items() if name not in begun}
             types = tuple((name, out.dtype) for name, out in asked.outs.items())
             ways.add(named, types, lambda: make_call(task, by_name, limit)[0])
 
 
-def compile_several(drafted: DraftOfSeveral, settings: Settings) -> KernelOfSeveral:
+def compile_several(drafted: DraftOfSeveral, options: CallOptions) -> KernelOfSeveral:
     """Return the kernels of statements over operands of known formats."""
-    check_schedule(settings)
+    check_schedule(options)
     found, results = drafted.elaborated, tuple(drafted.statements.outputs.values())
-    request = Request(
-        found.types[results[-1]],
-        drafted.static,
-        Effort(settings.budget),
-        left_out=settings.forbid,
-        allow=settings.allow,
-    ).on(settings.target)
-    options = Options(libraries=libraries_of(settings, compiled=True))
+    request, asked = goal_of(options, found.types[results[-1]]), planner_options(options, True)
     plan = plan_statements(
-        found.assignments, drafted.operands, found.types, request, results, options
+        found.assignments, drafted.operands, found.types, request, results, asked
     )
     plan = replace(plan, sizes=drafted.size_note)
     types = {name: facts.type for name, facts in drafted.operands.items()}
     told = (drafted.statements, found, plan, drafted.formats, types)
-    return compile_plan_of_several(*told, drafted.asked.outputs, drafted.asked.alone, settings)
+    return compile_plan_of_several(*told, drafted.requested, options)
 
 
 def compile_plan_of_several(
@@ -283,14 +278,22 @@ def compile_plan_of_several(
     plan: Plan,
     formats: Mapping[str, Format],
     types: Mapping[str, TensorType],
-    outputs: tuple[str, ...],
-    alone: bool,
-    settings: Settings,
+    requested: RequestedOutputs,
+    options: CallOptions,
 ) -> KernelOfSeveral:
     """Return a plan as what can be called: all its kernels compiled, or found where they are
     already."""
     steps = plan.kernels
-    compiled = compile_recipes([step.recipe() for step in steps])
+    compiled = compile_recipes(plan.recipes)
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
-    told = (statements, elaborated, plan, formats, types, outputs, alone, settings)
+    told = (
+        statements,
+        elaborated,
+        plan,
+        formats,
+        types,
+        requested.outputs,
+        requested.alone,
+        options,
+    )
     return KernelOfSeveral(*told, compiled, kernels)

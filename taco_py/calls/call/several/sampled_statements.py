@@ -59,7 +59,7 @@ def _rewritten(
     before: set[str] = set()
     steps = []
     for step in statements.steps:
-        places = needed.found.get(step.target)
+        places = needed.places.get(step.target)
         fits = len(step.assignment.target.indices) >= FEWEST_MODES and not (
             step.assignment.target.subscripts or step.target in asked or step.added
         )

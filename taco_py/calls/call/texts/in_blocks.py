@@ -7,14 +7,16 @@ y[i] = max(j, A[j,i])   under mask=    →  the same, A in CSR, which the Tensor
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from codegen.records import dataclass
+from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.operands import taken
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.compute import compute
 from taco_py.calls.call.explain_call import explained
-from taco_py.calls.call.given_path import along
+from taco_py.calls.call.given_path import with_checked_path
 from taco_py.calls.call.read_text import Understood
 from taco_py.calls.remapped.remapped_call import (
     RemappedCall,
@@ -31,7 +33,7 @@ from taco_py.data.tensors.remapped_tensor import RemappedTensor, blocks_of, in_f
 from taco_py.data.tensors.tensor import Tensor, as_data
 from taco_py.language.formats import RemappedFormat, remapped
 from taco_py.language.notation.printer import to_text
-from taco_py.running.replay.find import find
+from taco_py.running.replay.find import call_fast_path, find
 
 Key = tuple[object, ...] | None
 CONVERTED = ("bsr", "dia", "dok", "lil")
@@ -59,60 +61,49 @@ class Found:
     result: Any
 
 
-def over_blocks(
-    read: Understood,
-    objects: Mapping[str, Any],
-    settings: Settings,
-    path: Any,
-    out: Any,
-    key: Key,
-) -> Found | None:
-    """Compute an assignment over stored modes; None where operands are read in plain formats.
-
-    key  under which to remember the short way for calls like this one
-    """
-    call, _ = remapped_call(read.assignment, objects, settings, () if key is None else (key[0],))
-    layout = None if call is None else call.layout(objects)
-    if call is None or layout is None:
+def over_blocks(read: Understood, call: CallArguments) -> Found | None:
+    """Compute an assignment over stored modes; None where operands are read in plain formats."""
+    objects, out, key = call.objects, call.out, call.key
+    identity = () if key is None else (key[0],)
+    stored, _ = remapped_call(read.assignment, objects, call.options, identity)
+    layout = None if stored is None else stored.layout(objects)
+    if stored is None or layout is None:
         return None
-    in_place = out is not None and call.takes(out, layout)
-    if out is not None and not in_place and call.fills(layout):
+    in_place = out is not None and stored.takes(out, layout)
+    if out is not None and not in_place and stored.fills(layout):
         return None  # it is no such array
-    assignment = call.cut.assignment
-    settings = along(call.settings(settings), assignment, path)
+    assignment = stored.cut.assignment
+    options = with_checked_path(stored.options(call.options), assignment)
     made = layout.made(objects)
-    inner = None if key is None else call.key(layout, made.values())
-    target = call.inner_out(out, layout) if in_place else None
-    short, given = find(inner), made.values()
-    found = None if short is None else short(*given) if target is None else short(*given, target)
+    target = stored.inner_out(out, layout) if in_place else None
+    inner_key = None if key is None else stored.key(layout, made.values())
+    inner = CallArguments(made, options, target, None, inner_key)
+    found = call_fast_path(inner_key, made.values(), target)
     if found is None:
-        found = compute(assignment, made, settings, target, key=inner, cautions=read.cautions)
+        found = compute(assignment, inner, cautions=read.cautions)
     if key is not None:
-        KERNELS.memo.put(key, call.short_way(tuple(objects)))
+        KERNELS.memo.put(key, stored.short_way(tuple(objects)))
     if in_place:
         return Found(out)
-    whole = call.finished(found, layout.shape)
+    whole = stored.finished(found, layout.shape)
     if out is None:
         return Found(whole)
     return Found(out) if copied_into(out, whole) else None
 
 
 def explained_over_blocks(
-    read: Understood,
-    objects: Mapping[str, Any],
-    settings: Settings,
-    path: Any,
-    seconds: float | None,
+    read: Understood, call: CallArguments, seconds: float | None
 ) -> str | None:
     """Say what is planned over stored modes, and what is read as what; None where nothing is."""
-    call, plain = remapped_call(read.assignment, objects, settings)
-    layout = None if call is None else call.layout(objects)
-    if call is None or layout is None:
+    objects = call.objects
+    stored, plain = remapped_call(read.assignment, objects, call.options)
+    layout = None if stored is None else stored.layout(objects)
+    if stored is None or layout is None:
         return None
-    assignment = call.cut.assignment
-    settings = along(call.settings(settings), assignment, path)
-    told = explained(assignment, layout.made(objects), settings, seconds)
-    notes = [*told_result(call), *call.told(layout), *told_reasons(objects)]
+    assignment = stored.cut.assignment
+    options = with_checked_path(stored.options(call.options), assignment)
+    told = explained(assignment, CallArguments(layout.made(objects), options), seconds)
+    notes = [*told_result(stored), *stored.told(layout), *told_reasons(objects)]
     others = {n: "" for n, o in objects.items() if _is_converted(o) and not is_in_blocks(o)}
     notes += [_told_plain(name, objects[name], why) for name, why in (plain | others).items()]
     lines = (f"{'' if at else 'reads':10}{note}" for at, note in enumerate(notes))
@@ -134,7 +125,7 @@ def told_result(call: RemappedCall) -> list[str]:
 
 
 def told_plain(
-    objects: Mapping[str, Any], settings: Settings, why: str, read: Understood | None = None
+    objects: Mapping[str, Any], options: CallOptions, why: str, read: Understood | None = None
 ) -> str:
     """Say which operands are converted to plain formats before the call runs, and why.
 
@@ -143,7 +134,7 @@ def told_plain(
     """
     reasons: Mapping[str, str] = {}
     if read is not None and any(map(is_in_blocks, objects.values())):
-        _, reasons = remapped_call(read.assignment, objects, settings)
+        _, reasons = remapped_call(read.assignment, objects, options)
     lines = [
         _told_plain(name, obj, reasons.get(name, why))
         for name, obj in objects.items()
@@ -172,54 +163,55 @@ def _told_plain(name: str, obj: Any, why: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlainWay:
+class UnblockedCall:
     """A call whose operands in blocks are read in plain formats.
 
-    objects  the operands, of which Tensors in blocks are plain ones
-    wanted   the remapped format that the result is asked for in, None where it is not
-    format   what the call over plain formats asks for
-    key      under which that is remembered
+    call    with plain Tensors for those in blocks, and the plain format of the result
+    wanted  the remapped format that the result is asked for in, None where it is not
     """
 
-    objects: Mapping[str, Any]
+    call: CallArguments
     wanted: RemappedFormat | None
-    format: Any
-    key: Key
 
     def finished(self, found: Any) -> Any:
         """Return the result in the format that is asked for."""
-        if self.wanted is None:
-            return found
-        made = found if isinstance(found, Tensor) else Tensor(as_data(found))
-        return in_format(made, self.wanted)
+        return _in_wanted_format(found, self.wanted)
 
 
-def plain_way(objects: Mapping[str, Any], format: Any, masks: Sequence[Any], key: Key) -> PlainWay:
-    """Return the call over plain formats; its short way is remembered for calls with this key.
+def _in_wanted_format(result: Any, wanted: RemappedFormat | None) -> Any:
+    """Return a result in plain formats in the remapped format that is asked for, if one is."""
+    if wanted is None:
+        return result
+    return in_format(result if isinstance(result, Tensor) else Tensor(as_data(result)), wanted)
 
-    masks  what the key reads behind the operands
-    """
-    wanted = remapped(format)
-    inner = None if wanted is None else plain_format(wanted.order)
+
+def unblock_operands(call: CallArguments) -> UnblockedCall:
+    """Return the call over plain formats; its short way is remembered for calls with this key."""
+    objects, masks, key = call.objects, call.masks, call.key
+    wanted = remapped(call.options.format)
     plain = _plain_objects(objects, wanted is not None)
     if wanted is None and all(plain[name] is obj for name, obj in objects.items()):
-        return PlainWay(objects, None, format, key)
+        return UnblockedCall(call, None)
+    options = call.options
+    if wanted is not None:
+        options = replace(options, format=plain_format(wanted.order))
 
     def key_of(given: Mapping[str, Any], more: Sequence[Any]) -> Key:
         return None if key is None else call_key(("plain", key[0]), (*given.values(), *more))
 
-    way = PlainWay(plain, wanted, format if wanted is None else inner, key_of(plain, masks))
-    if key is not None and way.key is not None:
+    inner = replace(call, objects=plain, options=options, key=key_of(plain, masks))
+    unblocked = UnblockedCall(inner, wanted)
+    if key is not None and inner.key is not None:
         names, count = tuple(objects), len(objects) + len(masks)
 
-        def call(*operands: Any) -> Any:
+        def fast_path(*operands: Any) -> Any:
             given = _plain_objects(dict(zip(names, operands, strict=False)), wanted is not None)
             short = find(key_of(given, operands[len(names) : count]))
             found = None if short is None else short(*given.values(), *operands[len(names) :])
-            return None if found is None else way.finished(found)
+            return None if found is None else _in_wanted_format(found, wanted)
 
-        KERNELS.memo.put(key, call)
-    return way
+        KERNELS.memo.put(key, fast_path)
+    return unblocked
 
 
 def _plain_objects(objects: Mapping[str, Any], tensors: bool) -> dict[str, Any]:

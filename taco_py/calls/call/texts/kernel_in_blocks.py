@@ -17,9 +17,9 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arguments.operands import check_names, check_orders, check_sizes
 from taco_py.arguments.result_table import TENSOR
-from taco_py.arguments.settings import Settings
 from taco_py.calls.call.conform import by_place_and_name
 from taco_py.calls.call.draft import (
+    CompileArguments,
     Nominal,
     draft_assignment,
     format_of,
@@ -43,8 +43,8 @@ from taco_py.calls.remapped.remapped_call import (
     form_of,
     is_in_blocks,
     plain_kind,
+    result_form,
     shape_of,
-    wish_of,
 )
 from taco_py.data.convert.remap import plain_format
 from taco_py.data.storage.tensor_data import Array
@@ -67,16 +67,6 @@ def names_blocks(formats: Mapping[str, Any]) -> bool:
     return any(remapped(each) is not None or is_in_blocks(each) for each in formats.values())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ToldOfBlocks:
-    """What `compile` was told of operands and results, by name."""
-
-    formats: Mapping[str, Any]
-    dtypes: Any
-    index_dtype: str
-    settings: Settings
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class KernelInBlocks:
     """Compute an assignment that is compiled, for operands by name or in the order of their first
@@ -88,7 +78,7 @@ class KernelInBlocks:
     """
 
     read: Understood
-    told: ToldOfBlocks
+    arguments: CompileArguments
     forms: Mapping[str, AnyFormat]
     call: RemappedCall | None
     reasons: Mapping[str, str]
@@ -127,7 +117,7 @@ class KernelInBlocks:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What to compile again: kernels are found by their recipes, functions are not stored."""
-        return compile_blocks, (self.read, self.told)
+        return compile_blocks, (self.read, self.arguments)
 
     def __call__(
         self, *operands: Any, out: Array | None = None, threads: int | None = None, **named: Any
@@ -153,7 +143,7 @@ class KernelInBlocks:
         layout = None if self.call is None else self.call.layout(objects)
         if self.call is None or layout is None:
             return self._plainly(objects, out, threads)
-        call = replace(self.call, wish=self._wish(self.call, objects))
+        call = replace(self.call, result=self._result(self.call, objects))
         made = layout.made(objects)
         if out is not None and call.takes(out, layout):
             self.kernels["blocks"](**made, out=call.inner_out(out, layout), threads=threads)
@@ -163,11 +153,11 @@ class KernelInBlocks:
             return found
         return out if copied_into(out, found) else self._plainly(objects, out, threads)
 
-    def _wish(self, call: RemappedCall, objects: Mapping[str, Any]) -> Any:
+    def _result(self, call: RemappedCall, objects: Mapping[str, Any]) -> Any:
         """Return how the result is handed out: as these operands are."""
         containers = {name: container(obj, self.forms[name]) for name, obj in objects.items()}
-        kind = plain_kind(call.cut.written, containers, self.forms, call.wish.asked)
-        return replace(call.wish, kind=kind)
+        kind = plain_kind(call.cut.written, containers, self.forms, call.result.asked)
+        return replace(call.result, kind=kind)
 
     def _check(self, name: str, obj: Any) -> None:
         """Raise FormatError for an operand that is in another format than the kernel is for."""
@@ -185,11 +175,11 @@ class KernelInBlocks:
     def _plainly(self, objects: Mapping[str, Any], out: Array | None, threads: int | None) -> Any:
         """Return the result by the kernel over plain formats."""
         if "plain" not in self.kernels:
-            self.kernels["plain"] = _plain_kernel(self.read, self.told, self.forms)
+            self.kernels["plain"] = _plain_kernel(self.read, self.arguments, self.forms)
         given = {n: _in_plain(obj, self.forms[n]) if n in self.forms else obj
                  for n, obj in objects.items()}  # fmt: skip
         found = self.kernels["plain"](**given, out=out, threads=threads)
-        wanted = remapped(self.told.formats.get(self.read.assignment.target.tensor))
+        wanted = remapped(self.arguments.formats.get(self.read.assignment.target.tensor))
         if out is not None or wanted is None:
             return found
         return in_format(found if isinstance(found, Tensor) else Tensor(as_data(found)), wanted)
@@ -202,19 +192,19 @@ def _in_plain(obj: Any, form: AnyFormat) -> Any:
     return obj if blocks is None else blocks.plain()
 
 
-def compile_blocks(read: Understood, told: ToldOfBlocks) -> KernelInBlocks:
+def compile_blocks(read: Understood, arguments: CompileArguments) -> KernelInBlocks:
     """Compile the kernel over stored modes, or that over plain formats where there is none."""
     assignment = read.assignment
     names = operand_names(accumulated(assignment, {}))
     orders = {a.tensor: len(a.indices) for a in accesses(assignment)}
-    forms = {name: _form(told.formats, name, orders[name]) for name in names}
-    check_names(assignment, [n for n in told.formats if n != assignment.target.tensor])
-    call, reasons = _call(read, told, forms)
-    kernel = KernelInBlocks(read, told, forms, call, reasons)
+    forms = {name: _form(arguments.formats, name, orders[name]) for name in names}
+    check_names(assignment, [n for n in arguments.formats if n != assignment.target.tensor])
+    call, reasons = _call(read, arguments, forms)
+    kernel = KernelInBlocks(read, arguments, forms, call, reasons)
     if call is None:
-        kernel.kernels["plain"] = _plain_kernel(read, told, forms)
+        kernel.kernels["plain"] = _plain_kernel(read, arguments, forms)
     else:
-        kernel.kernels["blocks"] = _kernel(call, told, names)
+        kernel.kernels["blocks"] = _kernel(call, arguments, names)
     return kernel
 
 
@@ -232,53 +222,52 @@ def _form(formats: Mapping[str, Any], name: str, order: int) -> AnyFormat:
 
 
 def _call(
-    read: Understood, told: ToldOfBlocks, forms: Mapping[str, AnyFormat]
+    read: Understood, arguments: CompileArguments, forms: Mapping[str, AnyFormat]
 ) -> tuple[RemappedCall | None, dict[str, str]]:
     """Return the call over stored modes, None with the reasons where there is none."""
-    assignment, settings = read.assignment, told.settings
+    assignment, options = read.assignment, arguments.options
     blocks = [name for name, form in forms.items() if isinstance(form, RemappedFormat)]
     why = ""
-    if settings.schedule is not None and settings.schedule.shapes:
+    if options.schedule is not None and options.schedule.shapes:
         why = "the schedule names the loops of the text"
-    elif settings.static:
+    elif options.static:
         why = "static= names the indices of the text"
     elif assignment.operator is not None:
         why = "the result is added to"
-    elif settings.target != "c":
+    elif not options.is_native:
         why = "blocks are read on CPUs alone"
     if why:
         return None, dict.fromkeys(blocks, why)
-    types = {name: np.dtype(each) for name, each in _types(told, tuple(forms)).items()}
+    types = {name: np.dtype(each) for name, each in _types(arguments, tuple(forms)).items()}
     cut, reasons = cut_assignment(assignment, forms, types)
     if cut is None:
         return None, reasons
     containers = dict.fromkeys(forms, TENSOR)
-    wish = wish_of(cut, containers, forms, told.formats.get(assignment.target.tensor))
-    cut = with_target(cut, wish.modes)
-    return RemappedCall(cut, wish, forms, (), {}), reasons
+    result = result_form(cut, containers, forms, arguments.formats.get(assignment.target.tensor))
+    cut = with_target(cut, result.modes)
+    return RemappedCall(cut, result, forms, (), {}), reasons
 
 
-def _kernel(call: RemappedCall, told: ToldOfBlocks, names: tuple[str, ...]) -> Kernel:
+def _kernel(call: RemappedCall, arguments: CompileArguments, names: tuple[str, ...]) -> Kernel:
     """Return the kernel over stored modes."""
-    types = _types(told, names)
+    types = _types(arguments, names)
     formats: dict[str, Any] = {}
     dtypes = {}
     for part in call.cut.parts:
         dtypes[part.name] = types[part.access.tensor]
         if isinstance(part.form, RemappedFormat):
-            given = blocks_of(told.formats.get(part.access.tensor))
+            given = blocks_of(arguments.formats.get(part.access.tensor))
             formats[part.name] = part.form.inner if given is None else given.stored
         elif part.form.is_dense and any(part.cuts):
             formats[part.name] = dense(len(part.cuts) + sum(1 for cut in part.cuts if cut))
         else:
             formats[part.name] = format_in_two(part.form, part.cuts)
-    if call.wish.form is not None:
-        formats[call.cut.assignment.target.tensor] = call.wish.form
-    drafted = draft_assignment(
-        call.cut.assignment, formats, dtypes, told.index_dtype, dict(call.cut.static),
-        nominal=_nominal(call.cut),
-    )  # fmt: skip
-    return compile_draft(drafted, replace(told.settings, static=call.cut.static))
+    if call.result.form is not None:
+        formats[call.cut.assignment.target.tensor] = call.result.form
+    static = call.cut.static
+    inner = replace(arguments, formats=formats, dtypes=dtypes, static=dict(static))
+    drafted = draft_assignment(call.cut.assignment, inner, _nominal(call.cut))
+    return compile_draft(drafted, replace(arguments.options, static=static))
 
 
 def _nominal(cut: CutAssignment) -> Nominal:
@@ -296,28 +285,29 @@ def _nominal(cut: CutAssignment) -> Nominal:
     return Nominal(sizes, entries)
 
 
-def _plain_kernel(read: Understood, told: ToldOfBlocks, forms: Mapping[str, AnyFormat]) -> Kernel:
+def _plain_kernel(
+    read: Understood, arguments: CompileArguments, forms: Mapping[str, AnyFormat]
+) -> Kernel:
     """Return the kernel over plain formats."""
     formats: dict[str, Any] = {
         n: form if isinstance(form, Format) else plain_format(form.order)
         for n, form in forms.items()
     }
     target = read.assignment.target.tensor
-    asked = told.formats.get(target)
+    asked = arguments.formats.get(target)
     if asked is not None:
         wanted = remapped(asked)
         formats[target] = asked if wanted is None else plain_format(wanted.order)
-    static = dict(told.settings.static)
-    types = _types(told, tuple(forms))
-    drafted = draft_assignment(read.assignment, formats, types, told.index_dtype, static)
-    return compile_draft(drafted, told.settings)
+    inner = replace(arguments, formats=formats, dtypes=_types(arguments, tuple(forms)))
+    drafted = draft_assignment(read.assignment, inner)
+    return compile_draft(drafted, arguments.options)
 
 
-def _types(told: ToldOfBlocks, names: tuple[str, ...]) -> dict[str, str]:
+def _types(arguments: CompileArguments, names: tuple[str, ...]) -> dict[str, str]:
     """Return the dtype of each operand: of one that is given itself, its own."""
-    found = names_to_dtypes(names, told.dtypes)
+    found = names_to_dtypes(names, arguments.dtypes)
     for name in names:
-        given = told.formats.get(name)
+        given = arguments.formats.get(name)
         if is_in_blocks(given) or is_array(given):
             found[name] = np.dtype(getattr(given, "dtype", type(given))).name
     return found

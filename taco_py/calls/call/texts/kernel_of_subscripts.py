@@ -17,16 +17,21 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.operands import check_names, describe, taken
-from taco_py.arguments.settings import Settings
 from taco_py.calls.call.conform import by_place_and_name
 from taco_py.calls.call.devices.on_device import to_device
 from taco_py.calls.call.devices.placed import placed
-from taco_py.calls.call.draft import Draft, draft_assignment, format_of, is_array, names_to_dtypes
+from taco_py.calls.call.draft import (
+    CompileArguments,
+    Draft,
+    draft_assignment,
+    format_of,
+    is_array,
+    names_to_dtypes,
+)
 from taco_py.calls.call.kernel import Kernel, compile_draft
-from taco_py.calls.call.over_semirings import Over
 from taco_py.calls.call.read_text import Understood, accumulated
-from taco_py.calls.indexed.domains import Stated, bounds
-from taco_py.calls.indexed.indexed_call import IndexedCall, stated_of
+from taco_py.calls.indexed.domains import BoundaryOptions, bounds
+from taco_py.calls.indexed.indexed_call import IndexedCall, boundary_options
 from taco_py.calls.indexed.indexed_statements import OVER_SEMIRINGS, refuse_scatter
 from taco_py.calls.indexed.make_operands import Layout, Made, told_operands
 from taco_py.data.storage.borrow import as_dtype
@@ -46,21 +51,6 @@ SAMPLE_SIZE = 4
 _MASK = "mask"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Told:
-    """What `compile` was told of operands and results.
-
-    formats  of the operands by name, and of the result where it is said
-    """
-
-    formats: Mapping[str, Any]
-    dtypes: Any
-    index_dtype: str
-    static: Mapping[str, int] | None
-    over: Over | None
-    settings: Settings
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class KernelOfSubscripts:
     """Compute a text with subscripts, for operands by name or in the order of their first use.
@@ -71,8 +61,8 @@ class KernelOfSubscripts:
     """
 
     read: Understood
-    stated: Stated
-    told: Told
+    boundary: BoundaryOptions
+    arguments: CompileArguments
     formats: Mapping[str, Format]
     dtypes: Mapping[str, np.dtype[Any]]
     indexed: IndexedCall
@@ -108,7 +98,7 @@ class KernelOfSubscripts:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What to compile again: kernels are found by their recipes, functions are not stored."""
-        return compile_subscripts, (self.read, self.stated, self.told)
+        return compile_subscripts, (self.read, self.boundary, self.arguments)
 
     def __call__(
         self,
@@ -129,7 +119,7 @@ class KernelOfSubscripts:
         objects = by_place_and_name(tuple(self.formats), operands, named) if operands else named
         if (taker := taker_of(objects.values())) is not None:
             return self._noted(taker, objects, {"out": out, "threads": threads})
-        objects, _ = placed(objects, self.told.settings.target)
+        objects, _ = placed(objects, self.arguments.options.target)
         place = place_of(objects.values())
         target = self.read.assignment.target.tensor
         begins = self.read.assignment.operator is not None and target not in objects
@@ -148,14 +138,14 @@ class KernelOfSubscripts:
 
     def _noted(self, taker: Any, objects: dict[str, Any], told: dict[str, Any]) -> Any:
         """Leave the text to a trace that an operand is of."""
-        over, read = self.told.over, self.read.assignment
+        over, read = self.arguments.over, self.read.assignment
         told["semiring"] = None if over is None or over.is_usual else over
-        told["border"] = None if self.stated == stated_of("error", None) else self.stated
+        told["border"] = None if self.boundary == boundary_options("error", None) else self.boundary
         return taken_over(taker, "tp.kernel", ([read], objects, read.target.tensor), told)
 
     @property
     def _masked(self) -> bool:
-        return self.told.over is not None and self.told.over.mask is not None
+        return self.arguments.over is not None and self.arguments.over.mask is not None
 
     def _typed(self, name: str, obj: Any) -> Any:
         """Return an operand, checked for the format and the dtype that the kernel was compiled
@@ -184,25 +174,23 @@ class KernelOfSubscripts:
         facts = {name: describe(obj, name).operand.type for name, obj in made.objects.items()}
         key = (text, *((n, str(t.format), t.dtype, t.unit_stride) for n, t in facts.items()))
         if key not in self.kernels:
-            self.kernels[key] = compile_draft(self._draft(layout, made), self.told.settings)
+            self.kernels[key] = compile_draft(self._draft(layout, made), self.arguments.options)
             self.notes[:] = self.notes or told_operands(layout, made)
         return self.kernels[key]
 
     def _draft(self, layout: Layout, made: Made) -> Draft:
         """What is known of the operands of a layout: their formats, types and strides."""
-        told, assignment = self.told, layout.plain.assignment
+        arguments, assignment = self.arguments, layout.plain.assignment
         found = {n: describe(obj, n).operand.type for n, obj in made.objects.items()}
         formats: dict[str, Any] = {name: type.format for name, type in found.items()}
         dtypes = {name: type.dtype for name, type in found.items()}
         target = assignment.target.tensor
         selected = {one.name for one in layout.plain.selections}
-        if target in told.formats:
-            formats[target] = told.formats[target]
+        if target in arguments.formats:
+            formats[target] = arguments.formats[target]
         elif selected and all(t.format.is_dense for n, t in found.items() if n not in selected):
             formats[target] = "d" * len(assignment.target.indices)
-        drafted = draft_assignment(
-            assignment, formats, dtypes, told.index_dtype, told.static, told.over
-        )
+        drafted = draft_assignment(assignment, replace(arguments, formats=formats, dtypes=dtypes))
         operands = dict(drafted.operands)
         for name, type in found.items():
             if not type.unit_stride:
@@ -211,37 +199,42 @@ class KernelOfSubscripts:
         return replace(drafted, operands=operands)
 
 
-def compile_subscripts(read: Understood, stated: Stated, told: Told) -> KernelOfSubscripts:
+def compile_subscripts(
+    read: Understood, boundary: BoundaryOptions, arguments: CompileArguments
+) -> KernelOfSubscripts:
     """Compile the kernel of samples of the operands.
 
-    Raises what `evaluate` raises of them: DimensionError for a border that is not stated, say.
+    Raises what `evaluate` raises of them: DimensionError for a position beyond the border, say.
     """
-    kernel, (layout, text, made) = _sampled(read, stated, told)
+    kernel, (layout, text, made) = _sampled(read, boundary, arguments)
     kernel._kernel(layout, text, made)
     return kernel
 
 
-def compile_at(read: Understood, border: str, shape: Any, told: Told) -> KernelOfSubscripts:
+def compile_at(read: Understood, arguments: CompileArguments) -> KernelOfSubscripts:
     """Compile the kernel of a text with subscripts, borders or a shape, as `compile_subscripts`."""
-    return compile_subscripts(read, stated_of(border, shape), told)
+    options = arguments.options
+    return compile_subscripts(read, boundary_options(options.border, options.shape), arguments)
 
 
-def draft_subscripts(read: Understood, stated: Stated, told: Told) -> Draft:
+def draft_subscripts(
+    read: Understood, boundary: BoundaryOptions, arguments: CompileArguments
+) -> Draft:
     """Draft the assignment over indices alone that samples of the operands ask for."""
-    kernel, (layout, _, made) = _sampled(read, stated, told)
+    kernel, (layout, _, made) = _sampled(read, boundary, arguments)
     return kernel._draft(layout, made)
 
 
 def _sampled(
-    read: Understood, stated: Stated, told: Told
+    read: Understood, boundary: BoundaryOptions, arguments: CompileArguments
 ) -> tuple[KernelOfSubscripts, tuple[Layout, str, Made]]:
     """What can be called, nothing compiled, and what samples of the operands ask for."""
     assignment = read.assignment
-    if told.over is not None and not told.over.is_usual:
+    if arguments.over is not None and not arguments.over.is_usual:
         refuse_scatter(assignment.target, OVER_SEMIRINGS)
     uses = accumulated(assignment, {assignment.target.tensor: None})
     names = tuple(name for name in operand_names(uses))
-    given = dict(told.formats)
+    given = dict(arguments.formats)
     added = assignment.operator is not None
     target = assignment.target
     if added:
@@ -249,10 +242,10 @@ def _sampled(
     check_names(uses, [name for name in given if name != target.tensor or added])
     orders = {a.tensor: len(a.modes) for a in (target, *accesses(assignment))}
     formats = {name: format_of(given[name], orders[name], name) for name in names}
-    dtypes = _dtypes(assignment, names, given, told.dtypes)
-    indexed = IndexedCall(assignment, stated, (), {}, told.settings.dtype)
-    kernel = KernelOfSubscripts(read, stated, told, formats, dtypes, indexed)
-    shapes = _sample_shapes(uses, given, stated, target)
+    dtypes = _dtypes(assignment, names, given, arguments.dtypes)
+    indexed = IndexedCall(assignment, boundary, (), {}, arguments.options.dtype)
+    kernel = KernelOfSubscripts(read, boundary, arguments, formats, dtypes, indexed)
+    shapes = _sample_shapes(uses, given, boundary, target)
     samples = {
         name: given[name]
         if is_array(given[name])
@@ -288,13 +281,13 @@ def _dtypes(
 
 
 def _sample_shapes(
-    assignment: Assignment, given: Mapping[str, Any], stated: Stated, target: Access
+    assignment: Assignment, given: Mapping[str, Any], boundary: BoundaryOptions, target: Access
 ) -> dict[str, tuple[int, ...]]:
     """Return shapes of operands in which all accesses stay inside, where that is possible."""
     shapes = {n: taken(obj, n).shape for n, obj in given.items() if is_array(obj)}
     met = [target, *accesses(assignment)]
     met += [inner for a in met for mode in a.subscripts for inner, _ in mode.gathered]
-    sizes = _sizes(target, met, shapes, stated)
+    sizes = _sizes(target, met, shapes, boundary)
     found: dict[str, list[int]] = {}
     for access in met:
         if access.is_number:
@@ -304,12 +297,15 @@ def _sample_shapes(
         known = found.setdefault(access.tensor, [1] * len(modes))
         if len(known) == len(reach):
             found[access.tensor] = [max(pair) for pair in zip(known, reach, strict=True)]
-    stated_of_result = {} if stated.shape is None else {target.tensor: stated.shape}
-    return {**{name: tuple(shape) for name, shape in found.items()}, **stated_of_result, **shapes}
+    shapes_of_result = {} if boundary.shape is None else {target.tensor: boundary.shape}
+    return {**{name: tuple(shape) for name, shape in found.items()}, **shapes_of_result, **shapes}
 
 
 def _sizes(
-    target: Access, met: list[Access], shapes: Mapping[str, tuple[int, ...]], stated: Stated
+    target: Access,
+    met: list[Access],
+    shapes: Mapping[str, tuple[int, ...]],
+    boundary: BoundaryOptions,
 ) -> dict[str, int]:
     """Return the size of each index in samples: as arrays and shape= say."""
     sizes: dict[str, int] = {}
@@ -318,7 +314,7 @@ def _sizes(
         for mode, size in zip(access.modes, shape, strict=False):
             if mode.index is not None:
                 sizes[mode.index] = int(size)
-    for mode, size in zip(target.modes, stated.shape or (), strict=False):
+    for mode, size in zip(target.modes, boundary.shape or (), strict=False):
         if mode.index is not None:
             sizes[mode.index] = size
     indices = (index for access in met for mode in access.modes for index in mode.names)

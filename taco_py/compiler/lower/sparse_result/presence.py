@@ -23,7 +23,7 @@ from codegen.ir import FALSE, TRUE, Var
 from codegen.ir import Expr as LoopExpr
 from codegen.records import dataclass
 from codegen.types import BOOL
-from taco_py.compiler.concrete.nodes import Assign, Forall, Statement, Where, WorkspaceKind
+from taco_py.compiler.concrete.nodes import Assign, Forall, Statement, Where
 from taco_py.compiler.concrete.nodes import Sequence as Both
 from taco_py.compiler.concrete.tree import assignments, foralls, walk
 from taco_py.compiler.iteration.lattice import build_lattice, is_full
@@ -70,7 +70,7 @@ def presence(
         arrays = env.workspaces.get(access.tensor)
         if arrays is None:
             return TRUE
-        if arrays.workspace.kind is WorkspaceKind.MARKED and arrays.marks is not None:
+        if arrays.workspace.is_marked and arrays.marks is not None:
             mark = build.load(arrays.marks, env.indices[access.indices[0]])
             return TRUE if marked else mark
         if arrays.term is not None and has_met_term(scope, arrays.term, value):
@@ -200,7 +200,7 @@ def _is_certain(
             all_met = is_full(regions.statement(body, index))
             return all_met and _is_certain(env, below, body, target, unsure)
         case Where(workspace, consumer, _):
-            if workspace.kind not in (WorkspaceKind.SCALAR, WorkspaceKind.DENSE):
+            if workspace.lists_coordinates:
                 return False
             if not has_terms(env, statement, scope):
                 unsure |= {workspace.access}
@@ -223,7 +223,7 @@ def _is_always(
             return maybe if access in unsure else TRUE
         if arrays.term is not None and has_met_term(scope, arrays.term, value):
             return TRUE
-        marked = arrays.workspace.kind is WorkspaceKind.MARKED
+        marked = arrays.workspace.is_marked
         return maybe if marked or arrays.present is not None else TRUE
 
     regions = scope.regions(env)

@@ -78,7 +78,7 @@ def _comes_entry_by_entry(env: Environment) -> bool:
         loop.writes_result and i.level < len(workspace.indices) - 1
         for loop, i in walked
         for workspace in (arrays.workspace for arrays in env.workspaces.values())
-        if workspace.name == i.access.tensor and workspace.kind is WorkspaceKind.HASH
+        if workspace.name == i.access.tensor and workspace.is_table
     )
 
 

@@ -39,7 +39,7 @@ from taco_py.compiler.concrete.terms import whole_reduction
 from taco_py.compiler.levels import Compressed
 from taco_py.compiler.lower.environment import Environment, TensorArrays, level_functions
 from taco_py.compiler.lower.numbers import number
-from taco_py.language.formats import Format, LevelKind
+from taco_py.language.formats import Format
 from taco_py.language.notation.nodes import Access
 from taco_py.language.notation.operators import Number
 from taco_py.language.provenance.relations import Interval
@@ -181,7 +181,7 @@ class Result:
         positions: Expr = build.const(1)
         for level, kind in enumerate(self.format.levels):
             group = self.group_of(level)
-            if kind.kind is LevelKind.COMPRESSED and group is not None:
+            if kind.is_list and group is not None:
                 functions = level_functions(self.arrays, level)
                 assert isinstance(functions, Compressed)
                 yield from self.complete(group, positions)
@@ -229,7 +229,7 @@ class Result:
                 crd = level_functions(self.arrays, k).crd
                 yield Reserve(crd, positions)
         for below in range(level + 1, self.format.order):
-            if self.format.levels[below].kind is LevelKind.DENSE:
+            if self.format.levels[below].full:
                 positions = build.mul(positions, self.sizes[below])
                 continue
             functions = level_functions(self.arrays, below)
@@ -299,14 +299,12 @@ def make_result(env: Environment) -> Result:
     stored = form.stored(env.target.indices)
     groups: list[Group] = []
     for level, kind in enumerate(() if env.graph.has_places else form.levels):
-        if kind.kind is LevelKind.COMPRESSED:
+        if kind.is_list:
             last = level
             while last + 1 < form.order and form.levels[last + 1].branchless:
                 last += 1
             skips = any(
-                env.graph.skips(stored[above])
-                for above in range(level)
-                if form.levels[above].kind is LevelKind.DENSE
+                env.graph.skips(stored[above]) for above in range(level) if form.levels[above].full
             )
             name = f"p{env.target.tensor}{level + 1}"
             counter = Var(env.names.fresh(name))

@@ -149,7 +149,7 @@ NOWHERE = -(1 << 62)
 def can_carry(env: Environment, forall: Forall) -> bool:
     """Tell whether the tiles that `forall` counts have one element each with the tile before and
     the one behind in common, to which they add once, and need no memory of their own."""
-    if any(each.kind is not nodes.WorkspaceKind.SCALAR for each in workspaces_of(forall)):
+    if any(not each.is_number for each in workspaces_of(forall)):
         return False
     pos = env.provenance.positions_above(forall.index)
     if pos is None or env.provenance.leaves(pos.child)[:-1] != (forall.index,):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.target import CUDA
+from codegen.machine.gpu import NOMINAL_GPU
 from taco_py.compiler.concrete.nodes import (
     INSIDE_BLOCKS,
     ROWS,
@@ -24,7 +24,6 @@ from taco_py.compiler.concrete.nodes import (
     Race,
     Unit,
     Where,
-    WorkspaceKind,
 )
 from taco_py.compiler.concrete.tree import assignments, foralls, walk
 from taco_py.compiler.iteration.copied_pattern import copied_pattern
@@ -108,7 +107,8 @@ def _limit_refusal(graph: IterationGraph, loop: Loop, outside: tuple[Loop, ...])
     most, name = iterations(graph, loop), graph.called(loop)
     in_warp = bool(outside) and outside[-1].mode.unit is Unit.WARP
     in_group = bool(outside) and outside[-1].mode.unit is Unit.THREAD
-    lanes = CUDA.warp // iterations(graph, outside[-1]) if in_group else CUDA.warp
+    warp, threads = NOMINAL_GPU.warp_threads, NOMINAL_GPU.most_block_threads
+    lanes = warp // iterations(graph, outside[-1]) if in_group else warp
     if loop.mode.unit is Unit.THREAD and (in_warp or in_group) and most > lanes:
         return Refusal(
             f"Expected at most {lanes} iterations of {name}, for the lanes of a "
@@ -116,11 +116,11 @@ def _limit_refusal(graph: IterationGraph, loop: Loop, outside: tuple[Loop, ...])
             f"split {name} by {lanes}",
         )
     if loop.mode.unit is Unit.WARP:
-        most *= CUDA.warp
-    if most > CUDA.most_threads:
-        counted = f"{most // CUDA.warp} warps" if loop.mode.unit is Unit.WARP else f"{most}"
+        most *= warp
+    if most > threads:
+        counted = f"{most // warp} warps" if loop.mode.unit is Unit.WARP else f"{most}"
         return Refusal(
-            f"Expected at most {CUDA.most_threads} threads a block, found {counted} for {name}",
+            f"Expected at most {threads} threads a block, found {counted} for {name}",
             "use smaller tiles",
         )
     return None
@@ -195,9 +195,7 @@ def _common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 def sums_in_parts(graph: IterationGraph, loop: Loop) -> bool:
     """Tell whether all that blocks have in common is numbers, of which each can keep its own
     apart."""
-    scalars = {
-        name for name, w in workspaces_around(graph, loop).items() if w.kind is WorkspaceKind.SCALAR
-    }
+    scalars = {name for name, w in workspaces_around(graph, loop).items() if w.is_number}
     counted = loop.range is Range.TILES or (loop.range is Range.WHOLE and loop.plain)
     blocks = loop.mode.unit is Unit.BLOCK and counted
     return blocks and all(assign.target.tensor in scalars for assign in outward(loop))
@@ -261,21 +259,21 @@ def block_numbers(graph: IterationGraph, loop: Loop) -> frozenset[str]:
     if outside and outside[0].mode.parallel is Race.ORDERED and sums_in_parts(graph, outside[0]):
         made |= {assign.target.tensor for assign in outward(outside[0])}
     found = workspaces_around(graph, loop).values()
-    return frozenset(w.name for w in found if w.kind is WorkspaceKind.SCALAR and w.name in made)
+    return frozenset(w.name for w in found if w.is_number and w.name in made)
 
 
 def _made_in(loop: Loop) -> Iterator[str]:
     return (part.workspace.name for part in walk(loop.body) if isinstance(part, Where))
 
 
-def units_of(target: str) -> tuple[Unit, ...]:
-    """Return the units that share loops on a target, beside the lanes of a vector."""
-    return (Unit.CORE,) if target == "c" else tuple(_AROUND)
+def units_of(on_gpu: bool) -> tuple[Unit, ...]:
+    """Return the units that share loops on a GPU or the CPU, beside the lanes of a vector."""
+    return tuple(_AROUND) if on_gpu else (Unit.CORE,)
 
 
-def check_units(graph: IterationGraph, target: str) -> None:
-    """Raise ScheduleError for units, or a way to assemble a result, that a target has not."""
-    if target == "c" and graph.assembly is Assembly.COPY:
+def check_units(graph: IterationGraph, on_gpu: bool) -> None:
+    """Raise ScheduleError for units, or a way to assemble, that a GPU or the CPU has not."""
+    if not on_gpu and graph.assembly is Assembly.COPY:
         tensor = graph.problem.assignment.target.tensor
         raise refused(
             f"assemble({tensor},{Assembly.COPY.value})",
@@ -284,7 +282,7 @@ def check_units(graph: IterationGraph, target: str) -> None:
         )
     for loop in graph.loops:
         unit = loop.mode.unit
-        if loop.mode.parallel is None or unit is Unit.CORE or target != "c":
+        if loop.mode.parallel is None or unit is Unit.CORE or on_gpu:
             continue
         raise ScheduleError(
             f"Expected CPUThread or CPUVector for the loop {graph.called(loop)}, found "
@@ -317,10 +315,10 @@ def strategy(graph: IterationGraph, loop: Loop) -> Race | None:
 def memory_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where threads would need workspaces of their own that are no registers."""
     for part in walk(loop.body):
-        if not isinstance(part, Where) or part.workspace.kind is WorkspaceKind.SCALAR:
+        if not isinstance(part, Where) or part.workspace.is_number:
             continue
         workspace = part.workspace
-        if workspace.kind is WorkspaceKind.HASH or workspace.kind in ROWS:
+        if workspace.is_table or workspace.kind in ROWS:
             return Refusal(
                 f"each thread would need a list of coordinates for the workspace {workspace.name}",
                 "leave the loop serial",

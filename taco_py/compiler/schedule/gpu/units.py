@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from codegen.target import CUDA
+from codegen.machine.gpu import NOMINAL_GPU
 from taco_py.compiler.concrete.nodes import (
     Assign,
     Forall,
@@ -22,7 +22,6 @@ from taco_py.compiler.concrete.nodes import (
     Statement,
     Unit,
     Where,
-    WorkspaceKind,
 )
 from taco_py.compiler.concrete.tree import foralls, workspaces_of
 from taco_py.compiler.iteration.graph import IterationGraph, Loop
@@ -86,7 +85,7 @@ def _told(graph: IterationGraph, loop: Loop) -> str:
     in_warp = bool(outside) and outside[-1].mode.unit is Unit.WARP
     taker = "lanes of a warp" if in_warp else _TAKERS[loop.mode.unit]
     if bool(outside) and outside[-1].mode.unit is Unit.THREAD:
-        taker = f"{CUDA.warp // iterations(graph, outside[-1])} lanes of a warp"
+        taker = f"{NOMINAL_GPU.warp_threads // iterations(graph, outside[-1])} lanes of a warp"
     elif any(each.mode.unit is Unit.THREAD and each.parallel for each in foralls(loop.body)):
         taker = "groups of lanes of a warp" if in_warp else taker
     if takes_entries(graph, loop):
@@ -156,7 +155,7 @@ def _resolved(statement: Statement, races: Mapping[int, Race | None]) -> Stateme
 def _race(graph: IterationGraph, loop: Loop) -> Race | None:
     """Return how threads can share a loop; None where they cannot."""
     own = own_refusal(graph, loop) is None
-    private = any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(loop.body))
+    private = any(not w.is_number for w in workspaces_of(loop.body))
     if loop.merges or private or not graph.has_places:
         whole = isinstance(graph.statement, Forall)
         return Race.NONE if own and whole else None

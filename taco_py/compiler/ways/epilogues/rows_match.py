@@ -6,7 +6,6 @@ from taco_py.compiler.epilogue.of_problem import MainLoop, main_loop
 from taco_py.compiler.epilogue.value_graph import accesses_outside, is_summed
 from taco_py.compiler.schedule.commands import Make
 from taco_py.compiler.schedule.schedule import Schedule
-from taco_py.language.formats.level_kind import LevelKind
 from taco_py.language.legal.stored import is_full
 from taco_py.language.legal.types import is_real
 from taco_py.language.notation.checks import accesses, all_indices
@@ -72,6 +71,7 @@ def _in_rows(problem: Problem, found: MainLoop, access: Access) -> bool:
     form = problem.type_of(access.tensor).format
     if is_full(form):
         return True
-    kinds = tuple(level.kind for level in form.levels)
+    root, *below = form.levels
     first, *_ = form.stored(access.indices)
-    return kinds == (LevelKind.DENSE, LevelKind.COMPRESSED) and first == found.product.rows
+    lists = [level.is_list for level in below]
+    return root.full and lists == [True] and first == found.product.rows

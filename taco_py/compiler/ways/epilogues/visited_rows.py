@@ -34,9 +34,9 @@ from codegen.ir import (
     Storage,
     Var,
 )
+from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.records import dataclass
-from codegen.target import Target
 from codegen.types import scalar
 from taco_py.compiler.epilogue.of_problem import ACCUMULATORS, MainLoop
 from taco_py.compiler.epilogue.value_graph import accesses_outside

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codegen.target import Target
+from codegen.machine.target import Target
 from taco_py.compiler.epilogue.of_problem import MainLoop, main_loop
 from taco_py.compiler.epilogue.value_graph import is_summed
 from taco_py.compiler.ways.arrays import arguments_of, data_of, machine_of

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 from codegen.build import add, block, cast, const, load_index, minimum, mul, sub
 from codegen.ir import Array, Block, Declare, Expr, For, Function, Module, Stmt, Storage, Store, Var
+from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.records import dataclass
-from codegen.target import Target
 from codegen.types import scalar
 from taco_py.compiler.lower.bindings import Source
 from taco_py.compiler.ways.arrays import StridedTensor, size_bindings, tensor_of

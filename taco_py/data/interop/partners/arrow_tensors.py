@@ -1,6 +1,6 @@
 """Arrow's sparse tensors and tables.
 
-SparseCOOTensor   values in place, coordinates copied: Arrow keeps those of an entry together
+SparseCOOTensor   values in place, coordinates copied: Arrow stores those of an entry together
 SparseCSRMatrix, SparseCSCMatrix, SparseCSFTensor   in place, both ways in int64
 Table             columns i, j … and value, in place, its shape in the metadata
 Tensor            dense, in place
@@ -56,7 +56,7 @@ TYPES = (
 
 
 def read(obj: Any) -> TensorData | None:
-    """Return a tensor or table of Arrow; None for what NumPy reads itself."""
+    """Return a tensor or table of Arrow; None for objects that NumPy reads itself."""
     match type(obj).__name__:
         case "SparseCOOTensor":
             values, coords = obj.to_numpy()
@@ -78,10 +78,10 @@ def read(obj: Any) -> TensorData | None:
 
 
 def read_fibres(obj: Any) -> TensorData:
-    """Return a CSF tensor: compressed levels in the order in which Arrow goes through the modes."""
+    """Return a CSF tensor: compressed levels in Arrow's order of the modes."""
     values, pos, crd = obj.to_numpy()
-    plain = [np.asarray(each).reshape(-1) for each in crd]
-    below = [np.asarray(each).reshape(-1) for each in pos]
+    plain = [np.asarray(array).reshape(-1) for array in crd]
+    below = [np.asarray(array).reshape(-1) for array in pos]
     root = np.array([0, len(plain[0])], plain[0].dtype)
     names = [f"indptr[{place}]" for place in range(len(plain))]
     crds = index_vectors(plain, [f"indices[{place}]" for place in range(len(plain))])
@@ -98,10 +98,10 @@ def read_fibres(obj: Any) -> TensorData:
 
 
 def axes_of(obj: Any, values: Array, pos: list[Array], crd: list[Array]) -> tuple[int, ...]:
-    """Return the order of the modes in a CSF tensor, which Arrow keeps and does not tell in Python.
+    """Return the mode order of a CSF tensor, which Arrow's Python interface does not expose.
 
-    It is the one with which the same arrays make an equal tensor. Raises OperandTypeError for more
-    modes than can be tried.
+    It is found by comparing tensors of the same arrays in other orders. Raises OperandTypeError for
+    more modes than can be tried.
     """
     make, shape = type(obj).from_numpy, tuple(obj.shape)
     plain, order = range(len(shape)), len(shape)
@@ -117,11 +117,11 @@ def axes_of(obj: Any, values: Array, pos: list[Array], crd: list[Array]) -> tupl
 
 
 def read_table(table: Any) -> TensorData:
-    """Return a table of coordinates. Raises OperandTypeError for one that lists none."""
+    """Return a table of coordinates. Raises OperandTypeError for other tables."""
     types = library("pyarrow.types", "pyarrow")
     names = list(table.column_names) if hasattr(table, "column_names") else table.schema.names
-    whole = [types.is_integer(field.type) for field in table.schema]
-    if not lists_coordinates(names, whole):
+    are_integers = [types.is_integer(field.type) for field in table.schema]
+    if not lists_coordinates(names, are_integers):
         raise OperandTypeError(
             f"Expected columns of coordinates in whole numbers and one named 'value', found "
             f"{', '.join(map(repr, names))}",
@@ -134,12 +134,12 @@ def read_table(table: Any) -> TensorData:
                 hint="leave such rows out: table.drop_null()",
             )
     note = note_read((table.schema.metadata or {}).get(NOTE.encode()), "a table of Arrow")
-    found: TensorData = from_columns({n: column_of(table[n]) for n in names}, note, "a table")
-    return found
+    tensor: TensorData = from_columns({n: column_of(table[n]) for n in names}, note, "a table")
+    return tensor
 
 
 def column_of(column: Any) -> Array:
-    """Return the numbers of a column: of one piece in place."""
+    """Return the numbers of a column, without a copy for a single chunk."""
     chunks = column.chunks if hasattr(column, "chunks") else [column]
     one = chunks[0] if len(chunks) == 1 else column
     array: Array = one.to_numpy(zero_copy_only=False) if len(chunks) == 1 else one.to_numpy()
@@ -149,42 +149,44 @@ def column_of(column: Any) -> Array:
 def write(data: TensorData, kind: str) -> Any:
     """Return a tensor or table of Arrow.
 
-    Raises OperandTypeError for values of complex numbers or truths, which Arrow's tensors lack.
+    Raises OperandTypeError for complex or boolean values, which Arrow's tensors lack.
     """
     arrow = library("pyarrow", "pyarrow")
-    wanted = pick(kind or usual(data), KINDS, "pyarrow")
-    if wanted == "Table":
+    target = pick(kind or usual(data), KINDS, "pyarrow")
+    if target == "Table":
         require_real(data.dtype, "a table of Arrow")
-        made = arrow.table(to_columns(data, "Arrow"))
-        return made.replace_schema_metadata({NOTE: note_text(data)})
-    require_type(data.dtype, TYPES, f"Arrow's {wanted}")
+        arrow_table = arrow.table(to_columns(data, "Arrow"))
+        return arrow_table.replace_schema_metadata({NOTE: note_text(data)})
+    require_type(data.dtype, TYPES, f"Arrow's {target}")
     order = data.format.order
-    if wanted == "Tensor":
+    if target == "Tensor":
         return arrow.Tensor.from_numpy(stored(data, Format.parse("d" * order)).values)
-    require_zero(data, f"Arrow's {wanted}")
-    if wanted == "SparseCOOTensor":
-        listed = stored(data, COO(order)) if not data.format.is_coo else data
-        rows = np.stack(coordinate_arrays(listed), axis=1).astype(np.int64)
+    require_zero(data, f"Arrow's {target}")
+    if target == "SparseCOOTensor":
+        coordinates = stored(data, COO(order)) if not data.format.is_coo else data
+        rows = np.stack(coordinate_arrays(coordinates), axis=1).astype(np.int64)
         if not rows.size:  # Arrow wants the strides of no elements to be one element
             rows = np.lib.stride_tricks.as_strided(rows, (0, order), (8, 8))
-        return arrow.SparseCOOTensor.from_numpy(listed.values, rows, shape=listed.shape)
-    if wanted == "SparseCSFTensor":
+        return arrow.SparseCOOTensor.from_numpy(coordinates.values, rows, shape=coordinates.shape)
+    if target == "SparseCSFTensor":
         return write_fibres(arrow, data)
-    require_order(data, 2, f"Arrow's {wanted}", "SparseCSFTensor holds any order")
-    pos, crd, values = compressed_parts(stored(data, CSR if "CSR" in wanted else CSC))
+    require_order(data, 2, f"Arrow's {target}", "SparseCSFTensor holds any order")
+    pos, crd, values = compressed_parts(stored(data, CSR if "CSR" in target else CSC))
     wide = (pos.astype(np.int64, copy=False), crd.astype(np.int64, copy=False))
-    return getattr(arrow, wanted).from_numpy(values, *wide, shape=data.shape)
+    return getattr(arrow, target).from_numpy(values, *wide, shape=data.shape)
 
 
 def write_fibres(arrow: Any, data: TensorData) -> Any:
-    """Return a CSF tensor, its modes in the order in which the tensor has them where it is CSF."""
+    """Return a CSF tensor; a tensor in CSF keeps its mode order."""
     order = data.format.order
     levels = CSF(order).levels
     fibres = in_order_once(
         data if ordered(data.format).levels == levels else stored(data, CSF(order))
     )
-    found = [(each.pos, each.crd) for each in fibres.levels]
-    wide = [[a.astype(np.int64, copy=False) for a in pair if a is not None] for pair in found]
+    levels_arrays = [(level.pos, level.crd) for level in fibres.levels]
+    wide = [
+        [a.astype(np.int64, copy=False) for a in pair if a is not None] for pair in levels_arrays
+    ]
     pos, crd = [pair[0] for pair in wide[1:]], [pair[1] for pair in wide]
     axes = list(fibres.format.mode_order)
     make = arrow.SparseCSFTensor.from_numpy
@@ -192,7 +194,7 @@ def write_fibres(arrow: Any, data: TensorData) -> Any:
 
 
 def usual(data: TensorData) -> str:
-    """Return the class that stores a tensor as it is stored, or a coordinate list."""
+    """Return the class of Arrow that stores a tensor unchanged, or a coordinate list."""
     if data.format.is_dense:
         return "Tensor"
     form = ordered(data.format)

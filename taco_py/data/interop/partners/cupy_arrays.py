@@ -1,4 +1,5 @@
-"""Arrays of CuPy, in the memory of a GPU: `tp.device` takes them in place, others are told so."""
+"""Arrays of CuPy, in the memory of a GPU: `tp.device` takes them in place, other calls refuse
+them."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ FORMATS = {"csr_matrix": CSR, "csc_matrix": CSC, "coo_matrix": COO(2)}
 
 
 def read(obj: Any) -> TensorData | None:
-    """Refuse a sparse array, which would have to be copied; None for a dense one."""
+    """Refuse a sparse array, which would have to be copied; return None for a dense one."""
     if type(obj).__module__.partition(".")[0] == "cupy":
         return None
     raise OperandTypeError(
@@ -32,16 +33,16 @@ def read(obj: Any) -> TensorData | None:
 
 
 def write(data: TensorData, kind: str) -> Any:
-    """Return a copy in the memory of the GPU, as CuPy's class."""
+    """Return a copy in the memory of the GPU, as a class of CuPy."""
     usual = {form: name for name, form in FORMATS.items()}.get(ordered(data.format), "coo_matrix")
-    wanted = pick(kind or ("ndarray" if data.format.is_dense else usual), KINDS, "cupy")
+    target = pick(kind or ("ndarray" if data.format.is_dense else usual), KINDS, "cupy")
     cupy = library("cupy", "cupy-cuda12x")
-    if wanted == "ndarray":
+    if target == "ndarray":
         return cupy.asarray(stored(data, Format.parse("d" * data.format.order)).values)
-    require_zero(data, f"CuPy's {wanted}")
-    require_order(data, 2, f"CuPy's {wanted}", "ndarray holds any order")
-    host = to_scipy(stored(data, FORMATS[wanted]), wanted)
-    return getattr(library("cupyx.scipy.sparse", "cupy-cuda12x"), wanted)(host)
+    require_zero(data, f"CuPy's {target}")
+    require_order(data, 2, f"CuPy's {target}", "ndarray holds any order")
+    host = to_scipy(stored(data, FORMATS[target]), target)
+    return getattr(library("cupyx.scipy.sparse", "cupy-cuda12x"), target)(host)
 
 
 PARTNER = Partner("cupy", ("cupy", "cupyx"), "cupy-cuda12x", KINDS, read, write)

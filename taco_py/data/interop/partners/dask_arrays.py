@@ -1,7 +1,6 @@
-"""Arrays and delayed values of dask: computed where they are read.
+"""Arrays and delayed values of dask, which are computed when they are read.
 
-`dask.array.from_array(T, asarray=False)` makes an array of dask of a Tensor, whose chunks are
-Tensors.
+`dask.array.from_array(T, asarray=False)` builds an array of dask whose chunks are Tensors.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from taco_py.data.interop.partners.partner import Partner
 
 
 def read(obj: Any) -> Any:
-    """What an array or a delayed value of dask computes to; None for anything else."""
+    """Compute an array or a delayed value of dask; None for anything else."""
     return obj.compute() if hasattr(obj, "compute") else None
 
 

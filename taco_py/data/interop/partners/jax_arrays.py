@@ -1,7 +1,7 @@
 """Sparse arrays of JAX: BCSR in place; BCOO with its values in place, and its coordinates copied.
 
-JAX keeps the coordinates of an entry side by side, this package those of a mode. It stands for
-entries that are not there by coordinates past the end of a mode: these are left out.
+JAX stores the coordinates of an entry together, this package those of a mode. Missing entries of
+JAX have coordinates past the end of a mode; they are left out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read(obj: Any) -> TensorData | None:
     if not type(obj).__module__.startswith("jax.experimental.sparse"):
         return None
     if name == "BCSR" and not obj.n_batch and not obj.n_dense:
-        pos, crd, values = (np.asarray(each) for each in (obj.indptr, obj.indices, obj.data))
+        pos, crd, values = (np.asarray(array) for array in (obj.indptr, obj.indices, obj.data))
         return from_compressed(pos, crd, values, tuple(obj.shape), CSR)
     if name == "BCSR":
         return read_coordinates(obj.to_bcoo())
@@ -50,7 +50,7 @@ def read(obj: Any) -> TensorData | None:
 
 
 def read_coordinates(obj: Any) -> TensorData:
-    """Return a BCOO array: dense levels for its dense modes, batches written out."""
+    """Return a BCOO array: dense levels for its dense modes, batches expanded."""
     plain = obj.update_layout(n_batch=0) if obj.n_batch else obj
     shape, count = tuple(plain.shape), plain.n_sparse
     indices, values = np.asarray(plain.indices), np.asarray(plain.data)
@@ -66,39 +66,37 @@ def read_coordinates(obj: Any) -> TensorData:
 
 
 def write(data: TensorData, kind: str) -> Any:
-    """Return an array of JAX. Raises OperandTypeError where JAX would round the values to 32
-    bits."""
+    """Return an array of JAX. Raises OperandTypeError where JAX would round values to 32 bits."""
     library("jax", "jax")
     sparse = library("jax.experimental.sparse", "jax")
-    wanted = pick(kind or usual(data), KINDS, "jax")
+    target = pick(kind or usual(data), KINDS, "jax")
     order = data.format.order
-    if wanted == "Array":
+    if target == "Array":
         return array_of(stored(data, Format.parse("d" * order)).values)
-    require_zero(data, f"JAX's {wanted}")
-    if wanted == "BCSR":
+    require_zero(data, f"JAX's {target}")
+    if target == "BCSR":
         require_order(data, 2, "JAX's BCSR", "BCOO holds any order")
         pos, crd, values = compressed_parts(stored(data, CSR))
-        known = {"indices_sorted": bool(data.sorted), "unique_indices": bool(data.unique)}
-        parts = (array_of(each, index=True) for each in (crd, pos))
-        return sparse.BCSR((array_of(values), *parts), shape=data.shape, **known)
+        flags = {"indices_sorted": bool(data.sorted), "unique_indices": bool(data.unique)}
+        parts = (array_of(array, index=True) for array in (crd, pos))
+        return sparse.BCSR((array_of(values), *parts), shape=data.shape, **flags)
     if not order:
         return array_of(data.values)
-    listed = data if data.format.is_coo else stored(data, COO(order))
-    indices = array_of(np.stack(coordinate_arrays(listed), axis=1), index=True)
-    known = {"indices_sorted": bool(listed.sorted), "unique_indices": bool(listed.unique)}
-    return sparse.BCOO((array_of(listed.values), indices), shape=listed.shape, **known)
+    coordinates = data if data.format.is_coo else stored(data, COO(order))
+    indices = array_of(np.stack(coordinate_arrays(coordinates), axis=1), index=True)
+    flags = {"indices_sorted": bool(coordinates.sorted), "unique_indices": bool(coordinates.unique)}
+    return sparse.BCOO((array_of(coordinates.values), indices), shape=coordinates.shape, **flags)
 
 
 def usual(data: TensorData) -> str:
-    """Return the class that stores a tensor as it is stored, or a coordinate list."""
+    """Return the class of JAX that stores a tensor unchanged, or a coordinate list."""
     if data.format.is_dense:
         return "Array"
     return "BCSR" if ordered(data.format) == CSR else "BCOO"
 
 
 def array_of(array: Array, index: bool = False) -> Any:
-    """Return an array of JAX with these elements; coordinates in 32 bits where JAX has no
-    others."""
+    """Return an array of JAX; coordinates in 32 bits where JAX has no 64-bit integers."""
     jax = library("jax", "jax")
     if index and array.dtype == np.int64 and not jax.config.jax_enable_x64:
         if array.size and int(array.max()) > np.iinfo(np.int32).max:
@@ -110,7 +108,7 @@ def array_of(array: Array, index: bool = False) -> Any:
 
 
 def needs_64(dtype: np.dtype[Any]) -> OperandTypeError:
-    """Return the error of numbers that JAX rounds unless it is told not to."""
+    """Return the error for numbers that JAX rounds unless 64-bit types are enabled."""
     return OperandTypeError(
         f"Expected values that JAX holds, found {dtype}, which it takes for 32 bits",
         hint='call jax.config.update("jax_enable_x64", True) first, or T.astype("float32")',

@@ -1,8 +1,8 @@
 """Frames and series of pandas.
 
-DataFrame of sparse columns      CSC (columns are put one behind the other)
+DataFrame of sparse columns      CSC (columns are concatenated)
 DataFrame of dense columns       a matrix, by NumPy's protocols
-DataFrame with a column value    a coordinate list, where all others hold whole numbers
+DataFrame with a column value    a coordinate list, where all others hold integers
 Series of a sparse dtype         a compressed vector, in place
 Series over a MultiIndex         a coordinate list: its labels are coordinates
 """
@@ -43,9 +43,9 @@ POSITIONS = "give positions for labels: pd.MultiIndex.from_arrays(s.index.codes,
 
 
 def read(obj: Any) -> TensorData | None:
-    """Return a frame or series; None for what has dense columns, and for anything else.
+    """Return a sparse frame or series as a tensor; None for dense columns, and for anything else.
 
-    Raises OperandTypeError for labels that are no coordinates, FormatError for columns of several
+    Raises OperandTypeError for labels that are no coordinates, FormatError for columns with several
     fill values.
     """
     match type(obj).__name__:
@@ -71,37 +71,37 @@ def read_frame(frame: Any) -> TensorData | None:
             "dense",
             hint="convert them, as by df.astype(pd.SparseDtype(float, 0)), or df.sparse.to_dense()",
         )
-    whole = [getattr(dtype, "kind", "O") in "iu" for dtype in frame.dtypes]
+    are_integers = [getattr(dtype, "kind", "O") in "iu" for dtype in frame.dtypes]
     names = [str(name) for name in frame.columns]
-    if not lists_coordinates(names, whole):
+    if not lists_coordinates(names, are_integers):
         return None
     columns = {name: frame.iloc[:, place].to_numpy() for place, name in enumerate(names)}
-    found: TensorData = from_columns(columns, frame.attrs, "a DataFrame")
-    return found
+    tensor: TensorData = from_columns(columns, frame.attrs, "a DataFrame")
+    return tensor
 
 
 def read_sparse_columns(frame: Any) -> TensorData:
-    """Return a DataFrame of sparse columns: CSC."""
+    """Return a DataFrame of sparse columns in CSC."""
     arrays = [frame.iloc[:, place].array for place in range(frame.shape[1])]
-    dtype = np.result_type(*(each.dtype.subtype for each in arrays))
+    dtype = np.result_type(*(column.dtype.subtype for column in arrays))
     require_dtype(dtype, "a DataFrame's columns")
-    fills = {fill_of(each.fill_value, dtype) for each in arrays}
+    fills = {fill_of(column.fill_value, dtype) for column in arrays}
     if len(fills) > 1:
         raise FormatError(
             "Expected sparse columns of one fill value, found "
             f"{', '.join(sorted(fill or '0' for fill in fills))}",
             hint="convert them all, as by df.astype(pd.SparseDtype(float, 0))",
         )
-    crd = np.concatenate([each.sp_index.indices for each in arrays])
-    values = np.concatenate([each.sp_values.astype(dtype, copy=False) for each in arrays])
-    counts = [len(each.sp_values) for each in arrays]
+    crd = np.concatenate([column.sp_index.indices for column in arrays])
+    values = np.concatenate([column.sp_values.astype(dtype, copy=False) for column in arrays])
+    counts = [len(column.sp_values) for column in arrays]
     pos = np.concatenate(([0], np.cumsum(counts))).astype(crd.dtype if len(crd) else np.int32)
     data = from_compressed(pos, crd, values, frame.shape, CSC)
     return replace(data, fill=fills.pop())
 
 
 def read_vector(array: Any) -> TensorData:
-    """Return a SparseArray: a compressed vector."""
+    """Return a SparseArray as a compressed vector."""
     values, crd = array.sp_values, array.sp_index.indices
     require_dtype(values.dtype, "a SparseArray")
     pos = np.array([0, len(values)], crd.dtype)
@@ -110,7 +110,7 @@ def read_vector(array: Any) -> TensorData:
 
 
 def read_series(series: Any) -> TensorData | None:
-    """Return a Series; None where it is a dense vector."""
+    """Return a Series; None for a dense vector."""
     levels = getattr(series.index, "levels", None)
     sparse = hasattr(series.dtype, "fill_value")
     if levels is None:
@@ -131,8 +131,8 @@ def read_series(series: Any) -> TensorData | None:
         columns[f"level {place}"] = labels.to_numpy()[codes]
     plain = series.sparse.to_dense() if sparse else series
     columns[VALUE] = plain.to_numpy()
-    found: TensorData = from_columns(columns, series.attrs, "a Series")
-    return found
+    tensor: TensorData = from_columns(columns, series.attrs, "a Series")
+    return tensor
 
 
 def write(data: TensorData, kind: str) -> Any:
@@ -143,25 +143,25 @@ def write(data: TensorData, kind: str) -> Any:
     pandas = library("pandas", "pandas")
     require_numpys(data.dtype, "pandas")
     order = data.format.order
-    wanted = pick(kind or ("DataFrame" if order == 2 else "Series"), KINDS, "pandas")
-    if wanted == "DataFrame":
+    target = pick(kind or ("DataFrame" if order == 2 else "Series"), KINDS, "pandas")
+    if target == "DataFrame":
         require_order(data, 2, "a DataFrame", 'T.to("pandas", "Series") holds any order')
         return write_frame(pandas, data)
-    if wanted == "Series" and order == 1:
+    if target == "Series" and order == 1:
         return pandas.Series(vector_of(pandas, data))
     columns = to_columns(data, "pandas")
-    if wanted == "table":
-        made = pandas.DataFrame(columns, copy=False)
+    if target == "table":
+        result = pandas.DataFrame(columns, copy=False)
     else:
         values = columns.pop(VALUE)
         index = pandas.MultiIndex.from_arrays(list(columns.values()), names=list(columns))
-        made = pandas.Series(values, index=index, name=VALUE)
-    made.attrs.update(note_of(data))
-    return made
+        result = pandas.Series(values, index=index, name=VALUE)
+    result.attrs.update(note_of(data))
+    return result
 
 
 def write_frame(pandas: Any, data: TensorData) -> Any:
-    """Return a DataFrame whose columns are those of CSC, or dense."""
+    """Return a DataFrame of the columns of CSC, or of dense columns."""
     if data.format.is_dense:
         return pandas.DataFrame(data.values)
     plain = in_order_once(stored(data, CSC))
@@ -177,7 +177,7 @@ def write_frame(pandas: Any, data: TensorData) -> Any:
 
 
 def vector_of(pandas: Any, data: TensorData) -> Any:
-    """Return a vector as a SparseArray, or as it is where it is dense."""
+    """Return a vector as a SparseArray, or the array of a dense one."""
     if data.format.is_dense:
         return data.values
     plain = in_order_once(stored(data, VECTOR))
@@ -186,7 +186,7 @@ def vector_of(pandas: Any, data: TensorData) -> Any:
 
 
 def sparse_array(pandas: Any, values: Array, crd: Array, size: int, fill: Any) -> Any:
-    """Return a SparseArray around coordinates in order and their values."""
+    """Return a SparseArray around sorted coordinates and their values."""
     if size > np.iinfo(np.int32).max:
         raise FormatError(
             f"Expected at most 2^31 - 1 rows for sparse columns of pandas, found {size}",

@@ -1,7 +1,7 @@
-"""What is told of a library that tensors are exchanged with; what readers and writers share.
+"""The description of a library that tensors are exchanged with, and functions that readers share.
 
-A reader makes stored tensors around the arrays of the library's objects, a writer objects of the
-library around the arrays of stored tensors, without copies wherever both lay them out alike.
+A reader wraps the arrays of the library's objects in stored tensors, a writer wraps the arrays of
+stored tensors in objects of the library, without copies wherever both have the same layout.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """A library that tensors come from and go to.
+    """A library that tensors are exchanged with.
 
     name      of the library, as `T.to` has it
     packages  modules that its types are defined in, the first part of their names
-    install   what pip installs, "" where it is there anyway
-    kinds     what `write` makes, by the library's own names
-    read      a stored tensor of the library's object; another object that stands for it; None
-              where it is an array that NumPy's protocols read
-    write     an object of a stored tensor, of a kind, "" for the one that fits its format; None
-              where the library makes its objects of Tensors itself
+    install   the package for pip, "" where it is always installed
+    kinds     the classes that `write` returns, by the library's names
+    read      a stored tensor of the library's object, or an equivalent object; None for an array
+              that NumPy's protocols read
+    write     an object of a stored tensor, of a kind or of the usual one for ""; None where the
+              library converts Tensors itself
     """
 
     name: str
@@ -46,18 +46,18 @@ class Partner:
 
 
 def pick(kind: str, kinds: Sequence[str], who: str) -> str:
-    """Return a kind by its name in any case. Raises FormatError for another one."""
-    found = next((each for each in kinds if each.lower() == kind.lower()), None)
-    if found is None:
+    """Return a kind by its name in any case. Raises FormatError for other names."""
+    match = next((name for name in kinds if name.lower() == kind.lower()), None)
+    if match is None:
         raise FormatError(
             f"Expected one of {', '.join(kinds)} for {who}, found {kind!r}",
             hint=with_suggestion(f'as in T.to("{who}", "{kinds[0]}")', kind, kinds),
         )
-    return found
+    return match
 
 
 def require_order(data: TensorData, order: int, what: str, hint: str) -> None:
-    """Raise FormatError for a tensor of another order than a kind holds."""
+    """Raise FormatError for a tensor of another order than the kind's."""
     if data.format.order != order:
         raise FormatError(
             f"Expected a tensor of order {order} for {what}, found order {data.format.order}",
@@ -66,7 +66,7 @@ def require_order(data: TensorData, order: int, what: str, hint: str) -> None:
 
 
 def require_zero(data: TensorData, what: str) -> None:
-    """Raise FormatError where elements that are not stored have another value than 0."""
+    """Raise FormatError where unstored elements have another value than 0."""
     if data.fill and not data.format.is_dense:
         raise FormatError(
             f"Expected a tensor with the fill value 0 for {what}, found {data.fill}",
@@ -75,7 +75,7 @@ def require_zero(data: TensorData, what: str) -> None:
 
 
 def require_type(dtype: np.dtype[Any], names: Sequence[str], what: str) -> None:
-    """Raise OperandTypeError for values of a type that a library does not have."""
+    """Raise OperandTypeError for values of a type that a library lacks."""
     if dtype.name not in names:
         raise OperandTypeError(
             f"Expected values of {', '.join(names)} for {what}, found {dtype}",
@@ -84,14 +84,14 @@ def require_type(dtype: np.dtype[Any], names: Sequence[str], what: str) -> None:
 
 
 def stored(data: TensorData, format: Format) -> TensorData:
-    """Return the tensor in a format: in the same arrays where it is stored so."""
+    """Convert the tensor to a format, sharing arrays where it already has it."""
     return convert(data, format)
 
 
 def in_order_once(data: TensorData) -> TensorData:
-    """Return the tensor with its coordinates in order and each once, as looking at them tells."""
-    known = replace(data, sorted=is_sorted(data))
-    return known if known.sorted and is_unique(known) else canonical(known)
+    """Return the tensor with sorted, unique coordinates, after checking their order."""
+    checked = replace(data, sorted=is_sorted(data))
+    return checked if checked.sorted and is_unique(checked) else canonical(checked)
 
 
 def coordinate_arrays(data: TensorData) -> list[Array]:
@@ -101,22 +101,22 @@ def coordinate_arrays(data: TensorData) -> list[Array]:
 
 
 def table(columns: Sequence[Array], dtype: np.dtype[Any]) -> Array:
-    """Return the columns as rows of one array: themselves where they are rows of one already."""
+    """Stack columns as rows of one array, without a copy where they are rows of one already."""
     first = columns[0]
-    if all(each.dtype == dtype and each.flags.c_contiguous for each in columns):
-        places = [each.__array_interface__["data"][0] for each in columns]
+    if all(column.dtype == dtype and column.flags.c_contiguous for column in columns):
+        places = [column.__array_interface__["data"][0] for column in columns]
         step = places[1] - places[0] if len(places) > 1 else first.nbytes
         even = all(place - places[0] == step * row for row, place in enumerate(places))
         base = first.base
-        shared = base is not None and all(each.base is base for each in columns)
+        shared = base is not None and all(column.base is base for column in columns)
         if len(first) and even and shared and step >= first.nbytes:
             shape, strides = (len(columns), len(first)), (step, first.itemsize)
             return np.lib.stride_tricks.as_strided(first, shape, strides)
-    return np.stack([each.astype(dtype, copy=False) for each in columns])
+    return np.stack([column.astype(dtype, copy=False) for column in columns])
 
 
 def compressed_parts(data: TensorData) -> tuple[Array, Array, Array]:
-    """Positions, coordinates and values of a tensor whose last level is its only sparse one."""
+    """Return positions, coordinates and values of a tensor whose last level alone is sparse."""
     level = data.levels[-1]
     assert level.pos is not None and level.crd is not None
     count = int(level.pos[-1])
@@ -124,7 +124,7 @@ def compressed_parts(data: TensorData) -> tuple[Array, Array, Array]:
 
 
 def with_blocks(data: TensorData, sizes: tuple[int, ...], values: Array) -> TensorData:
-    """Return a sparse tensor with a dense block of these sizes in the place of each value."""
+    """Replace each value of a sparse tensor by a dense block of these sizes."""
     if not sizes:
         return data
     order = data.format.order

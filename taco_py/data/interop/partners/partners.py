@@ -1,6 +1,7 @@
-"""The libraries that tensors are exchanged with: a line each. Nothing imports a library before it.
+"""The libraries that tensors are exchanged with, a line each; none is imported here.
 
-An object's library is that of the module of its class, so none is imported to recognise one.
+An object's library is that of the module of its class, so that no library is imported to recognise
+its objects.
 """
 
 from __future__ import annotations
@@ -38,8 +39,7 @@ PARTNERS: tuple[Partner, ...] = (
 
 
 def partner_of(obj: Any) -> Partner | None:
-    """Return the library that an object is of, by the modules of its classes; None for no known
-    one."""
+    """Return the library of an object, by the modules of its classes; None for an unknown one."""
     for cls in type(obj).__mro__:
         package = cls.__module__.partition(".")[0]
         for partner in PARTNERS:
@@ -49,15 +49,15 @@ def partner_of(obj: Any) -> Partner | None:
 
 
 def partner_named(name: str) -> Partner:
-    """Return a library that Tensors can be written to. Raises FormatError for another name."""
-    known = {partner.name: partner for partner in PARTNERS if partner.write is not None}
-    found = known.get(name) if isinstance(name, str) else None
-    if found is None:
+    """Return a library that Tensors can be written to. Raises FormatError for other names."""
+    writable = {partner.name: partner for partner in PARTNERS if partner.write is not None}
+    partner = writable.get(name) if isinstance(name, str) else None
+    if partner is None:
         raise FormatError(
-            f"Expected one of {', '.join(known)}, found {name!r}",
-            hint=with_suggestion('as in T.to("torch")', str(name), tuple(known)),
+            f"Expected one of {', '.join(writable)}, found {name!r}",
+            hint=with_suggestion('as in T.to("torch")', str(name), tuple(writable)),
         )
-    return found
+    return partner
 
 
 def written_to(data: TensorData, name: str, kind: str) -> Any:

@@ -1,4 +1,4 @@
-"""Frames of polars: with a column named value they list coordinates, others are dense matrices."""
+"""Frames of polars: coordinate lists if they have a column named value, else dense matrices."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def read(obj: Any) -> TensorData | None:
         return read(obj.collect())
     if type(obj).__name__ != "DataFrame":
         return None
-    whole = [dtype.is_integer() for dtype in obj.dtypes]
-    if not lists_coordinates(obj.columns, whole):
+    are_integers = [dtype.is_integer() for dtype in obj.dtypes]
+    if not lists_coordinates(obj.columns, are_integers):
         return None
     columns = {name: obj.get_column(name).to_numpy() for name in obj.columns}
-    found: TensorData = from_columns(columns, None, "a polars DataFrame")
-    return found
+    tensor: TensorData = from_columns(columns, None, "a polars DataFrame")
+    return tensor
 
 
 def write(data: TensorData, kind: str) -> Any:
-    """Return a frame with a column a mode and one of values; it has no place for the shape."""
+    """Return a frame with a column a mode and one of values; it does not store the shape."""
     polars = library("polars", "polars")
-    wanted = pick(kind or KINDS[0], KINDS, "polars")
+    target = pick(kind or KINDS[0], KINDS, "polars")
     require_real(data.dtype, "a table of polars")
     frame = polars.DataFrame(to_columns(data, "polars"))
-    return frame if wanted == "DataFrame" else frame.lazy()
+    return frame if target == "DataFrame" else frame.lazy()
 
 
 PARTNER = Partner("polars", ("polars",), "polars", KINDS, read, write)

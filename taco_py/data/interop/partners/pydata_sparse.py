@@ -1,4 +1,4 @@
-"""Arrays of pydata/sparse: COO, and matrices in GCXS, in place; others through COO."""
+"""Arrays of pydata/sparse: COO and matrices in GCXS in place, others through COO."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TYPES = (
 
 
 def read(obj: Any) -> TensorData | None:
-    """Return a sparse array in its own arrays; None for what is none.
+    """Return a sparse array, sharing its arrays; None for other objects.
 
     Raises OperandTypeError for values that kernels do not read.
     """
@@ -44,29 +44,29 @@ def read(obj: Any) -> TensorData | None:
         format = CSR if tuple(obj.compressed_axes) == (0,) else CSC
         shape = tuple(map(int, obj.shape))
         return replace(from_compressed(obj.indptr, obj.indices, obj.data, shape, format), fill=fill)
-    listed = obj if hasattr(obj, "coords") else obj.tocoo() if hasattr(obj, "tocoo") else None
-    if listed is None:
-        listed = obj.to_coo()
-    shape = tuple(map(int, listed.shape))
+    coordinates = obj if hasattr(obj, "coords") else obj.tocoo() if hasattr(obj, "tocoo") else None
+    if coordinates is None:
+        coordinates = obj.to_coo()
+    shape = tuple(map(int, coordinates.shape))
     if not shape:
-        return from_numpy(listed.todense())
-    return replace(from_coordinates(tuple(listed.coords), listed.data, shape), fill=fill)
+        return from_numpy(coordinates.todense())
+    return replace(from_coordinates(tuple(coordinates.coords), coordinates.data, shape), fill=fill)
 
 
 def write(data: TensorData, kind: str) -> Any:
-    """Return an array of pydata/sparse, its coordinates in order, duplicates added up."""
+    """Return an array of pydata/sparse with sorted coordinates and summed duplicates."""
     sparse = library("sparse", "sparse")
     matrix = ordered(data.format) in (CSR, CSC)
-    wanted = pick(kind or ("GCXS" if matrix else "COO"), KINDS, "sparse")
+    target = pick(kind or ("GCXS" if matrix else "COO"), KINDS, "sparse")
     require_type(data.dtype, TYPES, "pydata/sparse")
-    if wanted == "GCXS" and data.format.order == 2:
+    if target == "GCXS" and data.format.order == 2:
         return write_matrix(sparse, data)
-    made = write_coordinates(sparse, data)
-    return made if wanted == "COO" else made.asformat(wanted.lower())
+    array = write_coordinates(sparse, data)
+    return array if target == "COO" else array.asformat(target.lower())
 
 
 def write_matrix(sparse: Any, data: TensorData) -> Any:
-    """GCXS around the arrays of CSR or CSC."""
+    """Return GCXS around the arrays of CSR or CSC."""
     columns = ordered(data.format) == CSC
     plain = in_order_once(stored(data, CSC if columns else CSR))
     pos, crd, values = compressed_parts(plain)
@@ -75,16 +75,21 @@ def write_matrix(sparse: Any, data: TensorData) -> Any:
 
 
 def write_coordinates(sparse: Any, data: TensorData) -> Any:
-    """COO, its coordinates in one table."""
+    """Return COO with its coordinates in one table."""
     fill, order = as_number(data.fill, data.dtype), data.format.order
     if not order:
         return sparse.COO.from_numpy(np.asarray(data.values), fill_value=fill)
     form: Format = COO(order)
-    listed = in_order_once(data if ordered(data.format) == form else stored(data, form))
-    columns: list[Array] = coordinate_arrays(listed)
+    coordinates = in_order_once(data if ordered(data.format) == form else stored(data, form))
+    columns: list[Array] = coordinate_arrays(coordinates)
     coords = table(columns, columns[0].dtype)
-    made = {"shape": listed.shape, "fill_value": fill, "has_duplicates": False, "sorted": True}
-    return sparse.COO(coords, listed.values, **made)
+    options = {
+        "shape": coordinates.shape,
+        "fill_value": fill,
+        "has_duplicates": False,
+        "sorted": True,
+    }
+    return sparse.COO(coords, coordinates.values, **options)
 
 
 PARTNER = Partner("sparse", ("sparse",), "sparse", KINDS, read, write)

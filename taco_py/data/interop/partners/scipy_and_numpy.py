@@ -1,4 +1,4 @@
-"""NumPy and scipy, which are always there; calls read them without a look at the table."""
+"""NumPy and scipy, which are always installed; calls read their arrays without this table."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from taco_py.language.diagnostics.errors import FormatError, OperandTypeError
 from taco_py.language.formats import COO, CSC, CSR
 from taco_py.language.notation.half_types import is_half
 
-OTHERS = ("bsr", "dia", "lil", "dok")
-ALL = (*KINDS, *(f"{name}_{family}" for family in ("array", "matrix") for name in OTHERS))
+CONVERTED = ("bsr", "dia", "lil", "dok")
+ALL = (
+    *KINDS,
+    *(f"{name}_{family}" for family in ("array", "matrix") for name in CONVERTED),
+)
 
 
-def left(obj: Any) -> None:
-    """Nothing: what is read elsewhere."""
+def read_nothing(obj: Any) -> None:
+    """Return None: other functions read these objects."""
 
 
 def write_array(data: TensorData, kind: str) -> Any:
@@ -27,33 +30,32 @@ def write_array(data: TensorData, kind: str) -> Any:
 
 
 def write_sparse(data: TensorData, kind: str) -> Any:
-    """Return an array or matrix of scipy.sparse, of the class that stores the format where none is
-    named.
+    """Return an array or matrix of scipy.sparse; by default of the class for the tensor's format.
 
     Raises FormatError for a scalar, and a fill value that is not 0.
     """
     require_zero_fill(data)
     usual = {CSR: "csr_array", CSC: "csc_array"}.get(ordered(data.format), "coo_array")
     word = kind if "_" in kind or not kind else f"{kind}_array"
-    wanted = pick(word or usual, ALL, "scipy")
+    target = pick(word or usual, ALL, "scipy")
     if not data.format.order:
         raise FormatError(
             "Expected a tensor of order 1 or more, found a scalar", hint="use .to_numpy()"
         )
-    name, _, family = wanted.partition("_")
-    if name in OTHERS:
-        require_order(data, 2, f"scipy's {wanted}", "scipy's coo_array holds any order")
+    name, _, family = target.partition("_")
+    if name in CONVERTED:
+        require_order(data, 2, f"scipy's {target}", "scipy's coo_array holds any order")
         if is_half(data.dtype):
             raise OperandTypeError(
-                f"Expected values of 32 bits or more for scipy's {wanted}, found {data.dtype}",
+                f"Expected values of 32 bits or more for scipy's {target}, found {data.dtype}",
                 hint='convert them first: T.astype("float32")',
             )
         return getattr(write_sparse(data, f"csr_{family}"), f"to{name}")()
     form = {"csr": CSR, "csc": CSC}.get(name) if data.format.order == 2 else None
     if form is None and not data.format.is_coo:
         form = COO(data.format.order)
-    return to_scipy(data if form is None else stored(data, form), wanted)
+    return to_scipy(data if form is None else stored(data, form), target)
 
 
-NUMPY = Partner("numpy", ("numpy",), "", ("ndarray",), left, write_array)
-SCIPY = Partner("scipy", ("scipy",), "", ALL, left, write_sparse)
+NUMPY = Partner("numpy", ("numpy",), "", ("ndarray",), read_nothing, write_array)
+SCIPY = Partner("scipy", ("scipy",), "", ALL, read_nothing, write_sparse)

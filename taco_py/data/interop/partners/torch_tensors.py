@@ -2,9 +2,9 @@
 
     strided       dense, in place                sparse_csr  CSR, in place
     sparse_coo    coordinates, in place          sparse_csc  CSC, in place
-    sparse_bsr, sparse_bsc   converted to CSR    hybrid ones: dense levels below, in place
+    sparse_bsr, sparse_bsc   converted to CSR    hybrid tensors: dense levels below, in place
 
-Matrices in batches are refused: torch has one structure a batch.
+Batches of matrices are refused: torch has one structure a batch.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ TYPES = (
 
 
 def read(obj: Any) -> TensorData | None:
-    """Return a tensor of torch in its own arrays; None for what is none.
+    """Return a tensor of torch, sharing its arrays; None for other objects.
 
-    Raises OperandTypeError for one with gradients, on a device or in batches.
+    Raises OperandTypeError for a tensor with gradients, on a device or in batches.
     """
     layout = str(getattr(obj, "layout", "")).removeprefix("torch.")
     if not layout:
@@ -87,18 +87,18 @@ def require_plain(obj: Any) -> None:
 
 
 def array_of(tensor: Any) -> Array:
-    """Return the memory of a dense tensor of torch as an array."""
+    """View the memory of a dense tensor of torch as an array."""
     plain = tensor.detach().resolve_conj().resolve_neg()
     if str(plain.dtype) == "torch.bfloat16":  # which NumPy lacks
         torch = library("torch", "torch")
-        found: Array = plain.view(torch.int16).numpy().view(bfloat16("values of torch"))
-        return found
+        values: Array = plain.view(torch.int16).numpy().view(bfloat16("values of torch"))
+        return values
     array: Array = plain.numpy()
     return array
 
 
 def read_coordinates(obj: Any) -> TensorData:
-    """Return a coordinate list, duplicates included; dense levels for its dense modes."""
+    """Return a coordinate list, including duplicates; dense levels for its dense modes."""
     sparse, indices, values = obj.sparse_dim(), array_of(obj._indices()), array_of(obj._values())
     shape = tuple(obj.shape)
     if not sparse:
@@ -152,24 +152,24 @@ def _turned(data: TensorData) -> TensorData:
 def write(data: TensorData, kind: str) -> Any:
     """Return a tensor of torch around the same arrays, of the layout `kind`.
 
-    Raises FormatError for a layout that cannot hold it.
+    Raises FormatError for a layout that cannot hold the tensor.
     """
     torch = library("torch", "torch")
-    wanted = pick(kind or usual(data), KINDS, "torch")
-    if wanted == "strided":
+    layout = pick(kind or usual(data), KINDS, "torch")
+    if layout == "strided":
         return tensor_of(torch, stored(data, Format.parse("d" * data.format.order)).values)
-    require_zero(data, f"torch's {wanted}")
-    if wanted == "sparse_coo":
+    require_zero(data, f"torch's {layout}")
+    if layout == "sparse_coo":
         return write_coordinates(torch, data)
-    require_order(data, 2, f"torch's {wanted}", "sparse_coo holds any order")
-    pos, crd, values = compressed_parts(stored(data, COMPRESSED[wanted]))
-    make = torch.sparse_csr_tensor if wanted == "sparse_csr" else torch.sparse_csc_tensor
-    parts = [tensor_of(torch, each) for each in (pos, crd, values)]
+    require_order(data, 2, f"torch's {layout}", "sparse_coo holds any order")
+    pos, crd, values = compressed_parts(stored(data, COMPRESSED[layout]))
+    make = torch.sparse_csr_tensor if layout == "sparse_csr" else torch.sparse_csc_tensor
+    parts = [tensor_of(torch, array) for array in (pos, crd, values)]
     return make(*parts, size=data.shape, check_invariants=False)
 
 
 def usual(data: TensorData) -> str:
-    """Return the layout that stores a tensor as it is stored, or a coordinate list."""
+    """Return the layout that stores a tensor unchanged, or a coordinate list."""
     if data.format.is_dense:
         return "strided"
     kinds = {form: kind for kind, form in COMPRESSED.items()}
@@ -180,16 +180,17 @@ def write_coordinates(torch: Any, data: TensorData) -> Any:
     """Return a coordinate list; torch stores its coordinates in one table of int64."""
     if not data.format.order:
         return tensor_of(torch, data.values).reshape(())
-    listed = data if data.format.is_coo else stored(data, COO(data.format.order))
-    indices = tensor_of(torch, table(coordinate_arrays(listed), np.dtype(np.int64)))
-    values = tensor_of(torch, listed.values[: indices.shape[1]])
-    made = torch.sparse_coo_tensor(indices, values, size=listed.shape, check_invariants=False)
-    return made._coalesced_(True) if listed.sorted and listed.unique else made
+    coordinates = data if data.format.is_coo else stored(data, COO(data.format.order))
+    indices = tensor_of(torch, table(coordinate_arrays(coordinates), np.dtype(np.int64)))
+    values = tensor_of(torch, coordinates.values[: indices.shape[1]])
+    tensor = torch.sparse_coo_tensor(
+        indices, values, size=coordinates.shape, check_invariants=False
+    )
+    return tensor._coalesced_(True) if coordinates.sorted and coordinates.unique else tensor
 
 
 def tensor_of(torch: Any, array: Array) -> Any:
-    """Return a dense tensor of torch in an array's memory; a copy of one that may not be written
-    to."""
+    """Return a dense tensor of torch in an array's memory; a copy of a read-only one."""
     plain = array if array.flags.writeable and min(array.strides, default=0) >= 0 else array.copy()
     if plain.dtype.name == "bfloat16":
         return torch.from_numpy(plain.view(np.int16)).view(torch.bfloat16)

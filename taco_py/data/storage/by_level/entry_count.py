@@ -1,4 +1,4 @@
-"""How many entries a stored tensor has, whatever its format stores beside them.
+"""The number of entries of a stored tensor, whatever its format stores besides.
 
 [[1, 0], [2, 3]]   3 entries   ds: 3 values   db: 3   dd, dm: 4   dh: tables of 2 and 4 places
 """
@@ -14,25 +14,25 @@ from taco_py.language.formats import LevelKind
 
 
 def entry_count(data: TensorData) -> int:
-    """Count the entries: as many as `unpack(data, drop_fill=True)` lists.
+    """Count the entries: as many as `unpack(data, drop_fill=True)` returns.
 
-    Coordinates that are stored count, whatever their values, a duplicate again. Where the format
-    `fills_up`, and where it is dense, what has the fill value is no entry.
+    Stored coordinates count, whatever their values, and so do duplicates. Where the format
+    `fills_up` or is dense, elements with the fill value do not count.
     """
     form = data.format
     if form.is_dense:
-        return _others(data.values, data.fill)
+        return _count_others(data.values, data.fill)
     last = form.levels[-1].kind
     if last.last:
         return data.nnz
     if last is LevelKind.HASHED:
         return int(np.count_nonzero(np.asarray(data.levels[-1].crd) >= 0))
     if is_usual(form):
-        return _others(data.values, data.fill) if fills_up(form) else data.nnz
+        return _count_others(data.values, data.fill) if fills_up(form) else data.nnz
     _, places = list_levels(data, form.order)
-    return _others(data.values[places], data.fill) if fills_up(form) else len(places)
+    return _count_others(data.values[places], data.fill) if fills_up(form) else len(places)
 
 
-def _others(values: Array, fill: Fill) -> int:
-    """Count how many values are not the fill value."""
+def _count_others(values: Array, fill: Fill) -> int:
+    """Count the values that differ from the fill value."""
     return int(np.count_nonzero(differs(values, fill) if fill else values))

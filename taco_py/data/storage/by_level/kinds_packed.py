@@ -1,7 +1,7 @@
-"""How levels of each kind are stored: a table with a class a kind.
+"""The storage of levels of each kind: a table with a class a kind.
 
-Dense levels, compressed ones and the singletons below them are packed together where a format has
-no others (`pack.pack_levels`).
+Dense levels, compressed levels and the singletons below them are packed together where a format has
+no other kinds (`pack.pack_levels`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from taco_py.language.formats.level_kind import ADDED_KINDS, LevelKind
 
 
 class OnePlace:
-    """Below each position one coordinate at most, at the position itself."""
+    """At most one coordinate below each position, at the position itself."""
 
     in_order = False
 
@@ -49,7 +49,7 @@ class OnePlace:
         return
 
 
-class Whole:
+class EveryCoordinate:
     """Every coordinate has a position: `parent * size + coordinate`."""
 
     in_order = False
@@ -62,7 +62,7 @@ class Whole:
 
 
 class Segments:
-    """The positions of each parent are those from pos[p] to pos[p+1]."""
+    """The positions below parent p are pos[p] … pos[p+1] - 1."""
 
     in_order = False
 
@@ -73,7 +73,7 @@ class Segments:
         return  # `check.check_level`
 
 
-class Dense(Whole):
+class Dense(EveryCoordinate):
     """Every coordinate: `places = parents * size + coordinate`."""
 
     def pack(self, level: Packing) -> Packed:
@@ -133,8 +133,8 @@ class Ragged(Segments):
     """The coordinates 0 … pos[p+1]-pos[p]-1, each with a value."""
 
     def pack(self, level: Packing) -> Packed:
-        _, behind = extremes(level)
-        pos = ends_of(behind, level.dtype)
+        _, stops = extremes(level)
+        pos = ends_of(stops, level.dtype)
         places = pos[level.parents].astype(np.int64) + level.coordinates
         return Packed(LevelArrays(pos), places, int(pos[-1]))
 
@@ -153,11 +153,11 @@ class Ragged(Segments):
 
 
 class Banded(Segments):
-    """The coordinates from crd[p] on, pos[p+1]-pos[p] of them, each with a value."""
+    """The pos[p+1]-pos[p] coordinates from crd[p] on, each with a value."""
 
     def pack(self, level: Packing) -> Packed:
-        first, behind = extremes(level)
-        pos = ends_of(behind - first, level.dtype)
+        first, stops = extremes(level)
+        pos = ends_of(stops - first, level.dtype)
         places = pos[level.parents].astype(np.int64) + level.coordinates - first[level.parents]
         return Packed(LevelArrays(pos, first.astype(level.dtype)), places, int(pos[-1]))
 
@@ -176,10 +176,10 @@ class Banded(Segments):
         refuse(bool(outside.any()), f"coordinates below {size}, found others", REBUILD)
 
 
-class Bitmap(Whole):
-    """Every coordinate has a position; those whose bit of crd is 1 are stored.
+class Bitmap(EveryCoordinate):
+    """Every coordinate has a position; coordinates whose bit of crd is 1 are stored.
 
-    Each parent has whole words of bits.
+    Each parent has a whole number of words of bits.
     """
 
     def pack(self, level: Packing) -> Packed:
@@ -198,8 +198,8 @@ class Bitmap(Whole):
         every = Dense().listed(LevelArrays(), parents, size, above)
         marks = np.unpackbits(arrays.crd.view(np.uint8), bitorder="little").view(np.bool_)
         row = row_of_bits(size, arrays.crd.dtype)
-        there = marks[parents[every.owner] * row + every.coordinates]
-        return Listed(every.owner[there], every.places[there], every.coordinates[there])
+        present = marks[parents[every.owner] * row + every.coordinates]
+        return Listed(every.owner[present], every.places[present], every.coordinates[present])
 
     def check(self, arrays: LevelArrays, counts: Sequence[int], size: int) -> None:
         crd = indices_of(arrays.crd, "crd", None)
@@ -208,14 +208,14 @@ class Bitmap(Whole):
 
 
 MOST_FULL = 2
-"""Places of a hash table for each of its coordinates, at least."""
+"""The least number of places of a hash table per coordinate."""
 
 
 class Hashed(Segments):
-    """A hash table below each parent: crd is -1 where a place is free.
+    """A hash table below each parent; crd is -1 at a free place.
 
-    A table has 0 places or a power of 2 of them; coordinate j is at the first free place from
-    `hash_of(j)` on, around the end.
+    A table has 0 places or a power of 2; coordinate j is at the first free place from `hash_of(j)`
+    on, cyclically.
     """
 
     in_order = True
@@ -224,8 +224,8 @@ class Hashed(Segments):
         heads = new_prefixes(level)
         parents, keys = level.parents[heads], level.coordinates[heads].astype(np.int64)
         stored = np.bincount(parents, minlength=level.count)
-        wanted = np.maximum(stored * MOST_FULL, 1)
-        room = np.where(stored, 1 << np.ceil(np.log2(wanted)).astype(np.int64), 0)
+        places_needed = np.maximum(stored * MOST_FULL, 1)
+        room = np.where(stored, 1 << np.ceil(np.log2(places_needed)).astype(np.int64), 0)
         pos = ends_of(room, level.dtype)
         crd = np.full(int(pos[-1]), -1, level.dtype)
         places = insert(crd, pos[parents].astype(np.int64), room[parents], keys)
@@ -235,8 +235,8 @@ class Hashed(Segments):
         self, arrays: LevelArrays, parents: Places, size: int, above: Sequence[Column]
     ) -> Listed:
         every = Compressed().listed(arrays, parents, size, above)
-        there = every.coordinates >= 0
-        return Listed(every.owner[there], every.places[there], every.coordinates[there])
+        present = every.coordinates >= 0
+        return Listed(every.owner[present], every.places[present], every.coordinates[present])
 
     def check(self, arrays: LevelArrays, counts: Sequence[int], size: int) -> None:
         lengths = lengths_of(arrays, counts[-1])
@@ -270,7 +270,8 @@ class Padded(OnePlace):
 
 
 class Offset(OnePlace):
-    """The coordinate `crd[q] + i`: i the one above, q the position above that; none outside."""
+    """The coordinate `crd[q] + i`, for i of the level above and q its parent; none outside the
+    mode."""
 
     def pack(self, level: Packing) -> Packed:
         *_, grand, near = level.above
@@ -290,27 +291,27 @@ class Offset(OnePlace):
     ) -> Listed:
         assert arrays.crd is not None
         *_, grand, near = above
-        found = arrays.crd[grand.places].astype(np.int64) + near.coordinates
-        owner = np.flatnonzero((found >= 0) & (found < size))
-        return Listed(owner, parents[owner], found[owner])
+        coordinates = arrays.crd[grand.places].astype(np.int64) + near.coordinates
+        owner = np.flatnonzero((coordinates >= 0) & (coordinates < size))
+        return Listed(owner, parents[owner], coordinates[owner])
 
     def check(self, arrays: LevelArrays, counts: Sequence[int], size: int) -> None:
         indices_of(arrays.crd, "crd", counts[-2])
 
 
 class Interval(OnePlace):
-    """The coordinates from pos[p] to below crd[p], all with the one value of p."""
+    """The coordinates from pos[p] to below crd[p], all with the value of p."""
 
     def pack(self, level: Packing) -> Packed:
-        least, behind = extremes(level)
-        met = np.bincount(level.parents, minlength=level.count)
-        if (behind - least != met).any():
+        least, stops = extremes(level)
+        lengths = np.bincount(level.parents, minlength=level.count)
+        if (stops - least != lengths).any():
             raise FormatError(
                 "Expected neighbouring coordinates below each position of an interval level, "
                 "found gaps",
                 hint="give each run of equal values a position of its own above, as RLE does",
             )
-        arrays = LevelArrays(least.astype(level.dtype), behind.astype(level.dtype))
+        arrays = LevelArrays(least.astype(level.dtype), stops.astype(level.dtype))
         return Packed(arrays, level.parents, level.count)
 
     def listed(
@@ -334,8 +335,8 @@ class Pattern(Compressed):
     in_order = True
 
     def pack(self, level: Packing) -> Packed:
-        made = Compressed().pack(level)
-        return Packed(made.arrays, np.zeros(len(level.parents), np.int64), 1)
+        packed = Compressed().pack(level)
+        return Packed(packed.arrays, np.zeros(len(level.parents), np.int64), 1)
 
     def listed(
         self, arrays: LevelArrays, parents: Places, size: int, above: Sequence[Column]
@@ -354,7 +355,7 @@ class Pattern(Compressed):
 
 
 class Pair(OnePlace):
-    """0 and 1, with the one value of p."""
+    """0 and 1, both with the value of p."""
 
     def listed(
         self, arrays: LevelArrays, parents: Places, size: int, above: Sequence[Column]
@@ -364,12 +365,12 @@ class Pair(OnePlace):
 
 
 class Mirrored(OnePlace):
-    """The row in turn 0 of the pair and the column in turn 1, or the other way round."""
+    """The row in turn 0 of the pair and the column in turn 1, or the converse."""
 
     def listed(
         self, arrays: LevelArrays, parents: Places, size: int, above: Sequence[Column]
     ) -> Listed:
-        row, column, turn = (each.coordinates for each in above[:3])
+        row, column, turn = (level.coordinates for level in above[:3])
         first = len(above) == 3
         owner = np.flatnonzero((turn == 0) | (row != column)) if first else np.arange(len(parents))
         straight = turn == 0 if first else turn == 1
@@ -394,6 +395,6 @@ PACKINGS: Mapping[LevelKind, LevelPacking] = {
 
 
 def packing_of(kind: LevelKind) -> LevelPacking:
-    """Return how levels of a kind are packed."""
-    found: LevelPacking = PACKINGS.get(kind) or ADDED_KINDS.packing(kind)
-    return found
+    """Return the packing of levels of a kind."""
+    packing: LevelPacking = PACKINGS.get(kind) or ADDED_KINDS.packing(kind)
+    return packing

@@ -1,6 +1,6 @@
-"""Levels packed from coordinates, and their coordinates listed again.
+"""Interfaces for packing levels from coordinates and listing their coordinates.
 
-What a level is packed from and into, and the pieces that kinds share (`kinds_packed`).
+Also the functions that kinds share (`kinds_packed`).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packing:
-    """A level to be packed.
+    """The input for packing a level.
 
-    parents      the position above of each entry
+    parents      the position of each entry at the level above
     coordinates  of each entry
-    count        how many positions there are above
+    count        the number of positions above
     size         of the mode
     dtype        of index arrays
     above        the levels above, the nearest last
-    counts       how many positions each of these has, after 1 for the root
+    counts       the number of positions of each of these, after 1 for the root
     """
 
     parents: Places
@@ -54,7 +54,7 @@ class Packing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packed:
-    """A packed level: its arrays, the position of each entry, and how many positions there are."""
+    """A packed level: its arrays, the position of each entry, and the number of positions."""
 
     arrays: LevelArrays
     places: Places
@@ -63,7 +63,12 @@ class Packed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listed:
-    """The coordinates below some positions: of which of these each is, its position, and it."""
+    """The coordinates below some positions.
+
+    owner        the number of the parent position of each coordinate
+    places       its own position
+    coordinates  the coordinates
+    """
 
     owner: Places
     places: Places
@@ -71,9 +76,9 @@ class Listed:
 
 
 class LevelPacking(Protocol):
-    """How levels of one kind are stored.
+    """The storage of levels of one kind.
 
-    in_order  whether entries that are packed must ascend, by positions above and coordinates
+    in_order  whether entries to pack must ascend, by positions above and coordinates
     """
 
     in_order: bool
@@ -89,7 +94,7 @@ class LevelPacking(Protocol):
         ...
 
     def count(self, arrays: LevelArrays, parents: int, size: int) -> int:
-        """Count the positions of a level below so many parents."""
+        """Return the number of positions of a level below `parents` positions."""
         ...
 
     def check(self, arrays: LevelArrays, counts: Sequence[int], size: int) -> None:
@@ -101,7 +106,7 @@ class LevelPacking(Protocol):
 
 
 def ranges(begin: Places, counts: Places) -> tuple[Places, Places]:
-    """Return the integers of consecutive ranges, and which range each is of.
+    """Return the integers of consecutive ranges, and the number of each one's range.
 
     [5 9], [2 1]  ->  [5 6 9], [0 0 1]
     """
@@ -111,19 +116,18 @@ def ranges(begin: Places, counts: Places) -> tuple[Places, Places]:
 
 
 def ends_of(lengths: Array, dtype: np.dtype[Any]) -> Array:
-    """pos: where each of consecutive ranges begins, and at last where all end."""
+    """Return pos: the start of each consecutive range of a length, and the end of the last."""
     pos = np.zeros(len(lengths) + 1, dtype)
     np.cumsum(lengths, out=pos[1:])
     return pos
 
 
 def extremes(level: Packing) -> tuple[Places, Places]:
-    """Return the least coordinate below each parent, and the one behind the largest; 0 and 0 for
-    none."""
-    least, behind = np.full(level.count, level.size, np.int64), np.zeros(level.count, np.int64)
+    """Return the least coordinate below each parent, and the largest plus 1; 0 and 0 for none."""
+    least, stops = np.full(level.count, level.size, np.int64), np.zeros(level.count, np.int64)
     np.minimum.at(least, level.parents, level.coordinates)
-    np.maximum.at(behind, level.parents, level.coordinates.astype(np.int64) + 1)
-    return np.minimum(least, behind), behind
+    np.maximum.at(stops, level.parents, level.coordinates.astype(np.int64) + 1)
+    return np.minimum(least, stops), stops
 
 
 def refuse(condition: bool, expected: str, hint: str) -> None:
@@ -136,7 +140,7 @@ REBUILD = "rebuild the tensor from its coordinates, for example with Tensor.from
 
 
 def new_prefixes(level: Packing) -> NDArray[np.bool_]:
-    """Mark the entries whose parent or coordinate differs from those of the entry before."""
+    """Mark the entries that differ in parent or coordinate from the entry before."""
     heads = np.ones(len(level.parents), np.bool_)
     heads[1:] = level.parents[1:] != level.parents[:-1]
     heads[1:] |= level.coordinates[1:] != level.coordinates[:-1]
@@ -144,7 +148,7 @@ def new_prefixes(level: Packing) -> NDArray[np.bool_]:
 
 
 def require_one(level: Packing, crd: Array, kind: str) -> None:
-    """Raise FormatError where there are several coordinates below a position."""
+    """Raise FormatError for several coordinates below one position."""
     clashes = int((crd[level.parents] != level.coordinates).sum())
     if clashes:
         raise FormatError(
@@ -155,7 +159,7 @@ def require_one(level: Packing, crd: Array, kind: str) -> None:
 
 
 def indices_of(array: Array | None, name: str, count: int | None) -> Array:
-    """Return the array, if it holds so many integers. Raises StructureError."""
+    """Return the array if it holds `count` integers. Raises StructureError."""
     if array is None or array.ndim != 1 or array.dtype.kind != "i":
         raise StructureError(f"Expected {name} to be a vector of integers", hint=REBUILD)
     if count is not None and len(array) != count:
@@ -166,7 +170,7 @@ def indices_of(array: Array | None, name: str, count: int | None) -> Array:
 
 
 def lengths_of(arrays: LevelArrays, parents: int) -> Array:
-    """Return how many positions each parent has. Raises StructureError."""
+    """Return the number of positions of each parent. Raises StructureError."""
     pos = indices_of(arrays.pos, "pos", parents + 1)
     lengths = np.diff(pos)
     refuse(
@@ -178,21 +182,21 @@ def lengths_of(arrays: LevelArrays, parents: int) -> Array:
 
 
 def hash_of(keys: Places, room: Places) -> Places:
-    """Where a table of `room` places would have each coordinate."""
+    """Return the preferred place of each coordinate in a table of `room` places."""
     mixed = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    found: Places = ((mixed >> np.uint64(32)).astype(np.int64)) & (room - 1)
-    return found
+    places: Places = ((mixed >> np.uint64(32)).astype(np.int64)) & (room - 1)
+    return places
 
 
 def insert(crd: Array, begin: Places, room: Places, keys: Places) -> Places:
-    """Enter distinct coordinates into the tables that begin at places of crd; their places."""
+    """Insert distinct coordinates into the tables that begin at `begin`; return their places."""
     step = hash_of(keys, room)
     places = np.zeros(len(keys), np.int64)
     left = np.arange(len(keys))
     while len(left):
         at = begin[left] + step[left]
         free = crd[at] < 0
-        crd[at[free]] = keys[left[free]]  # of several for one place, one has it
+        crd[at[free]] = keys[left[free]]  # one of several coordinates for a place wins
         entered = crd[at] == keys[left]
         places[left[entered]] = at[entered]
         left = left[~entered]

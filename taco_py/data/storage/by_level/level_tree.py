@@ -1,6 +1,6 @@
-"""Tensors with levels of unusual kinds: packed from sorted entries, and their entries listed.
+"""Tensors with levels of unusual kinds: packing sorted entries, and listing entries.
 
-Level by level from the root, for all entries at once (`level_packing`).
+Both proceed level by level from the root, for all entries at once (`level_packing`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def is_usual(format: Format) -> bool:
 
 
 def fills_up(format: Format) -> bool:
-    """Tell whether zeros are stored that nobody gave: the last level has a run of coordinates.
+    """Tell whether zeros are stored as padding: the last level has a range of coordinates.
 
-    ds no, sd yes, db yes, ddo yes: the last is of diagonals that are as long as rows
+    ds no, sd yes, db yes, ddo yes: its last level stores diagonals as long as rows
     """
     kinds = [level.kind for level in format.levels]
     while kinds and kinds[-1] is LevelKind.OFFSET:
@@ -52,8 +52,7 @@ def pack_tree(
     dtype: np.dtype[Any],
     fill: Fill = "",
 ) -> TensorData:
-    """Pack columns in level order, whose entries are distinct and ascend if the format
-    `asks_order`. Raises FormatError."""
+    """Pack distinct entries from columns in level order. Raises FormatError."""
     levels: list[LevelArrays] = []
     above: list[Column] = []
     counts = [1]
@@ -61,16 +60,16 @@ def pack_tree(
     columns = list(columns)
     for k, (level, size) in enumerate(zip(format.levels, format.stored(shape), strict=True)):
         packing = Packing(places, columns[k], counts[-1], size, dtype, above, counts)
-        made = packing_of(level.kind).pack(packing)
-        levels.append(made.arrays)
-        above.append(Column(made.places, columns[k]))
-        counts.append(made.count)
-        places = made.places
+        packed = packing_of(level.kind).pack(packing)
+        levels.append(packed.arrays)
+        above.append(Column(packed.places, columns[k]))
+        counts.append(packed.count)
+        places = packed.places
         if not level.kind.ordered:  # levels below are packed in the order of positions
             order = np.argsort(places, kind="stable")
             places, values = places[order], values[order]
             columns = [column[order] for column in columns]
-            above = [Column(each.places[order], each.coordinates[order]) for each in above]
+            above = [Column(column.places[order], column.coordinates[order]) for column in above]
     what = f"a tensor of shape {shape} in the format {format}"
     with room(what, counts[-1] * values.itemsize, FILLED):
         stored = _scattered(counts[-1], places, values, format, fill)
@@ -79,7 +78,7 @@ def pack_tree(
 
 
 def _scattered(count: int, places: Array, values: Array, format: Format, fill: Fill) -> Array:
-    """Return the values at their positions; those of one position must be equal."""
+    """Return the values at their positions. Raises FormatError for different values at one."""
     if not any(level.kind.shared for level in format.levels):
         return scatter_sum(count, places, values, fill)
     stored = np.full(count, as_number(fill, values.dtype) if fill else 0, values.dtype)
@@ -94,27 +93,29 @@ def _scattered(count: int, places: Array, values: Array, format: Format, fill: F
 
 
 def list_tree(data: TensorData) -> tuple[list[Array], Array]:
-    """Return a column of coordinates a level, and the values, of all entries in storage order."""
+    """Return the coordinates, a column a level, and the values of all entries in storage order."""
     above, places = list_levels(data, data.format.order)
-    return [each.coordinates for each in above], data.values[places]
+    return [column.coordinates for column in above], data.values[places]
 
 
 def list_levels(data: TensorData, depth: int) -> tuple[list[Column], Array]:
-    """Return the outermost levels of all that is stored there, and the positions of the last of
-    them."""
+    """Return the entries of the outermost levels, and the positions of the last of these."""
     above: list[Column] = []
     places = np.zeros(1, np.int64)
     sizes = data.format.stored(data.shape)[:depth]
     for level, arrays, size in zip(data.format.levels, data.levels, sizes, strict=False):
-        found = packing_of(level.kind).listed(arrays, places, size, above)
-        above = [Column(each.places[found.owner], each.coordinates[found.owner]) for each in above]
-        above.append(Column(found.places, found.coordinates))
-        places = found.places
+        level_entries = packing_of(level.kind).listed(arrays, places, size, above)
+        above = [
+            Column(column.places[level_entries.owner], column.coordinates[level_entries.owner])
+            for column in above
+        ]
+        above.append(Column(level_entries.places, level_entries.coordinates))
+        places = level_entries.places
     return above, places
 
 
 def counts_of(data: TensorData) -> list[int]:
-    """Return the number of positions above each level, and at last the number of values."""
+    """Return the number of positions above each level, and last the number of values."""
     counts = [1]
     sizes = data.format.stored(data.shape)
     for level, arrays, size in zip(data.format.levels, data.levels, sizes, strict=True):

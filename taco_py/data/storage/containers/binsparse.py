@@ -1,10 +1,10 @@
-"""The binsparse protocol: a descriptor, as in JSON, and arrays by name (version 0.1 of the format).
+"""The binsparse protocol: a JSON-like descriptor, and arrays by name (version 0.1 of the format).
 
     T.__binsparse_descriptor__()   {"binsparse": {"version": "0.1", "format": "CSR", "shape": …}}
     T.__binsparse__()              {"pointers_to_1": …, "indices_1": …, "values": …}
 
-Formats without a name of their own are described level by level, as "custom". The arrays are the
-tensor's, without copies. (GraphBLAS/binsparse-specification; data-apis/array-api, issue 840.)
+Formats without a name are described level by level, as "custom". The arrays are the tensor's,
+without copies. (GraphBLAS/binsparse-specification; data-apis/array-api, issue 840.)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from taco_py.data.storage.sizes import chains
 from taco_py.data.storage.tensor_data import Array, LevelArrays, TensorData, dense_data, ordered
 from taco_py.language.diagnostics.errors import FormatError, OperandTypeError, StructureError
 from taco_py.language.fill import as_number, fill_of
-from taco_py.language.formats import COO, CSC, CSR, DCSR, LETTERS, Format, Level, LevelKind, dense
+from taco_py.language.formats import COO, CSC, CSR, DCSR, LETTERS, Format, Level, dense
 
 VERSION = "0.1"
 NAMES: tuple[tuple[str, Format], ...] = (
@@ -31,7 +31,7 @@ NAMES: tuple[tuple[str, Format], ...] = (
     ("CVEC", Format.parse("s")), ("CSR", CSR), ("CSC", CSC), ("DCSR", DCSR),
     ("DCSC", Format.parse("ss:1,0")), ("COOR", COO(2)), ("COOC", Format.parse("uq:1,0")),
 )  # fmt: skip
-"""The formats that have names, with ours."""
+"""The formats of binsparse with names, as formats of this package."""
 ALIASES = (("DMAT", "DMATR"), ("COO", "COOR"))
 STRUCTURES = ("symmetric", "hermitian", "skew_symmetric")
 MINOR = "read a version 0.1 file, or convert it"
@@ -40,8 +40,8 @@ MINOR = "read a version 0.1 file, or convert it"
 def describe(data: TensorData) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the descriptor of a tensor, and its arrays by their names.
 
-    Coordinates are put in order, and duplicates added up, where they are not so: the format wants
-    that. Raises OperandTypeError for values in 16 bits of floating point, which it has not.
+    Coordinates are sorted and duplicates summed, as the format requires. Raises OperandTypeError
+    for 16-bit floating-point values, which it lacks.
     """
     plain = as_described(data)
     custom, arrays = levels_described(plain)
@@ -51,29 +51,29 @@ def describe(data: TensorData) -> tuple[dict[str, Any], dict[str, Array]]:
         arrays["values"] = arrays["values"].view(plain.values.real.dtype)
     elif plain.dtype.kind == "b":
         arrays["values"] = arrays["values"].view(np.uint8)
-    told: dict[str, Any] = {
+    descriptor: dict[str, Any] = {
         "version": VERSION,
         "format": name_of(plain.format) or "custom",
         "shape": list(plain.shape),
         "number_of_stored_values": int(plain.values.size),
-        "data_types": {name: each.dtype.name for name, each in arrays.items()},
+        "data_types": {name: array.dtype.name for name, array in arrays.items()},
     }
-    told["data_types"]["values"] = word
-    if told["format"] == "custom":
-        told["custom"] = custom
+    descriptor["data_types"]["values"] = word
+    if descriptor["format"] == "custom":
+        descriptor["custom"] = custom
     if plain.fill and not plain.format.is_dense:
-        told["fill"] = True
-        told["data_types"]["fill_value"] = word
+        descriptor["fill"] = True
+        descriptor["data_types"]["fill_value"] = word
         number = np.array([as_number(plain.fill, plain.dtype)], plain.dtype)
         arrays["fill_value"] = number.view(arrays["values"].dtype)
-    return {"binsparse": told}, arrays
+    return {"binsparse": descriptor}, arrays
 
 
 def as_described(data: TensorData) -> TensorData:
-    """Return the tensor in a format that can be described, its coordinates in order, each once."""
+    """Return the tensor in a describable format, sorted and without duplicates."""
     form = ordered(data.format)
-    known = replace(data, format=form, sorted=is_sorted(data))
-    return known if known.sorted and is_unique(known) else canonical(known)
+    checked = replace(data, format=form, sorted=is_sorted(data))
+    return checked if checked.sorted and is_unique(checked) else canonical(checked)
 
 
 def in_level_order(data: TensorData) -> Array:
@@ -82,17 +82,19 @@ def in_level_order(data: TensorData) -> Array:
 
 
 def name_of(form: Format) -> str:
-    """Return the name of a format, "" where it has none. Its entries are in order, each there
-    once."""
+    """Return the name of a format with sorted, unique entries, "" where it has none."""
     kinds = [level.kind for level in form.levels]
-    for name, each in NAMES:
-        if each.mode_order == form.mode_order and [level.kind for level in each.levels] == kinds:
+    for name, known_form in NAMES:
+        if (
+            known_form.mode_order == form.mode_order
+            and [level.kind for level in known_form.levels] == kinds
+        ):
             return name
     return ""
 
 
 def value_type(dtype: np.dtype[Any]) -> str:
-    """Return the word for a type of values. Raises OperandTypeError."""
+    """Return the name of a type of values. Raises OperandTypeError."""
     if dtype.kind == "b":
         return "bint8"
     if dtype.kind == "c":
@@ -145,65 +147,67 @@ def read(obj: Any) -> TensorData:
 
 
 def from_described(descriptor: Any, arrays: Mapping[str, Any], who: str) -> TensorData:
-    """Return the tensor that a descriptor and its arrays stand for.
+    """Return the tensor of a descriptor and its arrays.
 
-    Raises FormatError naming the key of a descriptor that is none, StructureError where an array is
+    Raises FormatError naming the missing key of a descriptor, StructureError where an array is
     missing or does not fit.
     """
-    told = _told(descriptor, who)
-    form, shape = _format(told, who), check_shape(told["shape"])
+    description = _described(descriptor, who)
+    form, shape = _format(description, who), check_shape(description["shape"])
     if form.order != len(shape):
         raise FormatError(
             f"{who}: Expected a shape of {form.order} sizes for the format, found {shape}",
             hint="mend the descriptor",
         )
-    types = told["data_types"]
-    values = _values(_array(arrays, "values", who), types.get("values", ""), told, who)
+    types = description["data_types"]
+    values = _values(_array(arrays, "values", who), types.get("values", ""), description, who)
     if form.is_dense:
         return dense_data(_dense(values, form, shape, who), dense(len(shape)))
     data = TensorData(form, shape, _levels(form, arrays, who), values)
     check_lengths(data)
     data = replace(data, values=value_vector(values))
-    if told.get("fill"):
+    if description.get("fill"):
         word = types.get("fill_value", types.get("values", ""))
         number = _values(_array(arrays, "fill_value", who), word, {}, who)
         data = replace(data, fill=fill_of(number[0], data.dtype))
-    return _mirrored(data, str(told.get("structure", "")), who)
+    return _mirrored(data, str(description.get("structure", "")), who)
 
 
-def _told(descriptor: Any, who: str) -> dict[str, Any]:
-    """Return the descriptor's own part. Raises FormatError for a key that is missing."""
-    found = descriptor.get("binsparse", descriptor) if isinstance(descriptor, dict) else None
-    wanted = ("version", "format", "shape", "data_types")
-    if not isinstance(found, dict) or any(key not in found for key in wanted):
-        missing = [key for key in wanted if not isinstance(found, dict) or key not in found]
+def _described(descriptor: Any, who: str) -> dict[str, Any]:
+    """Return the binsparse part of a descriptor. Raises FormatError for a missing key."""
+    described = descriptor.get("binsparse", descriptor) if isinstance(descriptor, dict) else None
+    required = ("version", "format", "shape", "data_types")
+    if not isinstance(described, dict) or any(key not in described for key in required):
+        missing = [
+            key for key in required if not isinstance(described, dict) or key not in described
+        ]
         raise FormatError(
-            f"{who}: Expected a binsparse descriptor with {', '.join(wanted)}, found no "
+            f"{who}: Expected a binsparse descriptor with {', '.join(required)}, found no "
             f"{missing[0]}",
             hint='as in {"binsparse": {"version": "0.1", "format": "CSR", …}}',
         )
-    if str(found["version"]).partition(".")[0] not in ("0", "1"):
+    if str(described["version"]).partition(".")[0] not in ("0", "1"):
         raise FormatError(
-            f"{who}: Expected binsparse 0.1, found version {found['version']!r}", hint=MINOR
+            f"{who}: Expected binsparse 0.1, found version {described['version']!r}", hint=MINOR
         )
-    return found
+    return described
 
 
-def _format(told: Mapping[str, Any], who: str) -> Format:
+def _format(description: Mapping[str, Any], who: str) -> Format:
     """Return the format that a descriptor names or describes."""
-    if "custom" in told:
-        return _custom(told["custom"], who)
-    word = told["format"]
+    if "custom" in description:
+        return _custom(description["custom"], who)
+    word = description["format"]
     if isinstance(word, dict):
         return _custom(word.get("custom", word), who)
     name = dict(ALIASES).get(str(word).upper(), str(word).upper())
-    found = dict(NAMES).get(name)
-    if found is None:
+    form = dict(NAMES).get(name)
+    if form is None:
         raise FormatError(
             f"{who}: Expected one of {', '.join(name for name, _ in NAMES)}, found {word!r}",
             hint="other formats are described level by level, in custom",
         )
-    return found
+    return form
 
 
 def _custom(custom: Any, who: str) -> Format:
@@ -217,8 +221,8 @@ def _custom(custom: Any, who: str) -> Format:
                 f"{who}: Expected a level dense, sparse or element, found {kind!r} of rank {rank}",
                 hint="mend level_desc",
             )
-        listed = (LETTERS["s"],) if rank == 1 else COO(rank).levels
-        levels += (LETTERS["d"],) * rank if kind == "dense" else listed
+        sparse = (LETTERS["s"],) if rank == 1 else COO(rank).levels
+        levels += (LETTERS["d"],) * rank if kind == "dense" else sparse
         level = level.get("level")
     modes = tuple(map(int, custom.get("transpose", range(len(levels)))))
     return Format(tuple(levels), modes)
@@ -228,25 +232,25 @@ def _levels(form: Format, arrays: Mapping[str, Any], who: str) -> tuple[LevelArr
     """Return the arrays of each level, index arrays of one type."""
     names: list[str] = []
     for place, level in enumerate(form.levels):
-        if level.kind is LevelKind.COMPRESSED and place:
+        if level.is_list and place:
             names.append(f"pointers_to_{place}")
         if not level.full:
             names.append(f"indices_{place}")
-    found = [_array(arrays, name, who) for name in names]
-    narrow = [_signed(each, name, who) for each, name in zip(found, names, strict=True)]
+    stored = [_array(arrays, name, who) for name in names]
+    narrow = [_signed(array, name, who) for array, name in zip(stored, names, strict=True)]
     plain = dict(zip(names, index_vectors(narrow, names), strict=True))
     levels = []
     for place, level in enumerate(form.levels):
         crd = plain.get(f"indices_{place}")
         pos = plain.get(f"pointers_to_{place}")
-        if not place and level.kind is LevelKind.COMPRESSED and crd is not None:
+        if not place and level.is_list and crd is not None:
             pos = np.array([0, len(crd)], crd.dtype)
         levels.append(LevelArrays(pos, crd))
     return tuple(levels)
 
 
 def _signed(array: Array, name: str, who: str) -> Array:
-    """Unsigned index arrays as signed ones, in place. Raises StructureError where too large."""
+    """View unsigned index arrays as signed ones. Raises StructureError for too large numbers."""
     if array.dtype.kind != "u" or array.dtype.itemsize < 4:
         return array
     signed = array.view(f"i{array.dtype.itemsize}")
@@ -259,12 +263,12 @@ def _signed(array: Array, name: str, who: str) -> Array:
     return signed
 
 
-def _values(array: Array, word: str, told: Mapping[str, Any], who: str) -> Array:
-    """Return the values that a data type says: truths, complex numbers, or one for all."""
+def _values(array: Array, word: str, description: Mapping[str, Any], who: str) -> Array:
+    """Decode the values of a data type: truths, complex numbers, or one value for all."""
     if word.startswith("iso[") and word.endswith("]"):
         one = _values(array, word[4:-1], {}, who)
-        count = int(told.get("number_of_stored_values", 1))
-        return np.broadcast_to(one[:1], (max(count, 0),))  # made when its length is known to fit
+        count = int(description.get("number_of_stored_values", 1))
+        return np.broadcast_to(one[:1], (max(count, 0),))  # expanded after a check of its length
     if word.startswith("complex["):
         return array.view(f"c{2 * array.dtype.itemsize}") if array.dtype.kind == "f" else array
     return array.astype(np.bool_) if word == "bint8" else array
@@ -292,7 +296,7 @@ def _array(arrays: Mapping[str, Any], name: str, who: str) -> Array:
 
 
 def _mirrored(data: TensorData, structure: str, who: str) -> TensorData:
-    """Return a matrix of which a triangle is stored, written out; all others as they are."""
+    """Expand a matrix of which a triangle is stored; return all others unchanged."""
     if not structure or structure == "general":
         return data
     word = structure.removesuffix("_lower").removesuffix("_upper")

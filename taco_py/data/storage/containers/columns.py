@@ -1,8 +1,8 @@
-"""Tables that list coordinates: a column a mode, and one of values.
+"""Tables that list coordinates: a column a mode, and a column of values.
 
-i  j  value          read: columns i, j … of whole numbers from 0, in the table's order, and
-0  2  5.0            the one named value; a table has no sizes, so each is the largest
-1  0  6.0            coordinate and one, unless a note of the table tells them
+i  j  value          read: columns i, j … of integers from 0, in the table's order, and
+0  2  5.0            one named value; a table has no sizes, so each is the largest
+1  0  6.0            coordinate plus one, unless a note of the table has them
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from taco_py.language.formats import COO
 VALUE = "value"
 NAMES = "ijklmnopqrstuvwxyz"
 NOTE = "tacopy"
-"""The note of a table that tells what its columns do not."""
+"""The key of a table's note, which has the shape and the fill value."""
 
 
 def names_of(order: int) -> list[str]:
-    """Return the names of the columns of so many modes.
+    """Return the names of the columns of `order` modes.
 
     >>> names_of(3)
     ['i', 'j', 'k']
@@ -45,47 +45,48 @@ def names_of(order: int) -> list[str]:
 
 
 def lists_coordinates(names: Sequence[str], are_whole: Sequence[bool]) -> bool:
-    """Tell whether columns of these names are modes and values, the others of whole numbers."""
+    """Tell whether columns are modes of integers and one column of values, by their names."""
     return (
         len(names) > 1
         and list(names).count(VALUE) == 1
-        and all(whole or name == VALUE for name, whole in zip(names, are_whole, strict=True))
+        and all(
+            is_integer or name == VALUE for name, is_integer in zip(names, are_whole, strict=True)
+        )
     )
 
 
 def from_columns(columns: Mapping[str, Array], note: Mapping[str, Any] | None, who: str) -> Any:
     """Return the tensor that columns list, a coordinate list in their own arrays.
 
-    Raises OperandTypeError, StructureError or DimensionError for what are no coordinates.
+    Raises OperandTypeError, StructureError or DimensionError for invalid coordinates.
     """
     values = np.asarray(columns[VALUE])
     require_dtype(values.dtype, f"{VALUE} of {who}")
-    coords = [np.asarray(each) for name, each in columns.items() if name != VALUE]
-    for name, each in zip((n for n in columns if n != VALUE), coords, strict=True):
-        if each.dtype.kind not in "iu":
+    coords = [np.asarray(column) for name, column in columns.items() if name != VALUE]
+    for name, column in zip((n for n in columns if n != VALUE), coords, strict=True):
+        if column.dtype.kind not in "iu":
             raise OperandTypeError(
-                f"Expected whole numbers in the column {name!r} of {who}, found {each.dtype}",
+                f"Expected whole numbers in the column {name!r} of {who}, found {column.dtype}",
                 hint=f"each column but {VALUE!r} holds the coordinates of a mode, from 0",
             )
-    told = note or {}
-    listed = told.get("shape")
-    shape = check_shape(listed) if listed is not None else largest(coords)
+    metadata = note or {}
+    stored_shape = metadata.get("shape")
+    shape = check_shape(stored_shape) if stored_shape is not None else largest(coords)
     try:
         check_coordinates(coords, values, shape)
     except TacoError as error:
         raise type(error)(f"{who}: {error.message}", hint=error.hint) from None
     data = from_coordinates(coords, values, shape)
-    return replace(data, fill=fill_of(read_number(told.get("fill_value", 0)), data.dtype))
+    return replace(data, fill=fill_of(read_number(metadata.get("fill_value", 0)), data.dtype))
 
 
 def largest(coords: Sequence[Array]) -> tuple[int, ...]:
     """Return the least sizes that hold the coordinates."""
-    return tuple(int(each.max()) + 1 if len(each) else 0 for each in coords)
+    return tuple(int(column.max()) + 1 if len(column) else 0 for column in coords)
 
 
 def to_columns(data: TensorData, who: str) -> dict[str, Array]:
-    """Return a column a mode and one of values, in the tensor's own arrays where it is a coordinate
-    list.
+    """Return a column a mode and one of values, sharing the arrays of a coordinate list.
 
     Raises FormatError for a scalar, which has no columns of modes.
     """
@@ -110,7 +111,7 @@ def require_real(dtype: np.dtype[Any], who: str) -> None:
 
 
 def note_of(data: TensorData) -> dict[str, Any]:
-    """What the columns do not tell: the shape, and a fill value other than 0."""
+    """Return the note of a table: the shape, and a fill value other than 0."""
     note: dict[str, Any] = {"shape": list(data.shape)}
     if data.fill:
         number = as_number(data.fill, data.dtype).item()
@@ -119,7 +120,7 @@ def note_of(data: TensorData) -> dict[str, Any]:
 
 
 def read_number(word: Any) -> Any:
-    """Return a fill value as it stands in a note."""
+    """Parse a fill value of a note."""
     if not isinstance(word, str):
         return word
     if word in ("True", "False"):
@@ -136,12 +137,12 @@ def note_text(data: TensorData) -> bytes:
 
 
 def note_read(text: bytes | None, who: str) -> dict[str, Any]:
-    """Return a note from its text; none where there is none. Raises FormatError."""
+    """Parse a note, empty for no text. Raises FormatError."""
     if not text:
         return {}
     try:
-        found = json.loads(text)
-        return dict(found)
+        note = json.loads(text)
+        return dict(note)
     except (ValueError, TypeError) as error:
         raise FormatError(
             f"Expected the note {NOTE!r} of {who} to be JSON, found {text[:40]!r}",
@@ -150,23 +151,23 @@ def note_read(text: bytes | None, who: str) -> dict[str, Any]:
 
 
 def with_shape(data: TensorData, shape: Any) -> TensorData:
-    """Return a tensor with larger sizes, where that changes none of its arrays: a coordinate list.
+    """Return a coordinate list with larger sizes, sharing its arrays.
 
-    Raises DimensionError for sizes that do not hold it.
+    Raises DimensionError for smaller sizes, or another format.
     """
-    wanted = check_shape(shape)
-    if wanted == data.shape:
+    target = check_shape(shape)
+    if target == data.shape:
         return data
-    fits = len(wanted) == len(data.shape) and all(
-        a >= b for a, b in zip(wanted, data.shape, strict=True)
+    fits = len(target) == len(data.shape) and all(
+        a >= b for a, b in zip(target, data.shape, strict=True)
     )
     if not data.format.is_coo or not fits:
         raise DimensionError(
             f"Expected a shape that is the tensor's own, {data.shape}, or larger where it is read "
-            f"from a list of coordinates, found {wanted}",
+            f"from a list of coordinates, found {target}",
             hint="leave shape= out",
         )
-    return replace(data, shape=wanted)
+    return replace(data, shape=target)
 
 
 def coordinate_format(data: TensorData) -> TensorData:
@@ -174,5 +175,5 @@ def coordinate_format(data: TensorData) -> TensorData:
     if data.format.is_coo or not data.format.order:
         return data
     coords, values = unpack(data, drop_fill=True)
-    made = from_coordinates(coords, values, data.shape, data.sorted, data.unique)
-    return replace(made, format=COO(len(data.shape)), fill=data.fill)
+    tensor = from_coordinates(coords, values, data.shape, data.sorted, data.unique)
+    return replace(tensor, format=COO(len(data.shape)), fill=data.fill)

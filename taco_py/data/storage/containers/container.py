@@ -1,4 +1,4 @@
-"""What is told of a kind of file that is no table of numbers in text."""
+"""The description of a kind of file other than texts of numbers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from taco_py.data.storage.tensor_data import TensorData
 from taco_py.language.diagnostics.errors import OperandTypeError
 
 File = Path | BytesIO
-"""Where a file is read from or written to: a path, or its bytes in memory."""
+"""The source or target of a file: a path, or bytes in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
     """A kind of file.
 
-    what      it is called in messages
-    endings   of names of such files, without that of a compression
-    starts    what their bytes start with, "" where that says nothing
+    what      its name in messages
+    endings   of names of these files, without that of a compression
+    starts    their first bytes, "" where these do not identify the kind
     keyed     whether a file has several tensors, each with a key
-    read      the tensor in a file of this name, by its key, "" for the only or usual one
-    write     puts a tensor into a file, under a key
+    read      reads the tensor in a file of a name, by its key, "" for the only or default one
+    write     writes a tensor into a file, under a key
     """
 
     what: str
@@ -38,7 +38,7 @@ class Container:
 
 
 def require_numpys(dtype: np.dtype[Any], who: str) -> None:
-    """Raise OperandTypeError for values of a type that NumPy alone does not know: bfloat16."""
+    """Raise OperandTypeError for values of a type that NumPy alone lacks: bfloat16."""
     if dtype.kind not in "biufc":
         raise OperandTypeError(
             f"Expected values of a type of NumPy's own for {who}, found {dtype}",

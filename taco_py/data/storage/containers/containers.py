@@ -1,4 +1,4 @@
-"""The kinds of files besides texts of numbers: a line each, those with longer endings first."""
+"""The kinds of files other than texts of numbers: a line each, longer endings first."""
 
 from __future__ import annotations
 
@@ -18,14 +18,20 @@ ENDINGS = tuple(ending for container in CONTAINERS for ending in container.endin
 
 
 def container_named(name: str) -> Container | None:
-    """Return the kind of a file by its name, without the ending of a compression; None for a
+    """Return the kind of a file by its name without the ending of a compression; None for a
     text."""
     low = name.lower()
-    found = (each for each in CONTAINERS if low.endswith(each.endings) and Path(low).stem)
-    return next(found, None)
+    matches = (
+        container for container in CONTAINERS if low.endswith(container.endings) and Path(low).stem
+    )
+    return next(matches, None)
 
 
 def container_that_starts(content: bytes) -> Container | None:
     """Return the kind of a file by its first bytes; None for a text."""
-    found = (each for each in CONTAINERS if each.starts and content.startswith(each.starts))
-    return next(found, None)
+    matches = (
+        container
+        for container in CONTAINERS
+        if container.starts and content.startswith(container.starts)
+    )
+    return next(matches, None)

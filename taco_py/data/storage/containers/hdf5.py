@@ -5,8 +5,7 @@
     group, attribute binsparse                      a descriptor in JSON, and the arrays it names
     group, datasets data, indices, indptr, shape    CSC, as 10x Genomics writes it
 
-A file has a tensor at each of several paths, its keys: "X" is the one that is read unless another
-is asked for.
+A file has a tensor at each of several paths, its keys; "X" is the default key.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ MATRICES = {"csr": CSR, "csc": CSC}
 def read(file: File, name: str, key: str = "") -> TensorData:
     """Return the checked tensor at a key.
 
-    Raises FileFormatError for another file, and for a key that is not there.
+    Raises FileFormatError for another kind of file, and for a missing key.
     """
     h5py = library("h5py", "h5py")
     try:
@@ -66,40 +65,40 @@ def read(file: File, name: str, key: str = "") -> TensorData:
 
 
 def _node(opened: Any, name: str, key: str) -> tuple[Any, str]:
-    """Return the group or dataset at a key, the usual one where none is asked for, and its key."""
-    found = list(keys_of(opened))
+    """Return the group or dataset at a key, or the default one, and its key."""
+    keys = list(keys_of(opened))
     if key:
-        if key.strip("/") in found or (key == "/" and "" in found):
+        if key.strip("/") in keys or (key == "/" and "" in keys):
             return opened[key], key
         raise FileFormatError(
-            f"{name}: Expected a tensor at the key {key!r}, found {_listed(found)}",
-            hint=with_suggestion("choose one of these", key, found),
+            f"{name}: Expected a tensor at the key {key!r}, found {_key_list(keys)}",
+            hint=with_suggestion("choose one of these", key, keys),
         )
     for usual in (USUAL, ""):
-        if usual in found:
+        if usual in keys:
             return (opened[usual] if usual else opened), usual or "/"
-    if len(found) == 1:
-        return opened[found[0]], found[0]
+    if len(keys) == 1:
+        return opened[keys[0]], keys[0]
     raise FileFormatError(
-        f"{name}: Expected one tensor, or one at {USUAL!r}, found {_listed(found)}",
+        f"{name}: Expected one tensor, or one at {USUAL!r}, found {_key_list(keys)}",
         hint='name one: tp.read(path, key="…")',
     )
 
 
-def _listed(keys: list[str]) -> str:
-    shown = ", ".join(map(repr, keys[:8])) or "no tensors"
-    return f"{shown} and {len(keys) - 8} more" if len(keys) > 8 else shown
+def _key_list(keys: list[str]) -> str:
+    text = ", ".join(map(repr, keys[:8])) or "no tensors"
+    return f"{text} and {len(keys) - 8} more" if len(keys) > 8 else text
 
 
 def keys_of(group: Any, path: str = "") -> list[str]:
-    """Return the paths of all tensors below a group, itself with ""."""
+    """Return the paths of all tensors below a group, "" for the group itself."""
     if _is_tensor(group):
         return [path]
-    found: list[str] = []
+    paths: list[str] = []
     if hasattr(group, "keys"):
-        for each in group:
-            found += keys_of(group[each], f"{path}/{each}".strip("/"))
-    return found
+        for name in group:
+            paths += keys_of(group[name], f"{path}/{name}".strip("/"))
+    return paths
 
 
 def _is_tensor(node: Any) -> bool:
@@ -115,7 +114,7 @@ def _tensor(node: Any, key: str) -> TensorData:
         require_dtype(node.dtype, f"the dataset {key!r}")
         return dense_data(np.asarray(node[()]), dense(node.ndim))
     if "binsparse" in node.attrs:
-        arrays = {each: node[each][()] for each in node if hasattr(node[each], "ndim")}
+        arrays = {name: node[name][()] for name in node if hasattr(node[name], "ndim")}
         return from_described(json.loads(_text(node.attrs["binsparse"])), arrays, repr(key))
     word = _text(node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", "")))
     format = MATRICES.get(word.partition("_")[0])
@@ -140,16 +139,16 @@ def _text(word: Any) -> str:
 
 
 def write(data: TensorData, file: File, key: str = "") -> None:
-    """Write a matrix or an array in AnnData's layout, in a file of .h5ad with what else it needs.
+    """Write a matrix or an array in AnnData's layout; without a key, files of .h5ad are complete.
 
-    With a key, a file that is there keeps what it has elsewhere.
+    With a key, an existing file keeps its other contents.
     """
     require_numpys(data.dtype, "an HDF5 file")
-    whole = str(file).lower().endswith(ANNDATA) and not key
+    is_anndata = str(file).lower().endswith(ANNDATA) and not key
 
     def fill(opened: Any, at: str) -> None:
         _write_matrix(opened, at or USUAL, data)
-        if whole:
+        if is_anndata:
             _annotate(opened, data.shape)
 
     _write(file, key, fill)
@@ -169,7 +168,7 @@ def write_binsparse(data: TensorData, file: File, key: str = "") -> None:
 
 
 def _write(file: File, key: str, fill: Callable[[Any, str], None]) -> None:
-    """Open a file, anew unless there is a key, and fill it."""
+    """Open a file, a new one unless there is a key, and fill it."""
     at = key.strip("/")
     if key and not at:
         raise FileFormatError(
@@ -193,7 +192,7 @@ def _write(file: File, key: str, fill: Callable[[Any, str], None]) -> None:
 
 
 def _write_matrix(opened: Any, key: str, data: TensorData) -> None:
-    """A dataset of a dense array, a group of a matrix."""
+    """Write a dataset of a dense array, or a group of a matrix."""
     if data.format.is_dense:
         dataset = opened.create_dataset(key, data=data.values)
         dataset.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
@@ -222,7 +221,7 @@ def _write_matrix(opened: Any, key: str, data: TensorData) -> None:
 
 
 def _annotate(opened: Any, shape: tuple[int, ...]) -> None:
-    """What AnnData wants of a file besides X: names of rows and columns, 0, 1, 2 …"""
+    """Write the further parts of an AnnData file: names of rows and columns, 0, 1, 2 …"""
     opened.attrs.update({"encoding-type": "anndata", "encoding-version": "0.1.0"})
     text = library("h5py", "h5py").string_dtype()
     for name, size in zip(("obs", "var"), shape, strict=False):

@@ -1,7 +1,7 @@
-"""Arrays in NumPy's format .npy, from bytes that nobody vouches for.
+"""Arrays in NumPy's format .npy, from untrusted bytes.
 
 The header is read first: an array of objects, or of more elements than there are bytes, is refused
-before anything is made of it.
+before it is created.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 
 MAGIC = b"\x93NUMPY"
 KINDS = "biufcSU"
-"""Kinds of types that are read: none of them holds objects."""
+"""Kinds of types that are read; none of them can hold objects."""
 LONGEST_HEADER = 10_000
 
 
 def read_npy(content: bytes) -> np.ndarray[Any, Any]:
-    """Return the array of a file .npy. Raises ValueError for other bytes, and for objects."""
+    """Return the array of a .npy file. Raises ValueError for other bytes, and for objects."""
     header, rest = _header(content)
     keys = {"descr", "fortran_order", "shape"}
     if not isinstance(header, dict) or {*header} != keys:

@@ -1,9 +1,9 @@
-"""Archives .npz as scipy.sparse writes them, and as pydata/sparse does.
+"""Archives .npz of scipy.sparse and of pydata/sparse.
 
     scipy    format csr, csc, coo, bsr or dia of a matrix; coo of any order
     sparse   coo (coords, data, shape, fill_value) and gcxs (data, indices, indptr, compressed_axes)
 
-A tensor is written as scipy does where that has a layout for it, else as pydata/sparse does.
+A tensor is written in scipy's layout where there is one for it, else in that of pydata/sparse.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from taco_py.language.fill import as_number, fill_of
 from taco_py.language.formats import COO, CSC, CSR
 
 BROKEN = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error, IndexError)
-BOTH = "scipy.sparse.save_npz or sparse.save_npz"
+SAVERS = "scipy.sparse.save_npz or sparse.save_npz"
 
 
 def read(file: File, name: str, key: str = "") -> TensorData:
     """Return the checked tensor in an archive.
 
-    Raises FileFormatError for another archive, StructureError where its arrays contradict each
-    other.
+    Raises FileFormatError for another kind of archive, StructureError where its arrays contradict
+    each other.
     """
     import scipy.sparse as sp
 
@@ -46,7 +46,7 @@ def read(file: File, name: str, key: str = "") -> TensorData:
         stored: Any = sp.load_npz(BytesIO(content)) if parts is None else None
     except BROKEN as error:
         raise FileFormatError(
-            f"{name}: Expected a file written by {BOTH}, found one that cannot be read ({error})",
+            f"{name}: Expected a file written by {SAVERS}, found one that cannot be read ({error})",
             hint="fetch the file again, or save it with scipy.sparse.save_npz",
         ) from error
     try:
@@ -58,7 +58,7 @@ def read(file: File, name: str, key: str = "") -> TensorData:
 
 
 def saved_matrix(stored: Any) -> TensorData:
-    """Return a loaded array of scipy: CSR and CSC as they are, the rest as COO."""
+    """Return a loaded array of scipy: CSR and CSC unchanged, others as COO."""
     if stored.format in ("csr", "csc") and stored.ndim == 2:
         format = CSR if stored.format == "csr" else CSC
         return from_compressed(stored.indptr, stored.indices, stored.data, stored.shape, format)
@@ -67,7 +67,7 @@ def saved_matrix(stored: Any) -> TensorData:
 
 
 def saved_nodes(parts: dict[str, Any], name: str) -> TensorData:
-    """Return an array of pydata/sparse: matrices in GCXS as they are, the rest as COO."""
+    """Return an array of pydata/sparse: matrices in GCXS unchanged, others as COO."""
     try:
         kind = str(parts["format"])
         shape = tuple(map(int, parts["shape"]))
@@ -94,7 +94,7 @@ def saved_nodes(parts: dict[str, Any], name: str) -> TensorData:
 def _compressed(
     indptr: Any, indices: Any, values: Any, shape: tuple[int, ...], axes: tuple[int, ...]
 ) -> TensorData:
-    """GCXS: rows are the modes `axes`, columns the others, each counted in row-major order."""
+    """Read GCXS: rows are the modes `axes`, columns the others, both in row-major order."""
     if len(shape) == 2 and axes in ((0,), (1,)):
         return from_compressed(indptr, indices, values, shape, CSR if axes == (0,) else CSC)
     rest = tuple(mode for mode in range(len(shape)) if mode not in axes)
@@ -109,9 +109,9 @@ def _compressed(
 
 
 def write(data: TensorData, file: File, key: str = "") -> None:
-    """Save the tensor, compressed.
+    """Write the tensor to a compressed archive.
 
-    Raises FormatError for a dense tensor, and for what no layout holds.
+    Raises FormatError for a dense tensor, and for tensors without a layout.
     """
     import scipy.sparse as sp
 
@@ -128,13 +128,13 @@ def write(data: TensorData, file: File, key: str = "") -> None:
         parts: Any = (data.values, level.crd, level.pos)
         sp.save_npz(_target(file), make(parts, shape=data.shape))
         return
-    listed = coordinate_format(data)
-    coords = [level.crd for level in listed.levels]
-    columns: Any = tuple(coords[level] for level in np.argsort(listed.format.mode_order))
+    coordinates = coordinate_format(data)
+    coords = [level.crd for level in coordinates.levels]
+    columns: Any = tuple(coords[level] for level in np.argsort(coordinates.format.mode_order))
     if len(data.shape) == 2 and not data.fill:
-        sp.save_npz(_target(file), sp.coo_array((listed.values, columns), shape=data.shape))
+        sp.save_npz(_target(file), sp.coo_array((coordinates.values, columns), shape=data.shape))
         return
-    plain = canonical(replace(listed, format=COO(len(data.shape))))
+    plain = canonical(replace(coordinates, format=COO(len(data.shape))))
     table = np.stack([level.crd for level in plain.levels if level.crd is not None])
     np.savez_compressed(
         _target(file), format=np.array("coo"), shape=np.array(data.shape), coords=table,
@@ -143,7 +143,7 @@ def write(data: TensorData, file: File, key: str = "") -> None:
 
 
 def _target(file: File) -> Any:
-    """Return a path by its text, to which NumPy adds nothing where it ends in .npz."""
+    """Return a path as text, to which NumPy appends nothing where it ends in .npz."""
     return file if isinstance(file, BytesIO) else str(file)
 
 

@@ -1,6 +1,6 @@
-"""Parquet files of coordinates: columns i, j … and value, as `columns` has them.
+"""Parquet files of coordinates: columns i, j … and value, as in `columns`.
 
-The shape stands in the metadata of the schema; files without it have the largest coordinates.
+The shape is in the metadata of the schema; without it sizes are the largest coordinates plus one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from taco_py.language.diagnostics.extras import library
 
 
 def read(file: File, name: str, key: str = "") -> TensorData:
-    """Return the coordinate list in a file. Raises FileFormatError where its columns are none."""
+    """Return the coordinate list in a file. Raises FileFormatError for other columns."""
     parquet = library("pyarrow.parquet", "pyarrow")
     try:
         table = parquet.read_table(file)
@@ -42,14 +42,16 @@ def read(file: File, name: str, key: str = "") -> TensorData:
             f"found {', '.join(map(repr, names))}",
             hint="rename the columns",
         )
-    empty = next((each for each in names if table[each].null_count), None)
+    empty = next((column for column in names if table[column].null_count), None)
     if empty is not None:
         raise FileFormatError(
             f"{name}: Expected a number in each row of the column {empty!r}, found nulls",
             hint="leave such rows out",
         )
     note = note_read((table.schema.metadata or {}).get(NOTE.encode()), name)
-    data: TensorData = from_columns({each: table[each].to_numpy() for each in names}, note, name)
+    data: TensorData = from_columns(
+        {column: table[column].to_numpy() for column in names}, note, name
+    )
     check(data)
     return data
 

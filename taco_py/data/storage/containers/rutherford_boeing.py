@@ -8,8 +8,8 @@ Lewis 1997).
     pointers, rows, values             from 1
 
 A type has three letters: r, i, c, p or q (real, integer, complex, pattern, values elsewhere); s, u,
-h, z or r (symmetric, unsymmetric, Hermitian, skew, rectangular); a or e (assembled or not). Of a
-matrix with a symmetry a triangle is stored: it is written out. Right-hand sides are left out.
+h, z or r (symmetric, unsymmetric, Hermitian, skew, rectangular); a or e (assembled or not). A
+matrix with a symmetry is stored as a triangle, which is expanded. Right-hand sides are skipped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FORMAT = re.compile(
     r"\(\s*(?:(-?\d+)\s*P\s*,?)?\s*(\d*)\s*([IEDFG])\s*(\d+)(?:\.(\d+))?(?:E\d+)?\s*\)"
 )
 EXPONENTS = bytes.maketrans(b"edD_", b"EEE?")
-"""Letters of exponents as one, and Python's separators of digits as none of a number."""
+"""Maps all exponent letters to E, and Python's digit separators to a character of no number."""
 KINDS = {"R": 1, "I": 1, "C": 2, "P": 0, "Q": 0}
 SYMMETRIES = "SUHZR"
 INT64 = np.iinfo(np.int64)
@@ -45,13 +45,13 @@ INT64 = np.iinfo(np.int64)
 class Fields:
     """Numbers in columns of one width.
 
-    each   on a line
-    width  of one, in characters
-    digits behind the point that is not written
-    scale  of numbers without an exponent, a power of ten
+    per_line  numbers on a line
+    width     of a number, in characters
+    digits    behind the implicit decimal point
+    scale     of numbers without an exponent, a power of ten
     """
 
-    each: int
+    per_line: int
     width: int
     digits: int
     scale: int
@@ -59,9 +59,13 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What stands above the numbers.
+    """The content of the header.
 
+    kind    the three letters of the type
+    shape   of the matrix
+    count   of entries
     lines   of pointers, rows and values
+    fields  of pointers, rows and values
     first   the number of the first line of pointers, from 0
     """
 
@@ -76,14 +80,14 @@ class Header:
 def read(file: File, name: str, key: str = "") -> TensorData:
     """Return the checked matrix in a file.
 
-    Raises FileFormatError naming the line that is malformed, or at which the file ends.
+    Raises FileFormatError naming the malformed line, or the line at which the file ends.
     """
     lines = content_of(file).splitlines()
     header = read_header(lines, name)
     rows, columns = header.shape
     start = header.first
-    pos = whole(lines, start, columns + 1, header.fields[0], name, "pointer")
-    crd = whole(lines, start + header.lines[0], header.count, header.fields[1], name, "row")
+    pos = read_integers(lines, start, columns + 1, header.fields[0], name, "pointer")
+    crd = read_integers(lines, start + header.lines[0], header.count, header.fields[1], name, "row")
     values = read_values(lines, header, name)
     ascends = bool((pos[1:] >= pos[:-1]).all()) and pos[0] == 1 and pos[-1] == header.count + 1
     if not ascends:
@@ -91,7 +95,7 @@ def read(file: File, name: str, key: str = "") -> TensorData:
                     f"found {int(pos[0])} to {int(pos[-1])}")  # fmt: skip
     wrong = np.flatnonzero((crd < 1) | (crd > rows))
     if len(wrong):
-        line = start + header.lines[0] + int(wrong[0]) // header.fields[1].each
+        line = start + header.lines[0] + int(wrong[0]) // header.fields[1].per_line
         raise fault(name, line, f"Expected a row from 1 to {rows}, found {int(crd[wrong[0]])}")
     index = np.int32 if max(rows, columns, header.count) < 2**31 else np.int64
     parts = ((pos - 1).astype(index), (crd - 1).astype(index), values)
@@ -101,7 +105,7 @@ def read(file: File, name: str, key: str = "") -> TensorData:
 
 
 def read_header(lines: Sequence[bytes], name: str) -> Header:
-    """Return the first four or five lines."""
+    """Parse the first four or five lines."""
     if len(lines) < 4:
         raise fault(name, len(lines), "Expected four lines of a header, found the end of the file")
     counts = integers(lines[1], name, 1, 4)
@@ -117,10 +121,10 @@ def read_header(lines: Sequence[bytes], name: str) -> Header:
         raise fault(name, 2, f"Expected a square matrix for {kind}, found {shape[0]} by {shape[1]}")
     need = (shape[1] + 1, sizes[2])
     for said, count, what in zip(counts[1:3], need, (pointers, indices), strict=True):
-        if said != -(-count // what.each):
+        if said != -(-count // what.per_line):
             raise fault(
-                name, 1, f"Expected {-(-count // what.each)} lines for {count} numbers of "
-                f"{what.each} on each, found {said}", "the header contradicts itself",
+                name, 1, f"Expected {-(-count // what.per_line)} lines for {count} numbers of "
+                f"{what.per_line} on each, found {said}", "the header contradicts itself",
             )  # fmt: skip
     lengths = (counts[1], counts[2], counts[3])
     return Header(kind, shape, sizes[2], lengths, (pointers, indices, values), 5 if extra else 4)
@@ -140,20 +144,20 @@ def read_kind(lines: Sequence[bytes], name: str) -> str:
 
 
 def fields(text: str, name: str, letters: str) -> Fields:
-    """Return a Fortran format of one kind of number, as (1P,4E20.12)."""
-    found = FORMAT.fullmatch(text.strip().replace(" ", ""))
-    if found is None or found[3] not in letters:
+    """Parse a Fortran format of one kind of number, as (1P,4E20.12)."""
+    match = FORMAT.fullmatch(text.strip().replace(" ", ""))
+    if match is None or match[3] not in letters:
         raise fault(
             name, 3, f"Expected one of Fortran's formats for numbers, found {text.strip()!r}",
             "as (10I8) or (4E20.12)",
         )  # fmt: skip
-    scale, each, letter, width, digits = found.groups()
-    behind = 0 if letter == "I" else int(digits or 0)
-    return Fields(int(each or 1), int(width), behind, int(scale or 0))
+    scale, per_line, letter, width, digits = match.groups()
+    digits_after_point = 0 if letter == "I" else int(digits or 0)
+    return Fields(int(per_line or 1), int(width), digits_after_point, int(scale or 0))
 
 
 def integers(line: bytes, name: str, number: int, least: int) -> list[int]:
-    """Return the whole numbers on a line of the header."""
+    """Parse the integers on a line of the header."""
     words = line.split()
     if len(words) < least or not all(word.isdigit() and len(word) < 19 for word in words):
         raise fault(
@@ -164,7 +168,7 @@ def integers(line: bytes, name: str, number: int, least: int) -> list[int]:
 
 
 def fault(name: str, line: int, message: str, hint: str | None = None) -> FileFormatError:
-    """Return the error to raise about a line, counted from 0."""
+    """Return the error about a line, counted from 0."""
     return FileFormatError(f"{name}, line {line + 1}: {message}", hint=hint)
 
 
@@ -172,27 +176,27 @@ def field_words(
     lines: Sequence[bytes], start: int, count: int, form: Fields, name: str, what: str
 ) -> Array:
     """Return the texts of `count` numbers, from a line on."""
-    needed, length = -(-count // form.each), form.each * form.width
-    if start + needed > len(lines):
+    line_count, length = -(-count // form.per_line), form.per_line * form.width
+    if start + line_count > len(lines):
         raise fault(
             name, len(lines) - 1, f"Expected {count} numbers ({what}s), found the end of the file",
             "the file may be truncated",
         )  # fmt: skip
-    block = lines[start : start + needed]
+    block = lines[start : start + line_count]
     body = b"".join([line[:length].ljust(length) for line in block]).translate(EXPONENTS)
     return np.frombuffer(body, f"S{form.width}")[:count]
 
 
-def whole(
+def read_integers(
     lines: Sequence[bytes], start: int, count: int, form: Fields, name: str, what: str
 ) -> Array:
-    """Return `count` whole numbers."""
+    """Parse `count` integers."""
     words = field_words(lines, start, count, form, name, what)
     return numbers(words, np.dtype(np.int64), start, form, name)
 
 
 def numbers(words: Array, dtype: np.dtype[Any], start: int, form: Fields, name: str) -> Array:
-    """Return numbers of texts. Raises FileFormatError naming the line of the first that is none."""
+    """Parse numbers. Raises FileFormatError naming the line of the first malformed one."""
     try:
         return words.astype(dtype)
     except (ValueError, OverflowError):
@@ -201,14 +205,14 @@ def numbers(words: Array, dtype: np.dtype[Any], start: int, form: Fields, name: 
                 np.array([word]).astype(dtype)
             except (ValueError, OverflowError):
                 raise fault(
-                    name, start + place // form.each, f"Expected a number, found "
+                    name, start + place // form.per_line, f"Expected a number, found "
                     f"{word.decode('latin-1').strip()!r}", "the file may be damaged here",
                 ) from None  # fmt: skip
         raise
 
 
 def read_values(lines: Sequence[bytes], header: Header, name: str) -> Array:
-    """Return the values, ones of a pattern."""
+    """Return the values; ones of a pattern."""
     form, letter = header.fields[2], header.kind[0]
     if form is None:
         return np.ones(header.count)
@@ -217,23 +221,23 @@ def read_values(lines: Sequence[bytes], header: Header, name: str) -> Array:
     words: Any = field_words(lines, start, count, form, name, "value")
     if letter == "I" and not form.digits:
         return numbers(words, np.dtype(np.int64), start, form, name)
-    found = numbers(words, np.dtype(np.float64), start, form, name)
+    values = numbers(words, np.dtype(np.float64), start, form, name)
     if form.digits and (lacking := lacks(words, b".")) is not None:
-        found[lacking & np.isfinite(found)] *= 10.0**-form.digits  # 1234 in E10.2 is 12.34
+        values[lacking & np.isfinite(values)] *= 10.0**-form.digits  # 1234 in E10.2 is 12.34
     if form.scale and (lacking := lacks(words, b"E")) is not None:
-        found[lacking & np.isfinite(found)] *= 10.0**-form.scale
-    return found.view(np.complex128) if letter == "C" else found
+        values[lacking & np.isfinite(values)] *= 10.0**-form.scale
+    return values.view(np.complex128) if letter == "C" else values
 
 
 def lacks(words: Any, mark: bytes) -> Array | None:
-    """Which words do not have a character; None where all have it."""
-    if words.tobytes().count(mark) >= len(words):  # one has it once at most
+    """Tell which words lack a character; None where all have it."""
+    if words.tobytes().count(mark) >= len(words):  # a word has it at most once
         return None
     return np.char.find(words, mark) < 0
 
 
 def mirrored(data: TensorData, symmetry: str, name: str) -> TensorData:
-    """Return a matrix of which a triangle is stored, written out."""
+    """Expand a matrix of which a triangle is stored."""
     if symmetry in "UR":
         return data
     (rows, columns), values = unpack(data)
@@ -253,9 +257,9 @@ def mirrored(data: TensorData, symmetry: str, name: str) -> TensorData:
 
 
 def write(data: TensorData, file: File, key: str = "") -> None:
-    """Write a matrix as Rutherford-Boeing, with as many digits as it takes to read it back.
+    """Write a matrix as Rutherford-Boeing, with enough digits to read the same numbers back.
 
-    Raises FormatError for another order than 2, and for a fill value that is not 0.
+    Raises FormatError for another order than 2, and for a fill value other than 0.
     """
     if data.format.order != 2 or (data.fill and not data.format.is_dense):
         raise FormatError(
@@ -283,43 +287,43 @@ def text_of(data: TensorData) -> Iterator[bytes]:
     pos, crd = level.pos.astype(np.int64) + 1, level.crd.astype(np.int64) + 1
     words = value_words(data.values) if letter != "p" else []
     width = max(map(len, words), default=1) + 1
-    each = max(80 // width, 1)
+    per_line = max(80 // width, 1)
     blocks, forms = [], []
     for column in (pos, crd):
         size = len(str(int(column.max(initial=1)))) + 1
-        blocks.append(_block([str(each) for each in column.tolist()], size, 80 // size))
+        blocks.append(_block([str(number) for number in column.tolist()], size, 80 // size))
         forms.append(f"({80 // size}I{size})")
-    blocks.append(_block(words, width, each))
-    forms.append("" if not words else f"({each}{'I' if letter == 'i' else 'E'}{width}" + (
+    blocks.append(_block(words, width, per_line))
+    forms.append("" if not words else f"({per_line}{'I' if letter == 'i' else 'E'}{width}" + (
         ")" if letter == "i" else ".0)"))  # fmt: skip
     counts = [block.count(b"\n") for block in blocks]
     kind = f"{letter}{'u' if data.shape[0] == data.shape[1] else 'r'}a"
     sizes = (*data.shape, len(crd), 0)
     yield f"{'written by tacopy':<72}{'':<8}\n".encode()
-    yield (f"{sum(counts):14d}" + "".join(f" {each:13d}" for each in counts) + "\n").encode()
-    yield (f"{kind:<14}" + "".join(f" {each:13d}" for each in sizes) + "\n").encode()
+    yield (f"{sum(counts):14d}" + "".join(f" {count:13d}" for count in counts) + "\n").encode()
+    yield (f"{kind:<14}" + "".join(f" {size:13d}" for size in sizes) + "\n").encode()
     yield f"{forms[0]:<16}{forms[1]:<16}{forms[2]:<20}\n".encode()
     yield from blocks
 
 
-def _block(words: Sequence[str], width: int, each: int) -> bytes:
-    """Return words in columns, `each` on a line."""
-    lines = (words[start : start + each] for start in range(0, len(words), each))
+def _block(words: Sequence[str], width: int, per_line: int) -> bytes:
+    """Return words in columns, `per_line` on a line."""
+    lines = (words[start : start + per_line] for start in range(0, len(words), per_line))
     return "".join("".join(word.rjust(width) for word in line) + "\n" for line in lines).encode()
 
 
 def value_words(values: Array) -> list[str]:
-    """Return each number with as many digits as it takes to read it back, reals with a point."""
+    """Return each number with enough digits to read it back, reals with a point."""
     if values.dtype.kind in "iu":
         if values.size and int(values.max()) > INT64.max:
             raise FormatError(
                 f"Expected integers below 2^63 for a Rutherford-Boeing file, found {values.max()}",
                 hint="convert them to float64",
             )
-        return [str(each) for each in values.tolist()]
+        return [str(number) for number in values.tolist()]
     plain = values.astype(np.float32) if is_half(values.dtype) else values
     parts = plain.view(plain.real.dtype) if plain.dtype.kind == "c" else plain
-    words = [repr(each).upper() for each in parts.tolist()]
+    words = [repr(number).upper() for number in parts.tolist()]
     return [w if "." in w or not w[-1].isdigit() else w.replace("E", ".0E") for w in words]
 
 

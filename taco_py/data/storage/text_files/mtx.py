@@ -7,8 +7,8 @@
 1 1 5.0
 3 2 -1e-3
 
-A comment `% fill_value -inf` says the value of elements without an entry. It is this package's own:
-others take them for 0.
+A comment `% fill_value -inf` sets the value of elements without an entry. It is an extension of
+this package: other readers take them as 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from taco_py.data.storage.pack import unpack
 from taco_py.data.storage.plain import Row
 from taco_py.data.storage.table import read_entries, read_values
 from taco_py.data.storage.tensor_data import Array, TensorData
-from taco_py.data.storage.text_files.text import TableReader, Text, shown
+from taco_py.data.storage.text_files.text import TableReader, Text, quoted
 from taco_py.data.storage.text_files.tns import fill_comment, fill_read, fill_word, header_line
 from taco_py.language.diagnostics.errors import FormatError
 from taco_py.language.fill import Fill
@@ -43,7 +43,7 @@ LIMITS = {"integer": (-(2**63), 2**63 - 1), "unsigned-integer": (0, 2**64 - 1)}
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A file's matrix, symmetry written out: `array`, or `coords` and `values`.
+    """A file's matrix with symmetry expanded: `array`, or `coords` and `values`.
 
     fill  the value of all other elements
     """
@@ -64,7 +64,8 @@ class Banner:
     symmetry: str
 
     def row(self, shape: tuple[int, ...]) -> Row:
-        """What a line of the table holds; its coordinates are at most the sizes of `shape`."""
+        """Return the layout of a line of the table, whose coordinates are at most the sizes of
+        `shape`."""
         words = WORDS.get(self.field, 1)
         if self.field in LIMITS:
             return Row(len(shape), words, True, shape, LIMITS[self.field])
@@ -72,10 +73,10 @@ class Banner:
 
 
 def read_mtx(content: bytes, name: str, reader: TableReader | None = None) -> Matrix:
-    """Return the matrix in a Matrix Market text. Integers are int64, patterns are ones of float64.
+    """Return the matrix of a Matrix Market text; integers are int64, patterns are ones of float64.
 
     Raises FileFormatError naming the line with a malformed banner, sizes, coordinate or value, or
-    at which the file ends before all entries it announces (or goes on).
+    the line where the file has fewer or more entries than announced.
     """
     text = Text(content, 1, name, reader=reader)
     banner = read_banner(text)
@@ -86,20 +87,20 @@ def read_mtx(content: bytes, name: str, reader: TableReader | None = None) -> Ma
     require_square(banner, shape, text)
     body = text.after(1)
     if is_array:
-        found = read_array(banner, shape, body)
+        matrix = read_array(banner, shape, body)
     else:
-        found = read_coordinates(banner, shape, sizes[2], body)
-    return replace(found, fill=fill_read(fill_word(comments), found.values.dtype, name))
+        matrix = read_coordinates(banner, shape, sizes[2], body)
+    return replace(matrix, fill=fill_read(fill_word(comments), matrix.values.dtype, name))
 
 
 def read_banner(text: Text) -> Banner:
-    """Return the first line."""
+    """Parse the first line."""
     line = text.first()
     words = line.decode("latin-1").lower().split()
     if not words or words[0] not in ("%%matrixmarket", "%matrixmarket"):
-        raise text.fault(1, f"Expected %%MatrixMarket, found {shown(line)}")
+        raise text.fault(1, f"Expected %%MatrixMarket, found {quoted(line)}")
     if len(words) < 5:
-        raise text.fault(1, f"Expected five words, found {len(words)}: {shown(line)}")
+        raise text.fault(1, f"Expected five words, found {len(words)}: {quoted(line)}")
     for word, choices in zip(words[1:5], CHOICES, strict=True):
         if word not in choices:
             raise text.fault(1, f"Expected one of {', '.join(choices)}, found {word!r}")
@@ -110,7 +111,7 @@ def read_banner(text: Text) -> Banner:
 
 
 def require_square(banner: Banner, shape: tuple[int, int], text: Text) -> None:
-    """A matrix with a symmetry has as many rows as columns."""
+    """Raise FileFormatError for a matrix with a symmetry that is not square."""
     if banner.symmetry != "general" and shape[0] != shape[1]:
         raise text.fault(
             text.first_line,
@@ -119,7 +120,7 @@ def require_square(banner: Banner, shape: tuple[int, int], text: Text) -> None:
 
 
 def require_no_diagonal(on_diagonal: Array, text: Text) -> None:
-    """A skew-symmetric matrix has zeros there, which are left out."""
+    """Raise FileFormatError for nonzeros on the diagonal of a skew-symmetric matrix."""
     if on_diagonal.any():
         raise text.fault(
             text.line_of_entry(int(on_diagonal.argmax())),
@@ -144,7 +145,7 @@ def read_coordinates(banner: Banner, shape: tuple[int, int], count: int, text: T
 
 
 def read_array(banner: Banner, shape: tuple[int, int], text: Text) -> Matrix:
-    """Return an array file: column after column; with a symmetry, only what is below the
+    """Return an array file, column by column; with a symmetry it has only the part below the
     diagonal."""
     rows, columns = shape
     skew = 1 if banner.symmetry == "skew-symmetric" else 0
@@ -174,7 +175,7 @@ def reflected(banner: Banner, values: Array) -> Array:
 def mtx_bytes(data: TensorData) -> bytes:
     """Return the matrix as Matrix Market text: array for an all-dense format, else coordinate.
 
-    scipy writes it (Lugowski 2023): each number with as few digits as it takes to read it back.
+    scipy writes it (Lugowski 2023), each number with the fewest digits that read back equal.
     """
     from scipy.io import mmwrite
 
@@ -190,19 +191,18 @@ def mtx_bytes(data: TensorData) -> bytes:
     )
     stream = BytesIO()
     comment = "".join(fill_comment(data, ""))
-    told: Any = {"comment": comment, "field": field, "symmetry": "general"}
+    options: Any = {"comment": comment, "field": field, "symmetry": "general"}
     if data.format.is_dense:
-        mmwrite(stream, in_plain_type(data.values), **told)
+        mmwrite(stream, in_plain_type(data.values), **options)
     else:
         coords, values = unpack(data, drop_fill=True)
         parts: Any = (in_plain_type(values), tuple(coords))
-        mmwrite(stream, sp.coo_array(parts, shape=data.shape), **told)
+        mmwrite(stream, sp.coo_array(parts, shape=data.shape), **options)
     return stream.getvalue()
 
 
 def in_plain_type(values: Array) -> Array:
-    """Return values in a type that scipy writes with all digits: truths as 0 and 1, floats of 64
-    bits."""
+    """Convert values to a type that scipy writes exactly: truths as 0 and 1, floats in 64 bits."""
     if values.dtype.kind == "b":
         return values.astype(np.uint8)
     wide = {"f": np.float64, "c": np.complex128}.get(computed_dtype(values.dtype).kind)

@@ -1,4 +1,4 @@
-"""Lines and words of a file, with the number of the line of a mistake."""
+"""Lines and words of a file, with line numbers for errors."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ BLANKS_HINT = "separate numbers by blanks, not by commas"
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The rest of a file: its bytes from `start` on, the number of the line there (from 1), and the
-    file's name.
+    """The rest of a file: its bytes from `start` on, its first line's number and the file's name.
 
-    reader  of long tables, None where there is none
+    reader  reader of long tables, None without one
     """
 
     body: bytes
@@ -35,7 +34,7 @@ class Text:
     reader: TableReader | None = None
 
     def numbers(self, row: Row) -> tuple[Sequence[Array], Array] | None:
-        """What the reader finds in all rows, None where it leaves them to others."""
+        """Read all rows with the reader; None where it declines."""
         return None if self.reader is None else self.reader(self, row)
 
     def __len__(self) -> int:
@@ -49,7 +48,7 @@ class Text:
         return enumerate(stream, self.first_line)
 
     def first(self) -> bytes:
-        """Return the first line, without the blanks around it."""
+        """Return the first line without surrounding blanks."""
         return next(self.lines(), (0, b""))[1].strip()
 
     def after(self, lines: int) -> Text:
@@ -58,7 +57,7 @@ class Text:
         return replace(self, first_line=self.first_line + lines, start=self.start + size)
 
     def split_comments(self) -> tuple[list[bytes], Text]:
-        """Return the comments and empty lines at the top, and what follows them."""
+        """Split off the comments and empty lines at the top."""
         comments = []
         for _, line in self.lines():
             stripped = line.strip()
@@ -68,12 +67,11 @@ class Text:
         return comments, self.after(len(comments))
 
     def fault(self, line: int, message: str, hint: str | None = None) -> FileFormatError:
-        """Return the error to raise about a line."""
+        """Return the error about a line."""
         return FileFormatError(f"{self.name}, line {line}: {message}", hint=hint)
 
     def entries(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield the words of each line that is neither empty nor a comment, with the line's
-        number."""
+        """Yield the words of each line with an entry, with the line's number."""
         for number, line in self.lines():
             words = line.split()
             if b"#" in line or b"%" in line:
@@ -84,15 +82,15 @@ class Text:
     def rows(self, row: Row) -> Iterator[list[bytes]]:
         """Yield the words of each entry in plain form.
 
-        Raises FileFormatError naming the first line that has another number of words, a word that
-        is no number, or a number that its place cannot hold.
+        Raises FileFormatError naming the first line with another number of words, a malformed
+        number, or a number out of range.
         """
         for number, words in self.entries():
             if len(words) != row.words:
                 raise self.fault(
                     number,
-                    f"Expected {row.words} numbers, found {len(words)}: {shown(b' '.join(words))}",
-                    _why_others(words, row),
+                    f"Expected {row.words} numbers, found {len(words)}: {quoted(b' '.join(words))}",
+                    _explain_word_count(words, row),
                 )
             yield [
                 *(coordinate(self, number, words[mode], mode, row) for mode in range(row.digits)),
@@ -108,8 +106,8 @@ class Text:
         return self.first_line + self.body.rstrip().count(b"\n", self.start)
 
 
-def _why_others(words: list[bytes], row: Row) -> str:
-    """Tell what may be wrong with a line that has another number of words than `row`."""
+def _explain_word_count(words: list[bytes], row: Row) -> str:
+    """Return a hint for a line with another number of words than `row`."""
     if any(b"," in word for word in words):
         return BLANKS_HINT
     if len(words) < row.words:
@@ -121,19 +119,18 @@ def _why_others(words: list[bytes], row: Row) -> str:
 
 
 def before_comment(words: list[bytes]) -> list[bytes]:
-    """Return the words of a line before the one that starts a comment."""
+    """Return the words of a line before its comment."""
     ends = (place for place, word in enumerate(words) if word.startswith(COMMENTS))
     return words[: next(ends, None)]
 
 
 def coordinate(text: Text, line: int, word: bytes, mode: int, row: Row) -> bytes:
-    """Return a coordinate in digits alone; FileFormatError for one that is no integer or out of
-    range."""
-    number = whole(text, line, word)
+    """Return a coordinate in digits. Raises FileFormatError for other numbers and out of range."""
+    number = parse_integer(text, line, word)
     if number is None or not _is_written_whole(word):
         raise text.fault(
             line,
-            f"Expected an integer as coordinate of mode {mode}, found {shown(word, '')}",
+            f"Expected an integer as coordinate of mode {mode}, found {quoted(word, '')}",
             None if number is None else f"write {number}, in digits alone",
         )
     largest = EXACT if row.sizes is None else row.sizes[mode]
@@ -147,21 +144,19 @@ def coordinate(text: Text, line: int, word: bytes, mode: int, row: Row) -> bytes
 
 
 def value(text: Text, line: int, word: bytes, row: Row) -> bytes:
-    """Return a value in plain form; FileFormatError for one that is no number, or that does not
-    fit."""
+    """Return a value in plain form. Raises FileFormatError for malformed or too large numbers."""
     if not row.integral:
         return repr(parse_number(text, line, word)).encode()
-    number = whole(text, line, word)
+    number = parse_integer(text, line, word)
     low, high = row.limits
     if number is None or not low <= number <= high:
         kind = "a 64-bit integer" if low else "an unsigned 64-bit integer"
-        raise text.fault(line, f"Expected {kind}, found {shown(word)}")
+        raise text.fault(line, f"Expected {kind}, found {quoted(word)}")
     return b"%d" % number
 
 
-def whole(text: Text, line: int, word: bytes) -> int | None:
-    """Return the integer that a word stands for, as 12 and 1.2e1 for 12; None for another
-    number."""
+def parse_integer(text: Text, line: int, word: bytes) -> int | None:
+    """Return the integer of a word, as 12 for 12 and 1.2e1; None for other numbers."""
     if _is_written_whole(word):
         return int(word) if len(word) <= 40 else None
     number = parse_number(text, line, word)
@@ -169,24 +164,24 @@ def whole(text: Text, line: int, word: bytes) -> int | None:
 
 
 def _is_written_whole(word: bytes) -> bool:
-    """Tell whether a word is digits with at most a sign before them."""
+    """Tell whether a word consists of digits with at most one sign."""
     return word.removeprefix(b"-").removeprefix(b"+").isdigit() and word[:2] not in (b"-+", b"+-")
 
 
 def parse_number(text: Text, line: int, word: bytes) -> float:
-    """Return one number; FileFormatError naming the line where it is none."""
+    """Parse a number. Raises FileFormatError naming the line where it is malformed."""
     try:
         if b"_" not in word:
             return float(word.translate(FORTRAN))
     except ValueError:
         pass  # reported below, together with Python's digit separators
     raise text.fault(
-        line, f"Expected a number, found {shown(word)}", BLANKS_HINT if b"," in word else None
+        line, f"Expected a number, found {quoted(word)}", BLANKS_HINT if b"," in word else None
     )
 
 
-def shown(words: bytes, quote: str = "'") -> str:
-    """Return bytes of a file as they may stand in a message."""
+def quoted(words: bytes, quote: str = "'") -> str:
+    """Return bytes of a file as text for a message."""
     cut = words if len(words) <= 40 else words[:40] + b" ..."
-    written = repr(cut.decode("latin-1"))
-    return written if quote else written[1:-1]
+    text = repr(cut.decode("latin-1"))
+    return text if quote else text[1:-1]

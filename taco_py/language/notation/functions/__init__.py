@@ -1,1 +1,1 @@
-"""Functions as data: NumPy's, those of users, and what is declared of them."""
+"""Functions as data: NumPy's, those of users, and their declared properties."""

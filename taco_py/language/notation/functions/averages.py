@@ -1,4 +1,4 @@
-"""Reductions that are made of others: means, variances and the places of extrema.
+"""Reductions composed of others: means, variances and the places of extrema.
 
     mean(j, e)    sum(j, e) over the number of values of j, in the type of NumPy's mean
     var(j, e)     mean(j, abs(e - mean(j', e'))**2)
@@ -23,11 +23,12 @@ from taco_py.language.notation.tree import map_children
 
 Indices = tuple[str, ...]
 PARTS = ("mean", "var", "argmin", "argmax")
-"""Reductions as texts call them, that are made of others."""
+"""Names of the composed reductions in texts."""
 
 
 def spelled(expr: Call | Reduce) -> str:
-    """Find what the text calls an operation: argmax, of which a part is a reduction by max."""
+    """Return the name of an operation in the text: argmax, of which a part is a reduction by
+    max."""
     text = "" if expr.span is None else expr.span.source.text[expr.span.start : expr.span.stop]
     word = text.partition("(")[0].strip()
     return word if word in PARTS else str(expr.operator)
@@ -41,7 +42,7 @@ def mean(indices: Indices, body: Expr, span: Span) -> Expr:
 
 
 def variance(magnitude: Operator, indices: Indices, body: Expr, span: Span) -> Expr:
-    """Take the mean of the squared distances from the mean.
+    """Return the mean of the squared distances from the mean.
 
     magnitude  the operator of absolute values
     """
@@ -52,7 +53,7 @@ def variance(magnitude: Operator, indices: Indices, body: Expr, span: Span) -> E
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The operators that the place of an extremum is found with."""
+    """The operators that find the place of an extremum."""
 
     least: Operator
     equal: Operator
@@ -60,7 +61,7 @@ class Places:
     either: Operator
 
     def of(self, extremum: Operator, indices: Indices, body: Expr, span: Span) -> Expr:
-        """Find the first index with an extremum, or with a NaN.
+        """Find the first index with an extremum or a NaN.
 
         Raises NotationError for several indices.
         """
@@ -74,17 +75,17 @@ class Places:
         best = _reduced(extremum, (_other(index),), _at_others(body, indices), span)
         is_best, is_nan = Call(self.equal, (body, best)), Call(self.unequal, (body, body))
         places = index_number(index, span), index_size(index, span)
-        found = Call(PLACE, (Call(self.either, (is_best, is_nan)), *places))
-        return Reduce(self.least, index, found, span)
+        place = Call(PLACE, (Call(self.either, (is_best, is_nan)), *places))
+        return Reduce(self.least, index, place, span)
 
 
 def _other(index: str) -> str:
-    """Return the name of an index of the same size inside of a reduction over it."""
+    """Return the name of a second index of the same size, for a reduction inside."""
     return f"{index}__"
 
 
 def _at_others(expr: Expr, indices: Indices) -> Expr:
-    """Return an expression at other indices in the place of some."""
+    """Rename `indices` of an expression to second indices."""
     new = {index: _other(index) for index in indices}
 
     def renamed(access: Access) -> Access:

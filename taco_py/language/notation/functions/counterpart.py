@@ -1,9 +1,9 @@
-"""The NumPy function beside a user's C text: what the function is, for oracle and fill values.
+"""The NumPy function of a user's C text, for the oracle and for fill values.
 
     counterpart_of("softsign", lambda x: x / (1 + abs(x)), ("float32", "float64"))
 
-It is computed in the first of its types that holds its arguments, as the loops of NumPy's functions
-are: integers in float64. What it gives to each type is found out on samples.
+It is computed in the first of its types that holds its arguments, as NumPy chooses loops: integers
+in float64. Its result type for each type is determined on samples.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counterpart:
-    """A function of arrays by NumPy, in types of its own.
+    """A NumPy function of arrays with its own loop types.
 
-    results  for the name of each type that it is computed in that of what it gives
+    results  the name of the result type, by the name of the loop type
     """
 
     name: str
@@ -36,7 +36,7 @@ class Counterpart:
         return self.name
 
     def __call__(self, *args: Any) -> Array:
-        """Compute in the first type that holds the arguments, which are broadcast."""
+        """Compute in the first type that holds the arguments, after broadcasting them."""
         common = loop_dtype(self.results, np.result_type(*args))
         if common.name not in self.results:
             raise TypeError(f"{self.name} is not defined for {common}")
@@ -44,8 +44,8 @@ class Counterpart:
         gives = np.dtype(self.results[common.name])
         if not arrays[0].size:
             return np.empty(arrays[0].shape, gives)
-        found = np.asarray(self.function(*arrays))
-        return np.array(np.broadcast_to(found.astype(gives, copy=False), arrays[0].shape))
+        result = np.asarray(self.function(*arrays))
+        return np.array(np.broadcast_to(result.astype(gives, copy=False), arrays[0].shape))
 
 
 def counterpart_of(
@@ -54,30 +54,30 @@ def counterpart_of(
     samples: Mapping[str, Sequence[Array]],
     types: Sequence[str],
 ) -> Counterpart:
-    """Find out what a function gives to samples of each type.
+    """Determine the result type of a function for samples of each type.
 
-    types  names of the types that C has, of which its results have to be
+    types  names of the types of C, which its results have to have
 
-    Raises OperandTypeError where it does not take them, or gives no array of their shape or of a
-    type that C has.
+    Raises OperandTypeError where the function rejects the samples, or returns an array of another
+    shape or of a type that C lacks.
     """
     results = {}
     for type, arrays in samples.items():
         try:
             with np.errstate(all="ignore"):
-                found = np.asarray(function(*arrays))
+                result = np.asarray(function(*arrays))
         except Exception as error:
             raise OperandTypeError(
                 f"Expected numpy= of {name} to take arrays of {type}, found "
                 f"{error.__class__.__name__}: {error}",
                 hint='say which types it takes, as in dtypes=("int64",), or mend it',
             ) from error
-        if found.shape not in ((), arrays[0].shape) or found.dtype.name not in types:
+        if result.shape not in ((), arrays[0].shape) or result.dtype.name not in types:
             raise OperandTypeError(
                 f"Expected numpy= of {name} to give one number for each of {type}, found an array "
-                f"of shape {found.shape} and dtype {found.dtype} for arrays of shape "
+                f"of shape {result.shape} and dtype {result.dtype} for arrays of shape "
                 f"{arrays[0].shape}",
                 hint="write it in operations that NumPy does for each element",
             )
-        results[type] = found.dtype.name
+        results[type] = result.dtype.name
     return Counterpart(name, function, results)

@@ -1,7 +1,7 @@
-"""The functions that users define: by name the operator of each, and what tells its body.
+"""The functions that users define: by name the operator and the text of the body.
 
-Two functions of one name in two processes are told apart by their bodies: short ways of calls are
-remembered under the names and bodies of the functions in their texts (`bodies_in`).
+Functions of one name in two processes are distinguished by their bodies: fast paths of calls are
+cached under the names and bodies of the functions in their texts (`bodies_in`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Defined:
-    """The functions of users in this process, by their names."""
+    """The functions of users in this process, by name."""
 
     __slots__ = ("bodies", "operators")
 
@@ -21,12 +21,12 @@ class Defined:
         self.bodies: dict[str, str] = {}
 
     def define(self, name: str, operator: Any, body: str) -> None:
-        """Let texts call an operator by a name, in the place of the one that had it."""
+        """Register an operator under a name, replacing an earlier one."""
         self.operators[name] = operator
         self.bodies[name] = body
 
     def forget(self, name: str) -> None:
-        """Let texts no longer call the function of a name."""
+        """Remove the function of a name."""
         self.operators.pop(name, None)
         self.bodies.pop(name, None)
 
@@ -36,7 +36,7 @@ DEFINED = Defined()
 
 
 def bodies_in(text: object, bodies: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names and bodies of the functions that a text names, in order of their names."""
+    """Return the names and bodies of the functions that a text mentions, sorted by name."""
     if not bodies or not isinstance(text, str):
         return ()
     names = sorted(bodies.keys() & set(re.findall(r"\w+", text)))

@@ -1,7 +1,7 @@
-"""Functions as data: NumPy's, under NumPy's names, and how texts spell them.
+"""Functions as data: NumPy's functions, under NumPy's names, and their spelling in texts.
 
-A function is an `Operator` of the table, or is made of others (`relu(x) = max(x, 0)`). Neither the
-parser nor the compiler names one: a new function is an entry here, and its C in
+A function is an `Operator` of the table, or composed of others (`relu(x) = max(x, 0)`). Neither the
+parser nor the compiler names one: a new function is an entry here, and its C text in
 `codegen.libraries.scalar_functions`.
 """
 
@@ -56,7 +56,7 @@ def _real(
 def _same(
     name: str, evaluate: Callable[..., Any], kinds: str = "biufc", cotangent: str = "0"
 ) -> Operator:
-    """Return an entry of one argument whose type is kept; most are constant almost everywhere."""
+    """Return an entry that preserves its argument's type; most are constant almost everywhere."""
     return Operator(
         name, name, 1, name, 4, kinds=kinds, cotangents=(cotangent,), evaluate=evaluate
     )  # fmt: skip
@@ -70,7 +70,7 @@ def _binary(name: str, evaluate: Callable[..., Any], **algebra: Any) -> Operator
 def _infix(
     symbol: str, evaluate: np.ufunc, precedence: int, c_operator: str = "", **algebra: Any
 ) -> Operator:
-    """Return an entry that stands between its arguments."""
+    """Return an entry of an infix operator."""
     name = evaluate.__name__
     return Operator(name, symbol, 2, c_operator or name, precedence, evaluate=evaluate, **algebra)
 
@@ -80,7 +80,7 @@ def _comparison(symbol: str, evaluate: np.ufunc, **algebra: Any) -> Operator:
 
 
 def _special(name: str) -> Callable[[Any], Any]:
-    """Return a function of SciPy, which is imported where it is called."""
+    """Return a function of SciPy, which is imported at the first call."""
 
     def evaluate(x: Any) -> Any:
         from scipy import special
@@ -91,28 +91,28 @@ def _special(name: str) -> Callable[[Any], Any]:
 
 
 def _rounded(x: Any) -> Any:
-    """Return NumPy's rounding; of truths these, where NumPy makes numbers of 16 bits."""
+    """Round as NumPy does, but leave booleans, which NumPy rounds to float16."""
     return np.asarray(x) if np.asarray(x).dtype.kind == "b" else np.round(x)
 
 
 def _power(x: Any, y: Any) -> Any:
-    """Return NumPy's power; of whole numbers also with exponents below 0: 1 / x**-y without a
-    remainder, and 0 of 0."""
+    """Return NumPy's power; of integers with negative exponents the truncated quotient 1 / x**-y, 0
+    for x = 0."""
     x, y = np.asarray(x), np.asarray(y)
     if np.result_type(x, y).kind != "i":
         return np.power(x, y)
     negative = y < 0
-    found = np.power(x, np.where(negative, y % 2, y).astype(y.dtype))
-    return np.where(negative & (np.abs(x) != 1), found.dtype.type(0), found)
+    result = np.power(x, np.where(negative, y % 2, y).astype(y.dtype))
+    return np.where(negative & (np.abs(x) != 1), result.dtype.type(0), result)
 
 
 def _extremum(name: str, evaluate: np.ufunc, limit: int, other: str) -> Operator:
     ahead = "<" if limit > 0 else ">"
-    chosen = f"where(a {ahead} b, d, where(a == b, 0.5 * d, 0))"
+    first = f"where(a {ahead} b, d, where(a == b, 0.5 * d, 0))"
     second = f"where(b {ahead} a, d, where(a == b, 0.5 * d, 0))"
     return _binary(
         name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit,
-        kinds=REAL, needs_elements=True, cotangents=(chosen, second),
+        kinds=REAL, needs_elements=True, cotangents=(first, second),
         over=(Law(name, REAL), Law(other, REAL, -limit * float("inf"), REAL)),
     )  # fmt: skip
 
@@ -182,7 +182,7 @@ LADDER: tuple[tuple[Operator, ...], ...] = (
         _infix(">>", np.right_shift, 0, annihilators=(0, None), kinds=INTEGERS),
     ),
 )  # fmt: skip
-"""Operators that bind looser than sums, the loosest first, as in Python."""
+"""Operators of lower precedence than sums, the lowest first, as in Python."""
 LESS = LADDER[0][0]
 
 FACTORS = (
@@ -205,15 +205,15 @@ FACTORS = (
         cotangents=("d", "-d * (a // b)"),
     ),
 )
-"""Operators that bind as products do, beside * and /."""
+"""Operators of the precedence of products, besides * and /."""
 
 INVERT = Operator(
     "invert", "~", 1, "invert", 3, kinds=INTEGERS, of_truths=NOT, of_width="u", evaluate=np.invert
 )
 
 FUNCTIONS: dict[str, Operator] = {
-    each.name: each
-    for each in (
+    operator.name: operator
+    for operator in (
         _same("abs", np.abs, cotangent="d * conj(sign(a))"),
         _same("sign", np.sign, "iufc"),
         _same("floor", np.floor, REAL),
@@ -299,7 +299,7 @@ ALIASES = {
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """A function that is made of others: its number of arguments, and the expression of them."""
+    """A function composed of others: its number of arguments, and its expression."""
 
     arity: int
     make: Callable[..., Expr]
@@ -336,36 +336,35 @@ COMPOSED: dict[str, Composed] = {
     "signbit": Composed(1, lambda x: Call(LESS, (Call(_COPYSIGN, (Literal(1), x)), Literal(0)))),
     "stored": Composed(1, lambda a: Call(COMPILER["stored"], (a,))),
 }
-"""Functions that texts call and that are made of others, by their names."""
+"""Composed functions that texts call, by their names."""
 
 
 def called() -> tuple[str, ...]:
-    """Return the names of all functions, those of users among them."""
+    """Return the names of all functions, also of users' functions."""
     return (*FUNCTIONS, *COMPOSED, *DEFINED.operators)
 
 
-WRITTEN: Mapping[str, Operator] = MappingProxyType(
+DERIVATIVE_OPERATORS: Mapping[str, Operator] = MappingProxyType(
     {"value": VALUE, "quotient": QUOTIENT, "kept": KEPT}
 )
-"""What derivatives write, and texts of them read, besides functions: of arguments in brackets."""
+"""Operators that texts of derivatives call besides functions, by their names."""
 
 
 def is_called(name: str) -> bool:
-    """Tell whether a name is that of a function."""
+    """Tell whether a name is the name of a function."""
     return name in FUNCTIONS or name in COMPOSED or name in DEFINED.operators
 
 
 def _reduction(
     operator: Operator, prepare: Callable[[Expr], Expr] = lambda body: body
 ) -> Callable[[tuple[str, ...], Expr, Span], Expr]:
-    """Return a reduction by an operator over indices, the first outermost, of a body or what is
-    made of it."""
+    """Return a function that reduces a prepared body over indices, the first index outermost."""
 
     def make(indices: tuple[str, ...], body: Expr, span: Span) -> Expr:
-        found = prepare(body)
+        expr = prepare(body)
         for index in reversed(indices):
-            found = Reduce(operator, index, found, span)
-        return found
+            expr = Reduce(operator, index, expr, span)
+        return expr
 
     return make
 
@@ -385,17 +384,16 @@ REDUCTIONS: dict[str, Callable[[tuple[str, ...], Expr, Span], Expr]] = {
     "argmin": partial(_PLACES.of, MIN),
     "argmax": partial(_PLACES.of, MAX),
 }
-"""What texts reduce by, each with what makes its expression of indices and a body."""
+"""Reductions by name, each with a function that builds its expression of indices and a body."""
 
 
 def is_reduction(name: str) -> bool:
-    """Tell whether a name is that of a reduction, or of a user's function that reduces."""
+    """Tell whether a name is a reduction, or a user's function that reduces."""
     return name in REDUCTIONS or (name in DEFINED.operators and DEFINED.operators[name].reduces)
 
 
 def reduces(name: str) -> bool:
-    """Tell whether a name is that of a reduction, or of a function of two that one may be meant
-    by."""
+    """Tell whether a name is a reduction, or a function of two arguments that may reduce."""
     return name in REDUCTIONS or (is_called(name) and arity_of(name) == 2)
 
 
@@ -407,11 +405,11 @@ def check_reduces(name: str, span: Span | None) -> None:
     if operator is None:
         what, remedy = "which is none", f"the reductions are {', '.join(REDUCTIONS)}"
     else:
-        needed = {
+        properties = {
             "associative=True": operator.associative, "commutative=True": operator.commutative,
             "identity=": operator.identity is not None,
         }  # fmt: skip
-        missing = ", ".join(each for each, there in needed.items() if not there)
+        missing = ", ".join(keyword for keyword, declared in properties.items() if not declared)
         what = "which is not declared so: the result would depend on the order of the values"
         remedy = f'say {missing} in tp.function("{name}", …) if it is, where that is checked'
     raise NotationError(
@@ -435,30 +433,30 @@ def check_accumulates(name: str, span: Span | None) -> None:
 
 
 _ACCUMULATE = ("min", "max")
-"""Reductions that assignments accumulate by under their names."""
+"""Reductions by whose names assignments accumulate."""
 
 
 def make_reduction(name: str, indices: tuple[str, ...], body: Expr, span: Span) -> Expr:
-    """Make the expression of a reduction by its name, a user's function among them."""
+    """Build the expression of a reduction by its name, also of a user's function."""
     if name in REDUCTIONS:
         return REDUCTIONS[name](indices, body, span)
     return _reduction(DEFINED.operators[name])(indices, body, span)
 
 
 def arity_of(name: str) -> int:
-    """Return how many arguments a function takes."""
+    """Return the number of arguments of a function."""
     if name in COMPOSED:
         return COMPOSED[name].arity
     return _operator(name).arity
 
 
 def make_call(name: str, args: tuple[Expr, ...]) -> Expr:
-    """Make the expression of a function, by its name, of as many arguments as it takes."""
+    """Build the expression of a function by its name."""
     if name in COMPOSED:
-        made: Expr = COMPOSED[name].make(*args)
-        return made
+        result: Expr = COMPOSED[name].make(*args)
+        return result
     return Call(_operator(name), args)
 
 
 def _operator(name: str) -> Operator:
-    return FUNCTIONS.get(name) or DEFINED.operators.get(name) or WRITTEN[name]
+    return FUNCTIONS.get(name) or DEFINED.operators.get(name) or DERIVATIVE_OPERATORS[name]

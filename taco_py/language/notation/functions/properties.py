@@ -1,13 +1,13 @@
-"""What users declare of their functions, checked on random numbers.
+"""Declared properties of users' functions, checked on random numbers.
 
     zero_preserving   f(0, …, 0) = 0
     commutative       f(x, y) = f(y, x)
     associative       f(f(x, y), z) = f(x, f(y, z))
     idempotent        f(x, x) = x
     identity          f(e, x) = f(x, e) = x, also of e itself
-    annihilator       f(a, …) = a in any place, or in those that have one: (0, None)
+    annihilator       f(a, …) = a in any place, or in the places that have one: (0, None)
 
-A declaration that does not hold is an error with the numbers for which it does not.
+A false declaration is an error that shows a counterexample.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def check_properties(
 
     kinds  NumPy's letters of the kinds of numbers for which the properties have to hold
 
-    Returns the letters of those for which they do, others among them. Raises OperandError with the
-    first numbers for which one does not hold, and where a function takes no kind of numbers.
+    Returns the letters of all kinds for which they hold. Raises OperandError with the first numbers
+    for which a property does not hold, and where a function takes no kind of numbers.
     """
-    claims = {each: v for each, v in declared.items() if v is not None and v is not False}
+    claims = {claim: v for claim, v in declared.items() if v is not None and v is not False}
     for property in BINARY:
         if property in claims and arity != 2:
             raise OperandError(
@@ -58,7 +58,7 @@ def check_properties(
                 raise
         else:
             holding.add(kind)
-    missing = next((each for each in claims if each not in checked), None)
+    missing = next((claim for claim in claims if claim not in checked), None)
     if missing is not None:
         raise OperandError(
             f"Expected numbers for which {name} shows that it is {_said(missing)}, found none that "
@@ -71,20 +71,19 @@ def check_properties(
 def _check(
     name: str, function: Function, numbers: Numbers, arity: int, claims: Mapping[str, Any]
 ) -> set[str]:
-    """Return the properties that numbers were found for. Raises OperandError."""
+    """Return the properties that were checked on some numbers. Raises OperandError."""
     checked = set()
     for property, value in claims.items():
-        for equation, given, left, right in _cases(property, function, numbers, arity, value):
+        for equation, arguments, left, right in _cases(property, function, numbers, arity, value):
             checked.add(property)
-            _compare(name, property, equation, given, left, right)
+            _compare(name, property, equation, arguments, left, right)
     return checked
 
 
 def _cases(
     property: str, function: Function, numbers: tuple[Any, ...], arity: int, value: Any
 ) -> list[Case]:
-    """Return the equations of a property; none for a kind of numbers that the function does not
-    take."""
+    """Return the equations of a property; none for a kind of numbers that the function rejects."""
     try:
         with np.errstate(all="ignore"):
             return list(_EQUATIONS[property](function, numbers, arity, value))
@@ -93,7 +92,7 @@ def _cases(
 
 
 def _samples(arity: int) -> Iterator[tuple[Any, ...]]:
-    """As many arrays as arguments, three at least, of each kind of numbers."""
+    """Yield arrays of random arguments, at least three, for each kind of numbers."""
     random = np.random.default_rng(27)
     count = max(arity, 3)
     yield tuple(random.integers(-9, 10, COUNT) for _ in range(count))
@@ -107,9 +106,9 @@ def _samples(arity: int) -> Iterator[tuple[Any, ...]]:
 
 
 def _zero(f: Function, x: Numbers, arity: int, _: Any) -> Iterator[Case]:
-    zeros = tuple(np.zeros_like(each) for each in x)[:arity]
-    found = f(*zeros)
-    yield "f(0) = 0", zeros, found, np.zeros_like(np.asarray(found))
+    zeros = tuple(np.zeros_like(array) for array in x)[:arity]
+    result = f(*zeros)
+    yield "f(0) = 0", zeros, result, np.zeros_like(np.asarray(result))
 
 
 def _commutative(f: Function, x: Numbers, arity: int, _: Any) -> Iterator[Case]:
@@ -129,8 +128,8 @@ def _idempotent(f: Function, x: Numbers, arity: int, _: Any) -> Iterator[Case]:
 def _identity(f: Function, x: Numbers, arity: int, e: Any) -> Iterator[Case]:
     yield f"f({e}, x) = x", x[:1], f(e, x[0]), x[0]
     yield f"f(x, {e}) = x", x[:1], f(x[0], e), x[0]
-    own = x[0].dtype
-    alone = np.full(1, e, own if holds(own, e) else None)
+    dtype = x[0].dtype
+    alone = np.full(1, e, dtype if holds(dtype, e) else None)
     yield f"f({e}, x) = x", (alone,), f(e, alone), alone
 
 
@@ -141,9 +140,14 @@ def _annihilator(f: Function, x: Numbers, arity: int, a: Any) -> Iterator[Case]:
             args = [*x[:place], value, *x[place:]][:arity]
             letters = iter("xyz")
             inside = ", ".join(str(value) if k == place else next(letters) for k in range(arity))
-            others = tuple(each for k, each in enumerate(args) if k != place)
-            found = f(*args)
-            yield f"f({inside}) = {value}", others, found, np.full(np.shape(found), value)
+            other_arguments = tuple(argument for k, argument in enumerate(args) if k != place)
+            result = f(*args)
+            yield (
+                f"f({inside}) = {value}",
+                other_arguments,
+                result,
+                np.full(np.shape(result), value),
+            )
 
 
 _EQUATIONS: Mapping[str, Callable[[Function, Numbers, int, Any], Iterator[Case]]] = {
@@ -157,31 +161,31 @@ _EQUATIONS: Mapping[str, Callable[[Function, Numbers, int, Any], Iterator[Case]]
 
 
 def _compare(
-    name: str, property: str, equation: str, given: tuple[Any, ...], left: Any, right: Any
+    name: str, property: str, equation: str, arguments: tuple[Any, ...], left: Any, right: Any
 ) -> None:
     """Raise OperandError where two sides differ by more than rounding."""
     one, other = np.broadcast_arrays(np.asarray(left), np.asarray(right))
     first = first_difference(one, other)
     if first is None:
         return
-    numbers = [np.broadcast_to(each, one.shape).flat[first].item() for each in given]
-    shown = ", ".join(f"{letter} = {x!r}" for letter, x in zip("xyz", numbers, strict=False))
+    numbers = [np.broadcast_to(argument, one.shape).flat[first].item() for argument in arguments]
+    numbers_text = ", ".join(f"{letter} = {x!r}" for letter, x in zip("xyz", numbers, strict=False))
     raise OperandError(
         f"Expected {name} to be {_said(property)}, {equation}, found {one.flat[first].item()!r} "
-        f"and {other.flat[first].item()!r} for {shown}",
+        f"and {other.flat[first].item()!r} for {numbers_text}",
         hint=f"leave out {property}, or mend the function",
     )
 
 
 def _said(property: str) -> str:
-    """What a function is that has a property."""
+    """Describe a function that has a property, for an error."""
     if property in ("identity", "annihilator"):
         return f"of the {property} that is declared"
     return property.replace("_", " ")
 
 
 def first_difference(one: Any, other: Any) -> int | None:
-    """Find the first place where two arrays differ by more than rounding; None where none is."""
+    """Find the first place where two arrays differ by more than rounding, None without one."""
     with np.errstate(all="ignore"):
         exact = np.asarray(one == other) | (np.asarray(one != one) & np.asarray(other != other))
         eps = 1e-4 if one.dtype.name in _SHORT or other.dtype.name in _SHORT else 1e-9

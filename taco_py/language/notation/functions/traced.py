@@ -1,10 +1,10 @@
-"""Expressions from Python functions: what a function does with its arguments is written down.
+"""Expressions from Python functions: the operations on their arguments are recorded.
 
     trace(lambda x: where(abs(x) < 1, x * x / 2, abs(x) - 0.5), 1)
     = where(abs(x) < 1, x * x / 2, abs(x) - 0.5)                      over the operand `x`
 
-Arguments are `Traced`: Python's operators, NumPy's functions and those of `taco_py.functions` make
-expressions of them.
+Arguments are `Traced`: Python's operators, NumPy's functions and those of `taco_py.functions` build
+expressions from them.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ _INFIX_UFUNCS: dict[Any, Operator] = {
 
 
 class _AttributeOfTracedError(OperandTypeError, AttributeError):
-    """An expression has no such attribute; `hasattr` is False."""
+    """An expression has no such attribute, so that `hasattr` is False."""
 
 
 class Traced:
-    """An expression that a Python function makes of its arguments."""
+    """An expression that a Python function computes from its arguments."""
 
     __slots__ = ("expr",)
     __hash__ = None  # type: ignore[assignment]
@@ -99,7 +99,7 @@ class Traced:
         return Traced(Call(INVERT, (self.expr,)))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Traced:
-        """Return NumPy's function of the same name: np.exp(x) is exp(x)."""
+        """Apply NumPy's function of the same name: np.exp(x) is exp(x)."""
         if method == "__call__" and not options:
             if ufunc in _INFIX_UFUNCS:
                 return Traced(Call(_INFIX_UFUNCS[ufunc], tuple(map(expression_of, inputs))))
@@ -110,7 +110,7 @@ class Traced:
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], options: Any
     ) -> Traced:
-        """Return NumPy's where, clip and others that texts have."""
+        """Apply NumPy's where, clip and other functions that texts have."""
         name = ALIASES.get(function.__name__, function.__name__)
         if not options and (name in FUNCTIONS or name in COMPOSED):
             return apply(name, *args)
@@ -144,12 +144,12 @@ for _symbol, _name in {
 
 
 def apply(name: str, *args: Any) -> Traced:
-    """Apply a function that texts have to arguments, one of which at least is traced."""
+    """Apply a function of texts to arguments, of which at least one is traced."""
     return Traced(call_of(name, tuple(map(expression_of, args))))
 
 
 def expression_of(value: Any) -> Expr:
-    """Return the expression of an argument: its own, or a number's. Raises OperandTypeError."""
+    """Return the expression of a traced argument or of a number. Raises OperandTypeError."""
     if isinstance(value, Traced):
         return value.expr
     if isinstance(value, bool | int | float | complex | np.generic):
@@ -161,18 +161,18 @@ def expression_of(value: Any) -> Expr:
 
 
 def trace(function: Callable[..., Any], names: tuple[str, ...]) -> Expr:
-    """Return the expression that a function makes of arguments, each an operand without indices.
+    """Record the expression that a function computes from operands without indices.
 
-    Raises OperandTypeError where it does something else with them, NotationError where it is nested
-    too deep, and what it raises itself.
+    Raises OperandTypeError where the function does something else with its arguments, NotationError
+    where the expression is nested too deep, and any exception of the function.
     """
-    found = expression_of(function(*(Traced(Access(name, ())) for name in names)))
-    check_depth(found)
-    return found
+    expr = expression_of(function(*(Traced(Access(name, ())) for name in names)))
+    check_depth(expr)
+    return expr
 
 
 def value_of(expr: Expr, values: Mapping[str, Any]) -> Any:
-    """Return the value of an expression of operands without indices, which NumPy computes."""
+    """Evaluate an expression of operands without indices with NumPy."""
     match expr:
         case Access():
             return values[expr.tensor]
@@ -185,7 +185,7 @@ def value_of(expr: Expr, values: Mapping[str, Any]) -> Any:
 
 
 class ScalarFunction:
-    """A function of texts by its name, of numbers, arrays or traced arguments."""
+    """A named function of texts that takes numbers, arrays or traced arguments."""
 
     __slots__ = ("__name__",)
 
@@ -201,7 +201,7 @@ class ScalarFunction:
         if any(isinstance(arg, Traced) for arg in args):
             return apply(name, *args)
         names = tuple(f"a{place}" for place in range(len(args)))
-        body = call_of(name, tuple(Access(each, ()) for each in names))
+        body = call_of(name, tuple(Access(argument, ()) for argument in names))
         return value_of(body, dict(zip(names, args, strict=True)))
 
     def __repr__(self) -> str:

@@ -1,1 +1,2 @@
-"""What texts leave unsaid, written out: sums, wide types, fill values, semirings, masks."""
+"""Rewrites that make implicit parts of texts explicit: sums, wide types, fill values, semirings,
+masks."""

@@ -1,4 +1,4 @@
-"""Operands and results with other fill values than 0, in terms of those that have 0.
+"""Operands and results with fill values other than 0, expressed by those with 0.
 
 y[i] = S[i,j] * x[j]      S is -1 where nothing is stored
 → y[i] = filled(S[i,j], -1) * x[j]
@@ -19,7 +19,7 @@ from taco_py.language.notation.tree import map_accesses
 
 
 def with_fills(assignment: Assignment, fills: Mapping[str, Number]) -> Assignment:
-    """Put the fill values of operands into an assignment, by their names; others have 0."""
+    """Wrap operands of an assignment in their fill values, by name; others have 0."""
     if not fills:
         return assignment
 
@@ -32,13 +32,13 @@ def with_fills(assignment: Assignment, fills: Mapping[str, Number]) -> Assignmen
 
 
 def stored_alone(assignment: Assignment) -> Assignment:
-    """Make what is not stored absent, whatever the fill value of the right-hand side is."""
+    """Replace the fill value of a right-hand side by absence."""
     value = Call(FILLED, (assignment.value, Literal(0)), assignment.value.span)
     return replace(assignment, value=value)
 
 
 def filled_of_type(expr: Expr, number: Number | None, dtype: DType) -> Expr:
-    """Give a number of a type to what is not stored of an expression, which else is 0."""
+    """Set the fill value of an expression to a number of a type; the default is 0."""
     if number is None or number == 0:
         return expr
     typed = None if number in (1, -1) and dtype.kind != "b" else dtype.name

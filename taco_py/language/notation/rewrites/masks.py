@@ -14,7 +14,12 @@ from taco_py.language.notation.functions.function_table import WHERE
 from taco_py.language.notation.nodes import Assignment, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import ADD, FILLED, KEPT, MUL, SELECTED, STORED, Operator
 from taco_py.language.notation.rewrites.semirings import without_fill
-from taco_py.language.notation.tree import walk
+from taco_py.language.notation.tree import (
+    is_additive,
+    is_call_of,
+    peel_reductions,
+    walk,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +36,7 @@ class Mask:
 
 
 def complement(mask: Any) -> Mask:
-    """Make the mask that allows what another does not.
+    """Return the complement of a mask, which computes elements where the mask does not.
 
     >>> A = sp.csr_array([[1.0, 0.0], [0.0, 3.0]])
     >>> tp.einsum("i,j->ij", np.ones(2), np.ones(2), mask=tp.complement(A))
@@ -40,12 +45,12 @@ def complement(mask: Any) -> Mask:
 
     mask  a sparse or dense tensor, for `compile` a format or its name, or `by_value` of one
     """
-    found = _mask_or_name(mask)
-    return Mask(found.array, found.by_value, not found.complement)
+    base = _mask_or_name(mask)
+    return Mask(base.array, base.by_value, not base.complement)
 
 
 def by_value(mask: Any) -> Mask:
-    """Make the mask that allows what is not 0 in a tensor, whether or not it is stored.
+    """Return the mask that selects nonzero values of a tensor, whether or not they are stored.
 
     >>> A = sp.csr_array((np.array([1.0, 0.0]), ([0, 1], [0, 1])), shape=(2, 2))
     >>> tp.einsum("i,j->ij", np.ones(2), np.ones(2), mask=tp.by_value(A)).toarray()
@@ -55,28 +60,28 @@ def by_value(mask: Any) -> Mask:
     mask  a sparse tensor, whose stored zeros it leaves out; a dense one is meant by value anyway;
           for `compile` a format or its name
     """
-    found = _mask_or_name(mask)
-    return Mask(found.array, True, found.complement)
+    base = _mask_or_name(mask)
+    return Mask(base.array, True, base.complement)
 
 
-def mask_of(given: Any) -> Mask:
-    """Return a mask itself, or the one that a tensor is meant as. Raises OperandTypeError."""
-    found = _mask_or_name(given)
-    if isinstance(found.array, str):
-        raise _no_tensor(found.array)
-    return found
+def mask_of(mask: Any) -> Mask:
+    """Return a mask itself, or the mask that a tensor stands for. Raises OperandTypeError."""
+    result = _mask_or_name(mask)
+    if isinstance(result.array, str):
+        raise _no_tensor(result.array)
+    return result
 
 
-def _mask_or_name(given: Any) -> Mask:
-    """Return a mask, maybe of a format's name. Raises OperandTypeError for None."""
-    if given is None:
-        raise _no_tensor(given)
-    return given if isinstance(given, Mask) else Mask(given)
+def _mask_or_name(mask: Any) -> Mask:
+    """Return a mask, possibly of a format's name. Raises OperandTypeError for None."""
+    if mask is None:
+        raise _no_tensor(mask)
+    return mask if isinstance(mask, Mask) else Mask(mask)
 
 
-def _no_tensor(found: Any) -> OperandTypeError:
+def _no_tensor(mask: Any) -> OperandTypeError:
     return OperandTypeError(
-        f"Expected a tensor for a mask, found {found!r}",
+        f"Expected a tensor for a mask, found {mask!r}",
         hint="pass an array, a scipy.sparse array or a Tensor of the result's shape",
     )
 
@@ -85,49 +90,52 @@ def _no_tensor(found: Any) -> OperandTypeError:
 
 
 def with_mask(value: Expr, allowed: Expr, zero: Literal | None) -> Expr:
-    """Compute a value where a condition is true and nowhere else.
+    """Compute a value only where a condition is true.
 
     sum(k, a * b), stored(M)     →  stored(M) * sum(k, a * b)
     min(k, filled(a, inf)), c    →  min(k, filled(selected(c, a, inf), inf))
 
-    allowed  a truth, which is False where the mask stores nothing, or for a complement True
-    zero     what the value is elsewhere; None for 0
+    allowed  the condition, False where the mask stores nothing (True for a complement)
+    zero     the value elsewhere; None for 0
     """
     if isinstance(value, Reduce) and _reduces_to(value.operator, zero):
         return replace(value, body=with_mask(value.body, allowed, zero))
     if zero is None:
-        if isinstance(allowed, Call) and allowed.operator == STORED and _is_product(value):
+        if is_call_of(allowed, STORED) and _is_product(value):
             return Call(MUL, (allowed, value), value.span)
         return Call(KEPT, (value, allowed), value.span)
     if isinstance(value, Literal):
         return Call(WHERE, (allowed, value, zero), value.span)
     inner = value.args[0] if _is_filled(value) else without_fill(value, np.dtype(zero.dtype))
-    if isinstance(allowed, Call) and allowed.operator == STORED:
-        found = Call(KEPT, (inner, allowed))
+    if is_call_of(allowed, STORED):
+        selected = Call(KEPT, (inner, allowed))
     else:
-        found = Call(SELECTED, (allowed, inner, zero))
-    return Call(FILLED, (found, zero), value.span)
+        selected = Call(SELECTED, (allowed, inner, zero))
+    return Call(FILLED, (selected, zero), value.span)
 
 
 def masked(assignment: Assignment, allowed: Expr, zero: Literal | None, dtype: DType) -> Assignment:
-    """Compute an assignment where a condition is true; what is added to stays as it is elsewhere.
+    """Compute an assignment where a condition is true; accumulation leaves other elements
+    unchanged.
 
     y[i] *= a[i]  →  y[i] *= where(c, a[i], 1)
 
-    zero   what the value is elsewhere, None for 0, where nothing is added to
+    zero   the value elsewhere, None for 0; unused by accumulation
     dtype  of the value
     """
     operator, value = assignment.operator, assignment.value
     neutral = None if operator is None else operator.identity_of(dtype)
     if neutral is None or neutral == (0 if zero is None else zero.value):
         return replace(assignment, value=with_mask(value, allowed, zero))
-    kept = Call(WHERE, (allowed, value, Literal(neutral, dtype=dtype.name)), value.span)
-    return replace(assignment, value=kept)
+    masked_value = Call(WHERE, (allowed, value, Literal(neutral, dtype=dtype.name)), value.span)
+    return replace(assignment, value=masked_value)
 
 
 def _reduces_to(operator: Operator, zero: Literal | None) -> bool:
-    """Tell whether a reduction other than a sum makes the zero of any number of zeros, none among
-    them, so that a mask may be asked for each of them."""
+    """Tell whether a reduction other than a sum reduces zeros, or no elements, to zero.
+
+    The mask may then select elements inside the reduction.
+    """
     number = 0 if zero is None else zero.value
     if operator.additive or operator.at((number, number)) != number:
         return False
@@ -135,14 +143,10 @@ def _reduces_to(operator: Operator, zero: Literal | None) -> bool:
 
 
 def _is_filled(value: Expr) -> TypeGuard[Call]:
-    return isinstance(value, Call) and value.operator == FILLED
+    return is_call_of(value, FILLED)
 
 
 def _is_product(value: Expr) -> bool:
-    """Tell whether a value is a product, with sums around it and nowhere else."""
-    while isinstance(value, Reduce) and value.operator == ADD:
-        value = value.body
-    return not any(
-        isinstance(node, Reduce) or (isinstance(node, Call) and node.operator.additive)
-        for node, _ in walk(value)
-    )
+    """Tell whether a value is a product, possibly inside sums but not of sums."""
+    _, value = peel_reductions(value, ADD)
+    return not any(isinstance(node, Reduce) or is_additive(node) for node, _ in walk(value))

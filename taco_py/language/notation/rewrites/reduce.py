@@ -1,4 +1,4 @@
-"""Sums that the notation leaves unsaid, made explicit.
+"""Implicit sums of the notation, made explicit.
 
 The rule of TACO (Kjolstad et al. 2017, section 3), extended to sums inside products: an index that
 is not on the left-hand side and that no explicit sum binds is summed within each additive term that
@@ -35,11 +35,11 @@ from taco_py.language.notation.functions.function_table import nonzero
 from taco_py.language.notation.long_chains import product
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import ADD, NONZERO, SUB
-from taco_py.language.notation.tree import children, map_children, walk
+from taco_py.language.notation.tree import children, is_additive, map_children, walk
 
 
 def insert_reductions(assignment: Assignment) -> Assignment:
-    """Return the assignment with a `Reduce` for each index that is summed by the rule above.
+    """Insert a `Reduce` for each index that the rule above sums.
 
     Of several indices summed at one place the first used is the outermost. The result names every
     sum, so that applying the function again returns it unchanged.
@@ -54,14 +54,14 @@ def insert_reductions(assignment: Assignment) -> Assignment:
 
 
 def with_sums(assignment: Assignment) -> Assignment:
-    """Insert the same sums into an assignment that has none, so that none can be wrong."""
+    """Insert the same sums into an assignment without explicit sums, which cannot be wrong."""
     free = free_inside_functions(assignment.value)
-    around: tuple[str, ...] = ()
+    outer: tuple[str, ...] = ()
     if assignment.operator is not None and not assignment.operator.additive:
-        kept = assignment.target.indices
-        around = tuple(i for i in free[id(assignment.value)] if i not in kept)
-    value = _reduced(assignment.value, (*assignment.target.indices, *around), free)
-    for index in reversed(around):
+        target_indices = assignment.target.indices
+        outer = tuple(i for i in free[id(assignment.value)] if i not in target_indices)
+    value = _reduced(assignment.value, (*assignment.target.indices, *outer), free)
+    for index in reversed(outer):
         assert assignment.operator is not None
         operator = replace(assignment.operator, needs_elements=False)  # the result has one already
         value = Reduce(operator, index, value, assignment.value.span)
@@ -69,29 +69,33 @@ def with_sums(assignment: Assignment) -> Assignment:
 
 
 Free = Mapping[int, tuple[str, ...]]
-"""The free indices of each part of an expression, by its identity."""
+"""The free indices of each part of an expression, by the part's `id`."""
 
 
-def _reduced(expr: Expr, kept: Collection[str], free: Free) -> Expr:
-    """Return `expr` with sums over all of its free indices but those that are `kept`."""
-    if isinstance(expr, Call) and expr.operator.additive:
-        return map_children(expr, lambda term: _reduced(term, kept, free))
+def _reduced(expr: Expr, kept_indices: Collection[str], free: Free) -> Expr:
+    """Sum `expr` over all of its free indices except those in `kept_indices`."""
+    if is_additive(expr):
+        return map_children(expr, lambda term: _reduced(term, kept_indices, free))
     if isinstance(expr, Call) and expr.operator.closes:
-        return _closed(expr, kept, free)
-    here = summed_here(expr, kept, free)
-    inside = {*kept, *here, expr.index} if isinstance(expr, Reduce) else {*kept, *here}
+        return _closed(expr, kept_indices, free)
+    summed = summed_here(expr, kept_indices, free)
+    inside = (
+        {*kept_indices, *summed, expr.index}
+        if isinstance(expr, Reduce)
+        else {*kept_indices, *summed}
+    )
     result = map_children(expr, lambda child: _reduced(child, inside, free))
     if isinstance(result, Reduce) and result.operator.reduces_truths:
         inner = result.body  # a sum of truths is a number
         if isinstance(inner, Reduce) and not inner.operator.reduces_truths:
             result = replace(result, body=nonzero(inner))
-    for index in reversed(here):
+    for index in reversed(summed):
         result = Reduce(ADD, index, result, expr.span)
     return result
 
 
 def free_inside_functions(expr: Expr) -> Free:
-    """Find the free indices of each part, where those that a function closes are free inside it."""
+    """Find the free indices of each part; indices closed by a function are free inside it."""
     free = free_of_parts(expr)
     for node, _ in reversed(list(walk(expr))):
         below = unique(index for child in children(node) for index in free[id(child)])
@@ -125,21 +129,21 @@ def contracts(expr: Expr, index: str, free: Free) -> bool:
             return bool(users) and all(contracts(child, index, free) for child in users)
 
 
-def _closed(expr: Call, kept: Collection[str], free: Free) -> Expr:
+def _closed(expr: Call, kept_indices: Collection[str], free: Free) -> Expr:
     """Put the sums that a function closes inside its arguments, the others around it."""
-    here = tuple(index for index in free[id(expr)] if index not in kept)
-    result = map_children(expr, lambda arg: _reduced(arg, {*kept, *here}, free))
+    summed = tuple(index for index in free[id(expr)] if index not in kept_indices)
+    result = map_children(expr, lambda arg: _reduced(arg, {*kept_indices, *summed}, free))
     if isinstance(result, Call) and result.operator.exponent is not None:
         result = replace(_product(result.args[0], result.operator.exponent), span=expr.span)
     if isinstance(result, Call) and result.operator.body is not None:
         result = replace(result.operator.body(*result.args), span=expr.span)
-    for index in reversed(here):
+    for index in reversed(summed):
         result = Reduce(ADD, index, result, expr.span)
     return result
 
 
 def written_out(expr: Expr) -> Expr:
-    """Put products in the place of powers, and bodies in that of the functions of users."""
+    """Replace powers by products, and functions of users by their bodies."""
     expr = map_children(expr, written_out)
     if isinstance(expr, Call) and expr.operator.exponent is not None:
         return replace(_product(expr.args[0], expr.operator.exponent), span=expr.span)
@@ -150,7 +154,7 @@ def written_out(expr: Expr) -> Expr:
 
 
 def _product(base: Expr, count: int) -> Expr:
-    """Multiply a base by itself; the product of none is 1 at every element, whatever that is."""
+    """Multiply a base by itself; a power of 0 is 1 at every element."""
     if count:
         return product([base] * count)
     present = Call(NONZERO, (base,))
@@ -158,8 +162,7 @@ def _product(base: Expr, count: int) -> Expr:
 
 
 def _bare(expr: Call) -> list[tuple[str, ...]]:
-    """Return the indices of operands that stand by themselves where the operator is not linear in
-    them.
+    """Return the indices of operands that stand alone as nonlinear arguments of an operator.
 
     In b[i] / A[i,j] the quotient is the smallest product that holds j, in b[i] / (A[i,j] * x[j])
     the denominator is.
@@ -171,9 +174,9 @@ def _bare(expr: Call) -> list[tuple[str, ...]]:
     ]
 
 
-def summed_here(expr: Expr, kept: Collection[str], free: Free) -> tuple[str, ...]:
-    """Return the indices to sum for which no single part of `expr` holds all uses."""
-    left = tuple(index for index in free[id(expr)] if index not in kept)
+def summed_here(expr: Expr, kept_indices: Collection[str], free: Free) -> tuple[str, ...]:
+    """Return the indices to sum here, because no single part of `expr` holds all uses."""
+    left = tuple(index for index in free[id(expr)] if index not in kept_indices)
     match expr:
         case Reduce():
             return ()
@@ -182,7 +185,7 @@ def summed_here(expr: Expr, kept: Collection[str], free: Free) -> tuple[str, ...
             return tuple(
                 index
                 for index in left
-                if uses[index] > 1 or any(index in each for each in _bare(expr))
+                if uses[index] > 1 or any(index in indices for indices in _bare(expr))
             )
         case _:
             return left

@@ -2,18 +2,19 @@
 
     min_plus:  y[j] = sum(i, W[i,j] * d[i])   →   y[j] = min(i, filled(plus(W[i,j], d[i]), inf))
 
-    adds               products that are truths  sums               y += sum, y of numbers
+    adds               products of booleans   sums               y += sum, y of numbers
     plus, times        1 and 0 of int64          of the products    as numbers
     or, and, xor       truths, as all factors    truths             y is read as a truth
     any, with pair     True; 1 of the type of y  truths             the largest
     min, max, any      truths                    of the products    as numbers
 
-These are GraphBLAS's types, the same in every call (`_World`): `dtype=` converts a sum of truths
-once it is made.
+These are GraphBLAS's types, the same in every call (`_World`): `dtype=` converts a finished sum of
+truths.
 
-A semiring is an operator that adds up, one that multiplies, and what the sum of nothing is, its
-zero, which stands for everything that sparse operands do not store. `with_semiring` says all of it
-in operators and fill values, so that regions, plans, kernels and the oracle follow from these.
+A semiring is an operator that adds, an operator that multiplies, and a zero: the sum over no
+elements, which stands for every element that sparse operands do not store. `with_semiring`
+expresses all of it by operators and fill values, from which regions, plans, kernels and the oracle
+follow.
 
 (Davis 2019, Algorithm 1000: SuiteSparse:GraphBLAS, section 3; Mohri 2002, Semiring frameworks.)
 """
@@ -57,16 +58,17 @@ from taco_py.language.notation.operators import (
     Operator,
 )  # fmt: skip
 from taco_py.language.notation.rewrites.fills import filled_of_type
+from taco_py.language.notation.tree import is_call_of
 
-_BITS = {each.symbol: each for level in LADDER[1:4] for each in level}
-_COMPARED = {each.symbol: each for each in LADDER[0]}
+_BITS = {operator.symbol: operator for level in LADDER[1:4] for operator in level}
+_COMPARED = {operator.symbol: operator for operator in LADDER[0]}
 
 ADDS: dict[str, Operator] = {
     "plus": ADD, "times": MUL, "min": MIN, "max": MAX, "any": MAX, "or": OR, "lor": OR, "and": AND,
     "land": AND, "xor": XOR, "lxor": XOR, "bor": _BITS["|"], "band": _BITS["&"],
     "bxor": _BITS["^"],
 }  # fmt: skip
-"""What semirings add by. "any" is the largest, so that results do not depend on the order."""
+"""Operators that semirings add by. "any" is the maximum, so that results do not depend on order."""
 
 MULTIPLIES: dict[str, Operator] = {
     "plus": ADD, "minus": SUB, "times": MUL, "div": DIV, "truediv": DIV, "min": MIN, "max": MAX,
@@ -74,20 +76,20 @@ MULTIPLIES: dict[str, Operator] = {
     "band": _BITS["&"], "bxor": _BITS["^"], "eq": _COMPARED["=="], "ne": _COMPARED["!="],
     "lt": _COMPARED["<"], "le": _COMPARED["<="], "gt": _COMPARED[">"], "ge": _COMPARED[">="],
 }  # fmt: skip
-"""What semirings multiply by, where that is a function of the values of both arguments."""
+"""Operators that semirings multiply by, as functions of the values of both arguments."""
 
 CHOICES: dict[str, tuple[bool, ...]] = {
     "first": (True, False), "second": (False, True), "pair": (False, False),
     "oneb": (False, False),
 }  # fmt: skip
-"""Multiplies that take of some arguments the values, of the others only where they are stored."""
+"""Multiplications that read the values of some arguments and only the pattern of the others."""
 
 ONES: dict[str, Number] = {
     "plus": 0, "times": 1, "min": np.inf, "max": -np.inf, "and": True, "land": True, "or": False,
     "lor": False, "xor": False, "lxor": False, "pair": 1, "oneb": 1, "bor": 0, "bxor": 0,
     "band": -1,
 }  # fmt: skip
-"""The identities of multiplies that have one."""
+"""The identities of multiplications that have one."""
 
 _TRUTHS = (AND, OR, XOR)
 _SUMS_OF_TRUTHS = {OR.name: ADD, MAX.name: ADD, XOR.name: _BITS["^"]}
@@ -96,7 +98,7 @@ _SAMPLES = (1, 2, 3)
 
 @dataclass(frozen=True, slots=True)
 class Semiring:
-    """An operator to add by, one to multiply by, and their neutral elements.
+    """An operator to add by, an operator to multiply by, and their identities.
 
     >>> tp.Semiring("min", "plus", zero=float("inf"), one=0)
     Semiring(add='min', multiply='plus', zero=inf, one=0)
@@ -104,9 +106,9 @@ class Semiring:
     add       name of an associative and commutative operator, as "min", or a function of
               `tp.function` that is declared so
     multiply  name of an operator of two arguments, as "plus", "first" or "pair", or such a function
-    zero      what is added up where nothing is stored; None for what `add` does not change a number
-              by, in the type that is computed in: the largest number of it for "min"
-    one       what `multiply` does not change a number by; None where that is not needed
+    zero      the value of elements that are not stored; None for the identity of `add` in the type
+              of the computation: its largest number for "min"
+    one       the identity of `multiply`; None where it is not needed
 
     Raises NotationError for an unknown name, for an operator to add by that is not associative and
     commutative, and for a zero or one that changes numbers, with an example.
@@ -121,9 +123,9 @@ class Semiring:
 
     def __post_init__(self) -> None:
         for part in ("add", "multiply"):
-            given = getattr(self, part)
-            if isinstance(given, ScalarFunction):
-                object.__setattr__(self, part, given.__name__)
+            operator = getattr(self, part)
+            if isinstance(operator, ScalarFunction):
+                object.__setattr__(self, part, operator.__name__)
         if self.multiply == "":
             raise NotationError(
                 f"Expected what a semiring adds by and what it multiplies by, found {self.add!r} "
@@ -138,33 +140,33 @@ class Semiring:
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """What tells the functions of users that it may be made of."""
-        operators = (each for each in (self.adds, self.multiplies) if each is not None)
-        return tuple(each.c_operator for each in operators)
+        """Return the C names of the operators, of which some may be functions of users."""
+        operators = (operator for operator in (self.adds, self.multiplies) if operator is not None)
+        return tuple(operator.c_operator for operator in operators)
 
     @property
     def name(self) -> str:
-        """Return its name, as GraphBLAS has it."""
+        """Return the semiring's name in GraphBLAS."""
         return f"{self.add}_{self.multiply}"
 
     @property
     def is_arithmetic(self) -> bool:
-        """Tell whether it is the arithmetic of numbers, in which texts are as they are written."""
+        """Tell whether the semiring is ordinary arithmetic, which leaves texts unchanged."""
         return (self.add, self.multiply) == ("plus", "times") and self.zero in (None, 0)
 
     @property
     def computes_truths(self) -> bool:
-        """Tell whether it adds up truths: numbers are compared with 0 first."""
+        """Tell whether the semiring adds truths, after comparing numbers with 0."""
         return self.adds in _TRUTHS or (self.add, self.multiply) == ("any", "pair")
 
     def zero_of(self, dtype: DType) -> Number | None:
-        """Return what is added up where nothing is stored, in a type; None where there is none.
+        """Return the value of unstored elements in a type, None where the semiring has none.
 
-        Raises OperandTypeError for a zero that the type does not hold.
+        Raises OperandTypeError for a zero that the type cannot represent.
         """
-        own = self.adds.identity_of(dtype)
+        default = self.adds.identity_of(dtype)
         if self.zero is None or self.zero == self.adds.identity_of(np.dtype(np.float64)):
-            return own
+            return default
         if dtype.kind in "biu" and np.asarray(self.zero).astype(dtype) != self.zero:
             raise OperandTypeError(
                 f"Expected a zero of the semiring {self.name} that {dtype} holds, found "
@@ -179,7 +181,7 @@ def _names(names: Collection[str]) -> str:
 
 
 def _adds(name: Any) -> Operator:
-    """Return the operator to add by of a name. Raises NotationError."""
+    """Return the operator that adds, by its name. Raises NotationError."""
     if isinstance(name, str) and name in ADDS:
         return ADDS[name]
     if isinstance(name, str) and name in DEFINED.operators:
@@ -191,20 +193,20 @@ def _adds(name: Any) -> Operator:
 
 
 def _multiplies(name: Any) -> Operator | None:
-    """Return the operator to multiply by of a name; None for a choice. Raises NotationError."""
+    """Return the operator that multiplies, by its name; None for a choice. Raises NotationError."""
     if isinstance(name, str) and name in CHOICES:
         return None
-    found = None
+    operator = None
     if isinstance(name, str):
-        found = MULTIPLIES.get(name) or DEFINED.operators.get(name)
-    if found is None or found.arity != 2:
+        operator = MULTIPLIES.get(name) or DEFINED.operators.get(name)
+    if operator is None or operator.arity != 2:
         names = (*MULTIPLIES, *CHOICES)
-        what = f"{name!r}" + (f" of {found.arity} arguments" if found is not None else "")
+        what = f"{name!r}" + (f" of {operator.arity} arguments" if operator is not None else "")
         raise NotationError(
             f"Expected a name of what a semiring multiplies by, found {what}",
             hint=with_suggestion(_names(names), str(name), names),
         )
-    return found
+    return operator
 
 
 def _no_add(name: Any) -> NotationError:
@@ -221,7 +223,7 @@ def _no_add(name: Any) -> NotationError:
 
 
 def _check_neutral(what: str, value: Number | None, operator: Operator) -> None:
-    """Raise NotationError where an operator changes numbers by what shall be neutral to it."""
+    """Raise NotationError where an operator changes numbers by its presumed identity."""
     if value is None:
         return
     if isinstance(value, str) or not np.isscalar(value):
@@ -232,37 +234,37 @@ def _check_neutral(what: str, value: Number | None, operator: Operator) -> None:
     samples = (True,) if operator in _TRUTHS else _SAMPLES
     for x in samples:
         try:
-            found = np.asarray(operator.evaluate(x, value)).item()
+            result = np.asarray(operator.evaluate(x, value)).item()
         except TypeError:  # of an operator of integers alone
-            found = None
-        if found != x:
+            result = None
+        if result != x:
             raise NotationError(
                 f"Expected a {what} with {operator}(x, {what}) = x, found {value!r}, and "
-                f"{operator}({x}, {value!r}) = {found}",
+                f"{operator}({x}, {value!r}) = {result}",
                 hint=f"leave {what}= out for that of the operator",
             )
 
 
-def semiring_of(given: Semiring | str) -> Semiring:
-    """Return a semiring by GraphBLAS's name of it, or itself. Raises NotationError."""
-    if isinstance(given, Semiring):
-        return given
-    if not isinstance(given, str):
+def semiring_of(semiring: Semiring | str) -> Semiring:
+    """Return a semiring itself, or the one with a GraphBLAS name. Raises NotationError."""
+    if isinstance(semiring, Semiring):
+        return semiring
+    if not isinstance(semiring, str):
         raise NotationError(
-            f"Expected a semiring or its name, found {type(given).__name__}",
+            f"Expected a semiring or its name, found {type(semiring).__name__}",
             hint='names are "min_plus", "or_and", …; others are tp.Semiring("min", "plus")',
         )
-    add, _, multiply = given.partition("_")
+    add, _, multiply = semiring.partition("_")
     if add in ADDS and (multiply in MULTIPLIES or multiply in CHOICES):
         return Semiring(add, multiply, one=ONES.get(multiply))
     if add in MULTIPLIES and add not in ADDS:
         raise _no_add(add)
     raise NotationError(
-        f"Expected the name of a semiring, found {given!r}",
+        f"Expected the name of a semiring, found {semiring!r}",
         hint=with_suggestion(
             f"a name is what adds and what multiplies: {'|'.join(ADDS)}, then _, then "
             f"{'|'.join((*MULTIPLIES, *CHOICES))}",
-            given,
+            semiring,
             (f"{a}_{m}" for a in ADDS for m in (*MULTIPLIES, *CHOICES)),
         ),
     )
@@ -277,16 +279,16 @@ def with_semiring(
     dtypes: Mapping[str, DType],
     sparse: Collection[str] = (),
     target: DType | None = None,
-    asked: DType | None = None,
+    dtype: DType | None = None,
 ) -> Assignment:
-    """Read the sums and products of an assignment as those of a semiring.
+    """Rewrite the sums and products of an assignment to operators of a semiring.
 
     sum(k, a * b)  →  add(k, multiply(a, b)), and the semiring's zero where one is not stored
 
     dtypes  of the operands, by name
     sparse  the operands that do not store all of their elements
-    target  of what is added to, None where nothing is
-    asked   that the result shall have, None for that of the semiring
+    target  type of the tensor that the assignment accumulates into, None without
+    dtype   requested type of the result, None for that of the semiring
 
     Raises NotationError for other operators than + and *, for products of more than two factors
     where the semiring's is not associative, OperandError where there is no zero for a sparse
@@ -300,19 +302,19 @@ def with_semiring(
             assignment.span,
             hint="say what is not stored: tp.Semiring(…, zero=…)",
         )
-    added = target if assignment.operator is not None else None
-    world = _World(semiring, dtypes, added, asked is not None)
+    accumulated = target if assignment.operator is not None else None
+    world = _World(semiring, dtypes, accumulated, dtype is not None)
     operator = assignment.operator
     if operator is not None:
         operator = world.accumulate
     value = world.read(assignment.value)
-    dtype = expression_dtype(value, dtypes)
-    if asked is not None and semiring.computes_truths:
-        value = Call(MUL, (Literal(1, dtype=asked.name), value), value.span)
-    if dtype.kind not in world.add.kinds:
+    value_type = expression_dtype(value, dtypes)
+    if dtype is not None and semiring.computes_truths:
+        value = Call(MUL, (Literal(1, dtype=dtype.name), value), value.span)
+    if value_type.kind not in world.add.kinds:
         raise OperandTypeError(
             f"Expected operands that the semiring {semiring.name} is defined for, found dtype "
-            f"{dtype}",
+            f"{value_type}",
             assignment.span,
             hint="convert an operand first, for instance with np.abs(A) or A.real",
         )
@@ -325,7 +327,7 @@ def _has_no_zero(operator: Operator) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _World:
-    """What an expression is read in."""
+    """The semiring and the types that an expression is read with."""
 
     semiring: Semiring
     dtypes: Mapping[str, DType]
@@ -334,43 +336,50 @@ class _World:
 
     @property
     def onto_numbers(self) -> bool:
-        """Tell whether sums are added to what are no truths."""
+        """Tell whether sums accumulate into a tensor of numbers, not truths."""
         return self.target is not None and self.target.kind != "b"
 
     @property
     def computes_truths(self) -> bool:
-        """Tell whether truths are added up; the largest of them and of numbers is a number."""
+        """Tell whether truths are added; the largest of truths and of numbers is a number."""
         return self.semiring.computes_truths and not (
             self.onto_numbers and self.semiring.adds not in _TRUTHS
         )
 
     @property
     def add(self) -> Operator:
-        """What sums are made by; of truths a plain sum is "or", which plans know more about, where
-        nothing but truths is in it."""
-        found = self.semiring.adds
+        """Return the operator of sums.
+
+        A plain sum of truths alone is "or", which plans know more about.
+        """
+        operator = self.semiring.adds
         alone = not self.onto_numbers and not self.converted
         if (
             self.computes_truths
-            and (alone or found == XOR)
+            and (alone or operator == XOR)
             and self.semiring.add not in ("and", "land")
         ):
-            return _SUMS_OF_TRUTHS.get(found.name, found)
+            return _SUMS_OF_TRUTHS.get(operator.name, operator)
         zero = self.semiring.zero
-        if zero is None or zero == found.identity_of(np.dtype(np.float64)):
-            return found
-        return replace(found, identity=zero, limit=0, needs_elements=False)
+        if zero is None or zero == operator.identity_of(np.dtype(np.float64)):
+            return operator
+        return replace(operator, identity=zero, limit=0, needs_elements=False)
 
     @property
     def accumulate(self) -> Operator:
-        """What a sum is added to a tensor by, whose numbers are read as truths where those are
-        added up."""
+        """Return the operator that accumulates sums into a tensor.
+
+        It reads the tensor's numbers as truths where sums add truths.
+        """
         return self.semiring.adds if self.onto_numbers and self.computes_truths else self.add
 
     @property
     def multiply(self) -> Operator | None:
-        """What products are made by; None for a choice. A zero that is declared and annihilates
-        makes a semiring of any two operators: max and * of numbers that are never negative."""
+        """Return the operator of products, None for a choice.
+
+        A declared zero that annihilates makes a semiring of any two operators: max and * of numbers
+        that are never negative.
+        """
         operator, zero = self.semiring.multiplies, self.semiring.zero
         if operator is None or any(operator.annihilated(p, zero) is None for p in range(2)):
             return operator
@@ -378,7 +387,7 @@ class _World:
         return replace(operator, over=(*operator.over, law))
 
     def read(self, expr: Expr) -> Expr:
-        """Read an expression that no product is around."""
+        """Rewrite an expression that is not a factor of a product."""
         match expr:
             case Access():
                 return self.filled(self.counted(self.truth(expr)))
@@ -398,7 +407,7 @@ class _World:
         )
 
     def sum(self, index: str, body: Expr, span: Span | None) -> Expr:
-        """Add up along an index; no elements add up to the semiring's zero."""
+        """Sum over an index; the sum over no elements is the semiring's zero."""
         operator = self.add
         if operator.needs_elements:
             zero = self.semiring.zero_of(value_dtype(body, self.dtypes))
@@ -406,14 +415,14 @@ class _World:
         return Reduce(operator, index, body, span)
 
     def counted(self, expr: Expr) -> Expr:
-        """Count truths where numbers are added up."""
+        """Convert truths to integers where the semiring adds numbers."""
         counts = self.semiring.adds in (ADD, MUL)
         if not counts or value_dtype(expr, self.dtypes).kind != "b":
             return expr
         return Call(MUL, (Literal(1, dtype="int64"), expr), expr.span)
 
     def truth(self, expr: Expr) -> Expr:
-        """Compare with 0 where truths are added up."""
+        """Compare an expression with 0 where the semiring adds truths."""
         if not self.computes_truths:
             return expr
         if isinstance(expr, Literal):
@@ -422,16 +431,16 @@ class _World:
         return expr if is_truth else nonzero(expr)
 
     def filled(self, expr: Expr) -> Expr:
-        """Give the semiring's zero to what is not stored of an expression, which else is 0."""
+        """Make the semiring's zero the fill value of an expression."""
         dtype = value_dtype(expr, self.dtypes)
         return filled_of_type(expr, self.semiring.zero_of(dtype), dtype)
 
     def product(self, expr: Call) -> Expr:
-        """Multiply; what one factor does not store is 0 and not stored in the product."""
+        """Multiply factors; an absent factor makes the product 0 and absent."""
         multiply, factors = self.semiring.multiply, _factors(expr)
         operator = self.multiply
         if operator is None:
-            return self.chosen(CHOICES[multiply], factors)
+            return self.choose(CHOICES[multiply], factors)
         if len(factors) > 2 and not operator.associative:
             raise NotationError(
                 f"Expected two factors, for {multiply} is not associative, found {len(factors)}",
@@ -440,14 +449,14 @@ class _World:
             )
         if operator in _TRUTHS:
             return self.of_truths(operator, factors)
-        found = reduce(
+        result = reduce(
             lambda left, right: multiplied(operator, left, right), map(self.cut, factors)
         )
-        return replace(found, span=expr.span) if isinstance(found, Call) else found
+        return replace(result, span=expr.span) if isinstance(result, Call) else result
 
     def of_truths(self, operator: Operator, factors: tuple[Expr, ...]) -> Expr:
-        """Multiply truths, by the product of numbers where that is the same."""
-        truths = [self.as_truth(self.cut(each)) for each in factors]
+        """Multiply truths, by the product of numbers where both are equal."""
+        truths = [self.as_truth(self.cut(factor)) for factor in factors]
         if operator == AND:
             return reduce(lambda left, right: Call(MUL, (left, right)), truths)
         return reduce(lambda left, right: multiplied(operator, left, right), truths)
@@ -457,60 +466,60 @@ class _World:
             return replace(expr, value=bool(expr.value), dtype="bool")
         return expr if value_dtype(expr, self.dtypes).kind == "b" else nonzero(expr)
 
-    def chosen(self, takes: tuple[bool, ...], factors: tuple[Expr, ...]) -> Expr:
-        """Multiply by a choice: the value of one factor, where all are stored.
+    def choose(self, takes: tuple[bool, ...], factors: tuple[Expr, ...]) -> Expr:
+        """Multiply by a choice: the value of one factor, where all factors are stored.
 
-        Of more than two the first, or the last, is taken, as pairs from the left have it.
+        Of more than two factors it takes the first or the last, as does grouping from the left.
         """
         left, right = takes
         last = len(factors) - 1
-        found: list[Expr] = [] if left or right else [self.one(factors)]
+        parts: list[Expr] = [] if left or right else [self.one(factors)]
         for place, factor in enumerate(factors):
             value = self.cut(factor)
-            taken = (left and place == 0) or (right and place == last)
-            if taken:
-                found.append(value)
+            takes_value = (left and place == 0) or (right and place == last)
+            if takes_value:
+                parts.append(value)
             elif not isinstance(value, Literal):
-                found.append(Call(STORED, (value,), factor.span))
-        return reduce(lambda one, other: Call(MUL, (one, other)), found)
+                parts.append(Call(STORED, (value,), factor.span))
+        return reduce(lambda one, other: Call(MUL, (one, other)), parts)
 
     def one(self, factors: tuple[Expr, ...]) -> Expr:
-        """Return the 1 of a pair: a truth, a number to count by, or of the type of the factors."""
+        """Return the 1 of a pair: a truth, an integer to count by, or of the factors' type."""
         if self.computes_truths:
             return Literal(True, dtype="bool")
         if self.semiring.add == "plus":
             return Literal(1, dtype="int64")
         if self.semiring.computes_truths and self.target is not None:
             return Literal(1, dtype=self.target.name)
-        dtypes = [value_dtype(each, self.dtypes) for each in factors]
+        dtypes = [value_dtype(factor, self.dtypes) for factor in factors]
         return Literal(1, dtype=np.result_type(*dtypes).name)
 
     def cut(self, factor: Expr) -> Expr:
-        """Read a factor, whose fill value is 0."""
+        """Rewrite a factor so that its fill value is 0."""
         if isinstance(factor, Access | Literal):
             return factor
-        found = self.read(factor)
-        dtype = value_dtype(found, self.dtypes)
-        return found if self.semiring.zero_of(dtype) == 0 else without_fill(found, dtype)
+        value = self.read(factor)
+        dtype = value_dtype(value, self.dtypes)
+        return value if self.semiring.zero_of(dtype) == 0 else without_fill(value, dtype)
 
 
 def without_fill(expr: Expr, dtype: DType) -> Expr:
-    """Make what is not stored of an expression of a type 0."""
+    """Set the fill value of an expression to the 0 of a type."""
     nothing = Literal(dtype.type(0).item(), dtype=dtype.name)
     return Call(FILLED, (expr, nothing), expr.span)
 
 
 def _factors(expr: Expr) -> tuple[Expr, ...]:
-    """Return the factors of a product of products, from the left."""
-    if isinstance(expr, Call) and expr.operator == MUL:
+    """Return the factors of nested products, from the left."""
+    if is_call_of(expr, MUL):
         return tuple(factor for arg in expr.args for factor in _factors(arg))
     return (expr,)
 
 
 def multiplied(operator: Operator, left: Expr, right: Expr) -> Expr:
-    """Call an operator that has a value only where both arguments are stored, and else 0.
+    """Call an operator that has a value only where both arguments are stored, else 0.
 
-    A number is stored everywhere.
+    A literal is stored everywhere.
     """
     args = (left, right)
     zeros = tuple(None if isinstance(arg, Literal) else 0 for arg in args)
@@ -520,7 +529,7 @@ def multiplied(operator: Operator, left: Expr, right: Expr) -> Expr:
 
 
 def _absent_with(operator: Operator, zeros: tuple[Number | None, ...]) -> Operator:
-    """Return an operator with other annihilators, and no law that was about its own."""
+    """Return an operator with other annihilators, without laws about its own ones."""
     ufunc = isinstance(operator.evaluate, np.ufunc)
     name = operator.evaluate.__name__ if ufunc else operator.name
     return replace(
@@ -530,7 +539,7 @@ def _absent_with(operator: Operator, zeros: tuple[Number | None, ...]) -> Operat
 
 
 PRODUCTS: dict[str, Operator] = {
-    each.name: each
-    for each in (_absent_with(operator, (0, 0)) for operator in (ADD, MUL, MIN, MAX))
+    product.name: product
+    for product in (_absent_with(operator, (0, 0)) for operator in (ADD, MUL, MIN, MAX))
 }
-"""Products of semirings, by the names that they print as."""
+"""Products of semirings, by the names that they are printed with."""

@@ -1,20 +1,20 @@
-"""Sums of small integers in the type that NumPy's `sum` has: their operands are read in it.
+"""Sums of small integers in the type of NumPy's `sum`, in which their operands are read.
 
     d[i] = sum(j, A[i,j])                  A of int8                    A is read as int64
-    y[i] = b[i] + sum(j, A[i,j] * x[j])    all of int8                  A and x as int64, b as it is
+    y[i] = b[i] + sum(j, A[i,j] * x[j])    all of int8                  A and x as int64, b as int8
     C[i,j] = A[i,j] + B[i,j]               no sum: nothing changes
 
-All that is summed is computed in the wide type, products included, so that it does not matter where
-a sum stands or is moved to. The outermost sum whose terms are of a small type decides for all that
-is inside it. Kernels convert values as they read them, as with `dtype=`.
+Every summed expression is computed in the wide type, products included, so that it does not matter
+where a sum stands or is moved to. The outermost sum whose terms are of a small type decides for
+every expression inside it. Kernels convert values as they read them, as with `dtype=`.
 
-What answers in another type than that of its arguments, as a comparison, keeps the types of those,
-and so does what depends on their width, as ~ of unsigned numbers; its answer is multiplied by a one
-of the wide type.
+An operation whose result has another type than its arguments, as a comparison, keeps the types of
+its arguments, and so does one that depends on their width, as ~ of unsigned numbers; its result is
+multiplied by a one of the wide type.
 
     s = sum(i, x[i] > 0)                   → sum(i, int64(1) * (x[i] > 0))
 
-An operand that is read in two types has two names; the second is an operand of its own:
+An operand that is read in two types has two names; the second is a separate operand:
 
     C[i,j] = (A[i,j] + B[i,j]) - sum(k, A[i,k])
     → C[i,j] = (A[i,j] + B[i,j]) - sum(k, A_int64[i,k])
@@ -43,10 +43,10 @@ from taco_py.language.notation.tree import children, map_children
 
 @dataclass(frozen=True, slots=True)
 class WideSums:
-    """An assignment whose operands are read in other types than they are stored in.
+    """An assignment that reads operands in other types than they are stored in.
 
-    read   the type that operands are read in, by name, where that is not their own
-    same   the operand that each added name stands for
+    read   the type that operands are read in, by name, where it differs from the stored type
+    same   the operand that each new name stands for
     """
 
     assignment: Assignment
@@ -57,7 +57,7 @@ class WideSums:
 def wide_sums(
     assignment: Assignment, dtypes: Mapping[str, DType], target: DType | None = None
 ) -> WideSums:
-    """Find the types that operands are read in, so that sums of small integers are wide.
+    """Choose the types that operands are read in, so that sums of small integers are wide.
 
     target  as `sum_dtype` has it
 
@@ -71,17 +71,17 @@ def wide_sums(
         name: _common([use for use in uses if use.access.tensor == name], dtypes[name])
         for name in operand_names(assignment)
     }
-    taken = {*dtypes, assignment.target.tensor}
+    used_names = {*dtypes, assignment.target.tensor}
     names: dict[tuple[str, DType], str] = {}
     same: dict[str, str] = {}
     new: dict[int, str] = {}
     for use in uses:
         name = use.access.tensor
         if not use.allows(read[name]):
-            dtype = use.wanted or use.own
+            dtype = use.required or use.stored
             other = names.get((name, dtype))
             if other is None:
-                other = names[name, dtype] = _fresh(f"{name}_{dtype}", taken | same.keys())
+                other = names[name, dtype] = _fresh(f"{name}_{dtype}", used_names | same.keys())
                 same[other], read[other] = name, dtype
             new[id(use.access)] = other
     read = {name: dtype for name, dtype in read.items() if dtype != dtypes[same.get(name, name)]}
@@ -91,28 +91,32 @@ def wide_sums(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Use:
-    """An access, its own type, the one it has to be read in if any, and another that does as well.
+    """An access with the types that it may be read in.
 
-    In `A[i,j] * sum(k, B[i,k])` the product converts A anyway.
+    stored    the type that it is stored in
+    required  the type that it has to be read in, None for no requirement
+    other     another type that serves as well: the product in `A[i,j] * sum(k, B[i,k])` converts A
     """
 
     access: Access
-    own: DType
-    wanted: DType | None = None
+    stored: DType
+    required: DType | None = None
     other: DType | None = None
 
     def allows(self, dtype: DType) -> bool:
-        return dtype in (self.wanted or self.own, self.other)
+        return dtype in (self.required or self.stored, self.other)
 
 
-def _common(uses: list[_Use], own: DType) -> DType:
-    """Choose the type that most uses of an operand allow, its own before others."""
-    types = dict.fromkeys((own, *(t for u in uses for t in (u.wanted, u.other) if t is not None)))
+def _common(uses: list[_Use], stored: DType) -> DType:
+    """Choose the type that most uses of an operand allow; prefer its stored type."""
+    types = dict.fromkeys(
+        (stored, *(t for u in uses for t in (u.required, u.other) if t is not None))
+    )
     return max(types, key=lambda dtype: sum(use.allows(dtype) for use in uses))
 
 
 def _uses(expr: Expr, dtypes: Mapping[str, DType], target: DType | None) -> Iterator[_Use]:
-    """Find each access of an expression with the types that it may be read in."""
+    """Yield each access of an expression with the types that it may be read in."""
     match expr:
         case Access():
             yield _Use(expr, dtypes[expr.tensor])
@@ -132,7 +136,7 @@ def _uses(expr: Expr, dtypes: Mapping[str, DType], target: DType | None) -> Iter
 def _uses_in_sum(
     expr: Expr, wide: DType, dtypes: Mapping[str, DType], target: DType | None
 ) -> Iterator[_Use]:
-    """Find those of what is summed in a wide type, but for those of answers in another type."""
+    """Yield the accesses summed in a wide type, except those inside results of another type."""
     if isinstance(expr, Access):
         yield _Use(expr, dtypes[expr.tensor], wide)
     elif _answers(expr, dtypes):
@@ -155,19 +159,19 @@ def with_wide_answers(
     assignment: Assignment,
     dtypes: Mapping[str, DType],
     target: DType | None = None,
-    asked: DType | None = None,
+    dtype: DType | None = None,
 ) -> Assignment:
-    """Multiply answers of small types by a one of the type of the sum that they are summed in.
+    """Multiply results of small types by a one of the type of the enclosing sum.
 
-    asked  the type in which everything is computed, None for the type of each sum
+    dtype  the type of all computation, None for the type of each sum
     """
     value = _of_types(assignment.value, dtypes, target)
-    value = _wide_answers(value, dtypes, target, None, asked)
+    value = _wide_answers(value, dtypes, target, None, dtype)
     return assignment if value is assignment.value else replace(assignment, value=value)
 
 
 def _of_types(expr: Expr, dtypes: Mapping[str, DType], target: DType | None) -> Expr:
-    """Put what operators are of truths, and of fractions, in their place.
+    """Replace operators by their variants for truths and for fractions, by the arguments' types.
 
     ~a[i] of bool  →  not a[i]        reciprocal(a[i]) of float64  →  1 / a[i]
 
@@ -193,32 +197,32 @@ def _wide_answers(
     dtypes: Mapping[str, DType],
     target: DType | None,
     summed: DType | None,
-    asked: DType | None,
+    dtype: DType | None,
 ) -> Expr:
-    """Return the same of an expression.
+    """Apply `with_wide_answers` to an expression.
 
-    summed  the type of the sum that is around it, None for none
+    summed  the type of the enclosing sum, None without one
     """
     if isinstance(expr, Reduce) and summed is None:
         summed = _wide(expr, dtypes, target)
-        summed = asked if summed is not None and asked is not None else summed
+        summed = dtype if summed is not None and dtype is not None else summed
     elif summed is not None and _answers(expr, dtypes):
-        inside = map_children(expr, lambda arg: _wide_answers(arg, dtypes, target, None, asked))
+        inside = map_children(expr, lambda arg: _wide_answers(arg, dtypes, target, None, dtype))
         return Call(MUL, (Literal(1, dtype=summed.name), inside), expr.span)
-    return map_children(expr, lambda part: _wide_answers(part, dtypes, target, summed, asked))
+    return map_children(expr, lambda part: _wide_answers(part, dtypes, target, summed, dtype))
 
 
 def _wide(expr: Reduce, dtypes: Mapping[str, DType], target: DType | None) -> DType | None:
-    """Return the type that a sum's terms are computed in where it is not their own."""
+    """Return the wider type that a sum's terms are computed in, None where it is their own."""
     if expr.operator not in (ADD, MUL):
         return None
-    own = expression_dtype(_small_numbers(expr.body), dtypes)
-    wide = sum_dtype(own, target)
-    return None if wide == own else wide
+    narrow = expression_dtype(_small_numbers(expr.body), dtypes)
+    wide = sum_dtype(narrow, target)
+    return None if wide == narrow else wide
 
 
 def _typed_sums(expr: Expr, dtypes: Mapping[str, DType], target: DType | None) -> Any:
-    """Put a number of its type in the place of each wide sum."""
+    """Replace each wide sum by a number of its type."""
     if isinstance(expr, Reduce):
         wide = _wide(expr, dtypes, target)
         if wide is not None:
@@ -227,21 +231,21 @@ def _typed_sums(expr: Expr, dtypes: Mapping[str, DType], target: DType | None) -
 
 
 def _small_numbers(expr: Expr) -> Expr:
-    """Put ones in the place of integers, which need to fit the wide type alone."""
+    """Replace integer literals by ones, since only the wide type has to hold them."""
     if isinstance(expr, Literal):
         return Literal(1) if type(expr.value) is int and expr.dtype is None else expr
     return map_children(expr, _small_numbers)
 
 
 def _renamed(expr: Expr, names: Mapping[int, str]) -> Expr:
-    """Give accesses, which are told by identity, other tensors."""
+    """Rename the tensors of accesses, which are identified by `id`."""
     if id(expr) in names and isinstance(expr, Access):
         return replace(expr, tensor=names[id(expr)])
     return map_children(expr, lambda child: _renamed(child, names))
 
 
-def _fresh(wish: str, taken: Container[str]) -> str:
-    """Find a name that is not taken."""
-    while wish in taken:
-        wish += "_"
-    return wish
+def _fresh(name: str, used_names: Container[str]) -> str:
+    """Return `name` with underscores appended until it is unused."""
+    while name in used_names:
+        name += "_"
+    return name

@@ -29,6 +29,7 @@ from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.dtypes import expression_dtype
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal
 from taco_py.language.notation.operators import ADD, CORRECTED, MUL, SUB
+from taco_py.language.notation.tree import is_additive
 from taco_py.planner.algebra.products import as_product
 from taco_py.planner.context import Context
 from taco_py.planner.ir.index_sizes import Sizes
@@ -42,6 +43,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     result,
 )
 from taco_py.planner.temporaries import with_temporary
@@ -103,7 +105,7 @@ def _square(program: Program) -> _Square | None:
 
 def _terms(expr: Expr, negative: bool = False) -> Iterator[tuple[bool, Expr]]:
     """Yield the terms of a sum, with whether each is subtracted."""
-    if isinstance(expr, Call) and expr.operator.additive:
+    if is_additive(expr):
         for arg, sign in zip(expr.args, expr.operator.signs, strict=True):
             yield from _terms(arg, negative != (sign < 0))
     else:
@@ -167,4 +169,12 @@ def _added(values: Sequence[Expr]) -> Expr:
     return first
 
 
-RULE = Rule("correct_squares", Phase.FORMS, apply, result, Numbers.ROUNDS, Gain.DETOUR)
+RULE = Rule(
+    "correct_squares",
+    Phase.FORMS,
+    apply,
+    result,
+    Numbers.ROUNDS,
+    Gain.DETOUR,
+    traits=Trait.SUMS | Trait.FACTORS | Trait.INDICES,
+)

@@ -8,7 +8,7 @@ The sum over i is then one of 1 / d[i] alone (`algebra.divisors`).
 from __future__ import annotations
 
 from taco_py.planner.algebra.divisors import as_factors
-from taco_py.planner.rules.base import Numbers, Phase, Rule, on_terms, terms
+from taco_py.planner.rules.base import Numbers, Phase, Rule, Trait, on_terms, terms
 
 RULE = Rule(
     "divisor_as_factor",
@@ -16,4 +16,5 @@ RULE = Rule(
     on_terms(lambda program, term: as_factors(term, program.dtypes, program.is_full)),
     terms,
     Numbers.ROUNDS,
+    traits=Trait.FACTORS,
 )

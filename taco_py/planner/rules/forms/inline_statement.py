@@ -14,9 +14,9 @@ from dataclasses import replace
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import MAX_DEPTH, accesses, all_indices, rename
 from taco_py.language.notation.dtypes import expression_dtype
-from taco_py.language.notation.nodes import Access, Assignment, Reduce
+from taco_py.language.notation.nodes import Access, Assignment
 from taco_py.language.notation.printer import to_text
-from taco_py.language.notation.tree import exchange, walk
+from taco_py.language.notation.tree import exchange, has_reductions, walk
 from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Define, Program
 from taco_py.planner.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site
@@ -27,7 +27,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Put the value of a temporary in the place of the one access to it."""
     own = program.define(site.target).assignment
     found = _only_use(program, site.target)
-    if found is None or any(isinstance(node, Reduce) for node, _ in walk(own.value)):
+    if found is None or has_reductions(own.value):
         return None
     reader, access = found
     refused = _why_not(program, own, reader.assignment, access)

@@ -65,6 +65,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     result,
 )
 
@@ -218,7 +219,7 @@ def cheapest_form(
     asked  whether they are to be multiplied out, whatever it costs
     allowed  whether digits of differences may cancel
     """
-    gain = rules.machine.detour_gain
+    gain = rules.machine.copies.detour_gain
     best = _cheaper(assignment, rules, price, effort)
     chosen = assignment
     if best is not None and (asked or price(best) * gain < price(assignment)):
@@ -281,7 +282,7 @@ def _differences_out(
         form = min(found, key=found.__getitem__)
         form = _cheaper(form, rules, price, effort) or form
         over = without_gaps(form, rules.sizes)
-        form = over if price(over) * rules.machine.detour_gain < price(form) else form
+        form = over if price(over) * rules.machine.copies.detour_gain < price(form) else form
         if price(form) * FAR_CHEAPER <= price(chosen):
             return form, ""
     if effort.over:
@@ -410,4 +411,5 @@ RULE = Rule(
     result,
     Numbers.ROUNDS | Numbers.SPECIALS,
     gain=Gain.DETOUR,
+    traits=Trait.SUMS | Trait.FACTORS,
 )

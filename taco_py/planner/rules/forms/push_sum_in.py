@@ -30,6 +30,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     Trials,
     terms,
 )
@@ -80,4 +81,11 @@ def _merges(program: Program, body: Expr, summed: tuple[str, ...]) -> bool:
     return False
 
 
-RULE = Rule("push_sum_in", Phase.FORMS, apply, terms, Numbers.ROUNDS | Numbers.SPECIALS)
+RULE = Rule(
+    "push_sum_in",
+    Phase.FORMS,
+    apply,
+    terms,
+    Numbers.ROUNDS | Numbers.SPECIALS,
+    traits=Trait.FACTORS,
+)

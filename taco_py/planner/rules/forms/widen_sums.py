@@ -27,12 +27,12 @@ from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.dtypes import DType, expression_dtype, is_weak, operand_dtype
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.language.notation.printer import to_text
-from taco_py.language.notation.tree import children, walk
+from taco_py.language.notation.tree import children, is_additive, walk
 from taco_py.planner.algebra.products import as_product
 from taco_py.planner.context import Context
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.program import Program
-from taco_py.planner.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, result
+from taco_py.planner.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, Trait, result
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _computes(expr: Expr) -> bool:
     """Tell whether a factor adds up or multiplies more than one operand."""
     return any(
         isinstance(n, Reduce)
-        or (isinstance(n, Call) and n.operator.additive and free_indices(n))
+        or (is_additive(n) and free_indices(n))
         or sum(bool(free_indices(child)) for child in children(n)) > 1
         for n, _ in walk(expr)
     )
@@ -205,4 +205,11 @@ def _left(factor: _Factor) -> str:
     )
 
 
-RULE = Rule("widen_sums", Phase.FORMS, apply, result, Numbers.WIDER_TYPE)
+RULE = Rule(
+    "widen_sums",
+    Phase.FORMS,
+    apply,
+    result,
+    Numbers.WIDER_TYPE,
+    traits=Trait.SUMS | Trait.FACTORS | Trait.TYPES,
+)

@@ -26,7 +26,7 @@ from taco_py.language.legal.stored import is_sparse
 from taco_py.planner.context import Context
 from taco_py.planner.ir.nodes import KernelStep
 from taco_py.planner.ir.program import Program
-from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site, kernels
+from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site, Trait, kernels
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
@@ -71,4 +71,4 @@ def _pays(graph: IterationGraph, loop: Loop) -> bool:
     return 0 < len(sparse) < len(found) and not any(map(is_full, sparse))
 
 
-RULE = Rule("add_term_by_term", Phase.KERNEL, apply, kernels)
+RULE = Rule("add_term_by_term", Phase.KERNEL, apply, kernels, traits=Trait.WALKS)

@@ -34,6 +34,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
 )
 
 
@@ -49,12 +50,12 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     rows, columns, depth = _extents(program, product)
     if not way.reuses and group.is_one_value:
         return None  # for `fuse_temporary`
-    if way.reuses and depth > machine.epilogue_terms:
+    if way.reuses and depth > machine.dense.epilogue_terms:
         return Refusal(
             f"each of its elements is a sum of {depth:.0f} products, which are added up in several "
             "turns"
         )
-    if way.reuses and rows < machine.epilogue_rows:
+    if way.reuses and rows < machine.dense.epilogue_rows:
         return Refusal(f"it has {rows:.0f} rows, too few to be shared among threads in blocks")
     joined = group.problem(program)
     make = way.epilogue(joined, product.schedule)
@@ -71,7 +72,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     between = [name for name in group.values if name != group.target]
     before = sum(keeping(program.facts[name], machine) for name in between)
     stored = sum(keeping(program.facts[name], machine) for name in group.kept[:-1]) / 2
-    near = machine.near_element_steps * elements * len(group.members)
+    near = machine.copies.near_element_steps * elements * len(group.members)
     return Candidate(before, stored + near, rewrite)
 
 
@@ -105,4 +106,6 @@ def _is_product(kernel: KernelStep) -> bool:
     return plain and order == 2 and way_of(kernel.schedule.make).epilogue is not None
 
 
-RULE = Rule("fuse_epilogue", Phase.KERNEL, apply, products, Numbers.ROUNDS, Gain.DENSE)
+RULE = Rule(
+    "fuse_epilogue", Phase.KERNEL, apply, products, Numbers.ROUNDS, Gain.DENSE, traits=Trait.FUSES
+)

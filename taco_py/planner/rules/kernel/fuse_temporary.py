@@ -40,7 +40,7 @@ from taco_py.language.notation.checks import accesses, all_indices, rename
 from taco_py.language.notation.dtypes import expression_dtype
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.language.notation.operators import KEPT, SELECTED, VALUE
-from taco_py.language.notation.tree import walk
+from taco_py.language.notation.tree import all_calls, is_sum
 from taco_py.language.problem import Problem, SideResult
 from taco_py.planner.context import Context
 from taco_py.planner.ir.nodes import KernelStep
@@ -63,6 +63,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     kernels,
 )
 
@@ -85,16 +86,18 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     sizes = dict(zip(pair.made.target.indices, facts.shape, strict=True))
     row = tuple(index for index in sizes if index not in pair.shared)
     length = prod(sizes[index] for index in row)
-    if length * np.dtype(facts.type.dtype).itemsize > machine.near_cache_bytes:
+    if length * np.dtype(facts.type.dtype).itemsize > machine.loops.near_cache_bytes:
         return Refusal(f"a row over {','.join(row)} is larger than the near caches")
     again = min(_met_again(program, pair, kernel) for kernel in (pair.maker, pair.reader))
-    if again > machine.near_cache_bytes:
+    if again > machine.loops.near_cache_bytes:
         return Refusal(
             f"both kernels read more again in each round of {','.join(pair.shared)} than "
             "there is room for in the near caches"
         )
     rows = prod(sizes[index] for index in pair.shared)
-    each = machine.near_row_steps + machine.near_element_steps * length if row else 0.0
+    each = (
+        machine.copies.near_row_steps + machine.copies.near_element_steps * length if row else 0.0
+    )
 
     def rewrite() -> Rewrite:
         how = f"in rows over {','.join(row)}" if row else "one by one"
@@ -172,7 +175,7 @@ class _Pair:
     @property
     def _is_sum(self) -> bool:
         """Tell whether it is 0 where nothing is added up, as a side result is at first."""
-        return isinstance(self.made.value, Reduce) and self.made.value.operator.additive
+        return is_sum(self.made.value)
 
     def _meets_each_once(self, shared: Order) -> bool:
         """Tell whether the maker's shared loops go through whole dimensions, and the reader's come
@@ -227,7 +230,7 @@ class _Pair:
         indices = {*problem.assignment.target.indices}
         if is_full(problem.result.format) or not indices <= {*self.access.indices}:
             return False
-        calls = (node for node, _ in walk(problem.assignment.value) if isinstance(node, Call))
+        calls = all_calls(problem.assignment.value)
         conditions = (
             call.args[1] if call.operator == KEPT else call.args[0]
             for call in calls
@@ -318,4 +321,6 @@ def _fused(program: Program, pair: _Pair) -> Program:
     return joined(program, pair.maker, pair.reader, pair.problem(), orders, pair.tensors)
 
 
-RULE = Rule("fuse_temporary", Phase.KERNEL, apply, kernels, Numbers.EXACT, Gain.DETOUR)
+RULE = Rule(
+    "fuse_temporary", Phase.KERNEL, apply, kernels, Numbers.EXACT, Gain.DETOUR, traits=Trait.FUSES
+)

@@ -61,7 +61,9 @@ def _can(graph: IterationGraph, loop: Loop) -> bool:
 
 def _pays(loop: Loop, stats: Statistics) -> bool:
     lengths = [length for each in loop.lattice.iterators for length in _length(each, stats)]
-    return len(lengths) > 1 and max(lengths) >= stats.machine.gallop_ratio * max(1.0, min(lengths))
+    return len(lengths) > 1 and max(lengths) >= stats.machine.loops.gallop_ratio * max(
+        1.0, min(lengths)
+    )
 
 
 def _length(walk: Walk, stats: Statistics) -> Iterator[float]:

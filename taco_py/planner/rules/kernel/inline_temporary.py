@@ -28,12 +28,17 @@ from taco_py.compiler.cost.machine import Machine
 from taco_py.compiler.schedule.loop_state import Loops
 from taco_py.compiler.schedule.parallel import check_shared
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.legal.absent import asks, restricts
+from taco_py.language.legal.absent import depends_on_presence, restricts
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses, all_indices, free_indices, rename
 from taco_py.language.notation.dtypes import expression_dtype
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.language.notation.tree import children, walk
+from taco_py.language.notation.tree import (
+    all_reductions,
+    children,
+    peel_reductions,
+    walk,
+)
 from taco_py.language.problem import Problem, TensorType
 from taco_py.planner.context import Context
 from taco_py.planner.ir.nodes import KernelStep
@@ -56,6 +61,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     kernels,
 )
 
@@ -98,7 +104,7 @@ class _Pair:
         """Say why the temporary cannot be computed where it is read, None where it can be."""
         value, target = self.reader.problem.assignment.value, self.reader.target
         for access in self.made:
-            if asks(value, access):
+            if depends_on_presence(value, access):
                 return f"{target} asks what of it is stored"
             around = _around(self.reader, access)
             if not around <= {*access.indices}:
@@ -107,7 +113,7 @@ class _Pair:
         if not self._has_one_pattern():
             return "its entries are not those of one of its operands"
         shared = frozenset.intersection(*(frozenset(access.indices) for access in self.made))
-        own = (node for node, _ in walk(self._first.value) if isinstance(node, Reduce))
+        own = all_reductions(self._first.value)
         if any(not shared.issuperset(_outer_indices(node, self._first)) for node in own):
             return f"{target} would make its sums for each of several accesses"
         orders, problem = self.orders(), self.problem()
@@ -246,9 +252,7 @@ def _sums_of(expr: Expr, access: Access) -> Iterator[Reduce]:
 
 def _body(sum_: Reduce) -> Expr:
     """What a sum, and the sums right inside it that are one with it, add up."""
-    body = sum_.body
-    while isinstance(body, Reduce) and body.operator == sum_.operator:
-        body = body.body
+    _, body = peel_reductions(sum_, sum_.operator)
     return body
 
 
@@ -270,15 +274,25 @@ def _steps(problem: Problem, machine: Machine) -> float:
     """Return the price of an element of what a problem computes: of its functions, beside which the
     rest is nothing."""
     dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
-    found = machine.vector_steps
+    found = machine.loops.vector_steps
     for node, _ in walk(problem.assignment.value):
         if isinstance(node, Call) and node.operator.c_operator in FUNCTIONS:
             spelled = FUNCTIONS[node.operator.c_operator].spellings
             kind = spelled.get(expression_dtype(node, dtypes).name)
             if isinstance(kind, CFunction):
                 lanes = kind.vectorizes
-                found += machine.function_steps if lanes else machine.called_function_steps
+                found += (
+                    machine.loops.function_steps if lanes else machine.loops.called_function_steps
+                )
     return found
 
 
-RULE = Rule("inline_temporary", Phase.KERNEL, apply, kernels, Numbers.ROUNDS, Gain.DETOUR)
+RULE = Rule(
+    "inline_temporary",
+    Phase.KERNEL,
+    apply,
+    kernels,
+    Numbers.ROUNDS,
+    Gain.DETOUR,
+    traits=Trait.FUSES,
+)

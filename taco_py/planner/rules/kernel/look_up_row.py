@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from codegen.names import Names
 from taco_py.compiler.concrete.concretize import Order
-from taco_py.compiler.concrete.nodes import WorkspaceKind
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.concrete.tree import workspaces_of
 from taco_py.compiler.cost.estimate import Statistics
@@ -31,7 +30,7 @@ from taco_py.language.problem import Problem
 from taco_py.planner.context import Context
 from taco_py.planner.ir.goal import real_statistics
 from taco_py.planner.ir.program import Program
-from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site, kernels
+from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site, Trait, kernels
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
@@ -89,8 +88,8 @@ def _with(
     except ScheduleError:
         return schedule
     workspaces = workspaces_of(loops.statement(problem))
-    marked = {w.name for w in workspaces if w.kind is WorkspaceKind.MARKED}
+    marked = {w.name for w in workspaces if w.is_marked}
     return more if command.workspace in marked else schedule
 
 
-RULE = Rule("look_up_row", Phase.KERNEL, apply, kernels)
+RULE = Rule("look_up_row", Phase.KERNEL, apply, kernels, traits=Trait.WALKS)

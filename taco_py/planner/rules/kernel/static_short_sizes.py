@@ -44,7 +44,7 @@ def with_short_sizes(problem: Problem, sizes: Mapping[str, float], machine: Mach
     known = dict(problem.static)
     short = {i: int(size) for i, size in sizes.items() if size in SHORT and i not in known}
     least = prod(1 << (int(size).bit_length() - 1) for size in sizes.values() if size >= 1)
-    enough = least >= machine.static_size_iterations
+    enough = least >= machine.dense.static_size_iterations
     if not short or not enough or not is_full_problem(problem):
         return problem
     return replace(problem, static=tuple(sorted({**known, **short}.items())))

@@ -19,18 +19,16 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.machine import Machine
-from taco_py.compiler.order.orders import best_order
 from taco_py.language.formats import Format
 from taco_py.language.legal.stored import all_full, is_sparse
 from taco_py.language.notation.checks import accesses, all_indices
 from taco_py.language.notation.nodes import Access, Assignment
-from taco_py.language.notation.tree import map_accesses
 from taco_py.language.problem import TensorType
 from taco_py.planner.context import Context
-from taco_py.planner.ir.goal import Request, draft_of, real_statistics
-from taco_py.planner.ir.nodes import Cast, Operand
+from taco_py.planner.copies import OnCopies
+from taco_py.planner.ir.goal import Request, real_statistics
+from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.program import Program
 from taco_py.planner.rules.base import (
     Candidate,
@@ -40,6 +38,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     assignments,
 )
 
@@ -51,36 +50,27 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     rows = in_rows(assignment, program.facts, request, Names(program.facts))
     if rows is None:
         return None
-    before = loops_cost(InRows(assignment, program.facts, request))
+    before = OnCopies(assignment, program.facts, request).loops_cost(real_statistics)
 
     def rewrite() -> Rewrite:
         costs = f"about {rows.cost:.2g} operations with copies, on the arrays as they are"
         why = f"{rows.why}: {costs} {before:.2g}"
-        result = replace(program.facts[site.target], type=rows.request.type)
-        facts = {**rows.operands, site.target: result}
-        copies = tuple(replace(copy, reason=why) for copy in rows.copies)
-        changed = program.before(site.target, copies, facts)
-        return Rewrite(changed.with_assignment(rows.assignment), why)
+        return Rewrite(rows.copies.put(program, site.target, why), why)
 
     return Candidate(before, rows.cost, rewrite)
 
 
 @dataclass(frozen=True, slots=True)
 class InRows:
-    """An assignment on copies of its dense operands, all operands, and what it costs.
+    """An assignment on copies of its dense operands, and what it costs.
 
-    request  for its result, which may be stored in another order
-    copies   of operands; none where it reads them as they are
-    cost     of the loops and the copies
-    why      what led to it, for explain()
+    cost  of the loops and the copies
+    why   what led to it, for explain()
     """
 
-    assignment: Assignment
-    operands: Mapping[str, Operand]
-    request: Request
-    copies: tuple[Cast, ...] = ()
-    cost: float = 0.0
-    why: str = ""
+    copies: OnCopies
+    cost: float
+    why: str
 
 
 def in_rows(
@@ -88,7 +78,7 @@ def in_rows(
 ) -> InRows | None:
     """Return the cheapest copies that have the innermost index last; None where none can be
     made."""
-    as_it_is = InRows(assignment, operands, request)
+    as_it_is = OnCopies(assignment, operands, request)
     met = {index for access in accesses(assignment.value) for index in access.indices}
     if not request.look_up or not met.issuperset(assignment.target.indices):
         return None  # other terms may have the rest, whose sizes are not known here
@@ -112,11 +102,13 @@ def _innermost(
             yield index
 
 
-def _fills_vectors(index: str, given: InRows) -> bool:
+def _fills_vectors(index: str, on: OnCopies) -> bool:
     """Tell whether a loop over an index is long enough to be faster in vectors."""
-    size = real_statistics(given.assignment, given.operands).sizes[index]
-    machine, added = given.request.machine, index in given.assignment.target.indices
-    return size >= (machine.copied_row_elements if added else machine.copied_sum_elements)
+    size = real_statistics(on.assignment, on.facts).sizes[index]
+    machine, added = on.request.machine, index in on.assignment.target.indices
+    return size >= (
+        machine.calls.copied_row_elements if added else machine.calls.copied_sum_elements
+    )
 
 
 def _in_lists(form: Format, access: Access) -> tuple[str, ...]:
@@ -131,36 +123,28 @@ def _lies_across(access: Access, index: str, type: TensorType) -> bool:
     return type.format.stored(access.indices)[-1] != index or not type.unit_stride
 
 
-def _along(index: str, given: InRows, names: Names) -> InRows:
+def _along(index: str, as_it_is: OnCopies, names: Names) -> InRows:
     """Return the assignment on copies of all operands that do not store an index last, with its
     result stored so too."""
-    assignment, known, cost = given.assignment, dict(given.operands), 0.0
+    assignment, facts, machine = as_it_is.assignment, as_it_is.facts, as_it_is.request.machine
+    target, type = assignment.target, as_it_is.request.type
     why = f"the innermost loop runs along {index}"
-    steps: dict[Access, Cast] = {}
-    for access in dict.fromkeys(accesses(assignment.value)):
-        source = known[access.tensor]
-        if not _lies_across(access, index, source.type):
-            continue
-        form = _with_last(source.type.format, access.indices.index(index))
-        name = names.fresh(f"{access.tensor}_{''.join(form.stored(access.indices))}")
-        steps[access] = Cast(name, access.tensor, form, source.type.dtype, why)
-        type = replace(source.type, format=form, unit_stride=True, stored="")
-        known[name] = replace(source, type=type, joined=(True,) * (form.order - 1))
-        cost += copying(source.nnz, type, given.request.machine)
-
-    def copied(access: Access) -> Access:
-        return replace(access, tensor=steps[access].target) if access in steps else access
-
-    changed = replace(assignment, value=map_accesses(assignment.value, copied))
-    target, type = assignment.target, given.request.type
+    forms = {
+        access: _with_last(facts[access.tensor].type.format, access.indices.index(index))
+        for access in dict.fromkeys(accesses(assignment.value))
+        if _lies_across(access, index, facts[access.tensor].type)
+    }
+    copies = as_it_is.in_orders(forms, names, why)
+    cost = 0.0
+    for access in forms:
+        cost += copying(facts[access.tensor].nnz, facts[access.tensor].type, machine)
     if _lies_across(target, index, type):
         form = _with_last(type.format, target.indices.index(index))
-        sizes = real_statistics(assignment, given.operands).sizes
-        elements = prod((sizes[i] for i in target.indices), start=1.0)
-        cost += copying(elements, type, given.request.machine)
-        type = replace(type, format=form)
-    made = InRows(changed, known, replace(given.request, type=type), tuple(steps.values()), why=why)
-    return replace(made, cost=cost + loops_cost(made))
+        sizes = real_statistics(assignment, facts).sizes
+        cost += copying(prod((sizes[i] for i in target.indices), start=1.0), type, machine)
+        request = replace(as_it_is.request, type=replace(type, format=form))
+        copies = replace(copies, request=request)
+    return InRows(copies, cost + copies.loops_cost(real_statistics), why)
 
 
 def _with_last(form: Format, last: int) -> Format:
@@ -170,18 +154,8 @@ def _with_last(form: Format, last: int) -> Format:
 
 def copying(elements: float, type: TensorType, machine: Machine) -> float:
     """What a copy of a dense tensor in another order costs, in steps."""
-    near = elements * np.dtype(type.dtype).itemsize <= machine.near_cache_bytes
-    each = machine.copied_element_seconds if near else machine.far_copied_element_seconds
-    return (machine.plan_step_seconds + elements * each) / machine.step_seconds
+    each = machine.copied_element(elements * np.dtype(type.dtype).itemsize)
+    return (machine.calls.plan_step_seconds + elements * each) / machine.step_seconds
 
 
-def loops_cost(made: InRows) -> float:
-    """What the best loops of all terms cost."""
-    assignment, request = made.assignment, made.request
-    known = real_statistics(assignment, made.operands, request.machine)
-    draft = draft_of(assignment, made.operands, request)
-    terms = split_terms(assignment.value)
-    return sum(best_order(draft, term, known, request.effort).cost for term in terms)
-
-
-RULE = Rule("copy_into_rows", Phase.LAYOUT, apply, assignments, gain=Gain.DENSE)
+RULE = Rule("copy_into_rows", Phase.LAYOUT, apply, assignments, gain=Gain.DENSE, traits=Trait.WALKS)

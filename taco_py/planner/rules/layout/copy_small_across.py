@@ -17,16 +17,16 @@ import numpy as np
 from codegen.names import Names
 from taco_py.compiler.concrete.terms import map_terms, split_terms
 from taco_py.compiler.order.streams import stream_order
-from taco_py.language.formats import dense
+from taco_py.language.formats import Format
 from taco_py.language.legal.stored import is_full_problem
 from taco_py.language.notation.checks import accesses, all_indices
 from taco_py.language.notation.nodes import Access, Assignment
-from taco_py.language.notation.tree import map_accesses
 from taco_py.language.problem import Problem
 from taco_py.planner.algebra.products import flatten
+from taco_py.planner.copies import OnCopies, dense_in_order
 from taco_py.planner.ir.goal import Request, problem_of, real_statistics
-from taco_py.planner.ir.nodes import Cast, Operand
-from taco_py.planner.rules.base import Phase, Rule, StepsBefore, result, with_steps_before
+from taco_py.planner.ir.nodes import Operand
+from taco_py.planner.rules.base import Phase, Rule, StepsBefore, Trait, result, with_steps_before
 
 
 def line_up(
@@ -38,28 +38,21 @@ def line_up(
         return None
     sizes = real_statistics(assignment, operands).sizes
     volume, machine = prod(sizes[index] for index in order), request.machine
-    steps: dict[Access, Cast] = {}
-    facts = dict(operands)
+    forms: dict[Access, Format] = {}
     for access in dict.fromkeys(accesses(assignment.value)):
         source = operands[access.tensor]
         modes = source.type.format.mode_order
         across = order[-1] in access.indices and access.indices[modes[-1]] != order[-1]
-        least = max(machine.small_factor_iterations, machine.small_factor_ratio * source.nnz)
+        least = max(
+            machine.calls.small_factor_iterations, machine.calls.small_factor_ratio * source.nnz
+        )
         if across and volume >= least:
-            steps[access] = step = _copied(access, order, source, names)
-            type = replace(source.type, format=step.format, unit_stride=True, stored="")
-            joined = (True,) * (len(access.indices) - 1)
-            facts[step.target] = Operand(type, source.shape, source.nnz, joined=joined)
-
-    if not steps:
+            forms[access] = dense_in_order(access, order)
+    if not forms:
         return None
-
-    def lined(access: Access) -> Access:
-        return replace(access, tensor=steps[access].target) if access in steps else access
-
-    changed = replace(assignment, value=map_accesses(assignment.value, lined))
-    first, *_ = copies = tuple(steps.values())
-    return StepsBefore(changed, facts, copies, first.reason)
+    why = f"loops run in the order {','.join(order)}, the innermost across it"
+    on = OnCopies(assignment, operands, request).in_orders(forms, names, why)
+    return StepsBefore(on.assignment, on.facts, on.steps, why)
 
 
 def walked_order(
@@ -82,12 +75,6 @@ def _order(problem: Problem) -> tuple[str, ...] | None:
     return stream_order(problem, term.body, term.reduced)
 
 
-def _copied(access: Access, order: tuple[str, ...], source: Operand, names: Names) -> Cast:
-    wanted = sorted(range(len(access.indices)), key=lambda mode: order.index(access.indices[mode]))
-    form = replace(dense(len(wanted)), mode_order=tuple(wanted))
-    target = names.fresh(f"{access.tensor}_{''.join(access.indices[mode] for mode in wanted)}")
-    why = f"loops run in the order {','.join(order)}, the innermost across it"
-    return Cast(target, access.tensor, form, source.type.dtype, why)
-
-
-RULE = Rule("copy_small_across", Phase.LAYOUT, with_steps_before(line_up), result)
+RULE = Rule(
+    "copy_small_across", Phase.LAYOUT, with_steps_before(line_up), result, traits=Trait.INDICES
+)

@@ -20,8 +20,8 @@ from taco_py.data.convert.convert import describe
 from taco_py.language.formats import Format
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Access, Assignment
-from taco_py.language.notation.tree import map_accesses
 from taco_py.planner.context import Context
+from taco_py.planner.copies import read_copies
 from taco_py.planner.ir.formats import with_dense_root
 from taco_py.planner.ir.goal import Request, draft_of, statistics
 from taco_py.planner.ir.nodes import Operand, Reformat
@@ -50,7 +50,7 @@ def _looked_up(
     request = context.request(program, site.target)
     target = program.fresh(f"{access.tensor}_rows")
     with_copy = {**operands, target: replace(source, type=replace(source.type, format=form))}
-    changed = _reading(assignment, access, target)
+    changed = replace(assignment, value=read_copies(assignment.value, {access: target}))
     before, _ = _best(assignment, operands, request)
     after, copied = _best(changed, with_copy, request)
     if target in copied:
@@ -69,18 +69,9 @@ def _meets(assignment: Assignment, access: Access, form: Format) -> bool:
 
 def rows_cost(source: Operand, form: Format, machine: Machine) -> float:
     """What a copy in `form` costs, which shares all but the root with anything but a list."""
-    rows = machine.dense_root_row_steps * source.shape[form.mode_order[0]]
+    rows = machine.copies.dense_root_row_steps * source.shape[form.mode_order[0]]
     entries = source.nnz if source.type.format.is_coo else 0.0
-    return rows + machine.transposed_entry_steps * entries
-
-
-def _reading(assignment: Assignment, old: Access, tensor: str) -> Assignment:
-    """Return the assignment that reads `tensor` where it reads `old`."""
-
-    def read(access: Access) -> Access:
-        return replace(access, tensor=tensor) if access == old else access
-
-    return replace(assignment, value=map_accesses(assignment.value, read))
+    return rows + machine.copies.transposed_entry_steps * entries
 
 
 def _best(

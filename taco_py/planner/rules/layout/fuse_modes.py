@@ -22,7 +22,7 @@ from taco_py.planner.context import Context
 from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.nodes import Fuse, Operand, Step
 from taco_py.planner.ir.program import Program
-from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site, result
+from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site, Trait, result
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
@@ -208,4 +208,4 @@ def _renamed(
     return replace(access, tensor=tensor, indices=indices)
 
 
-RULE = Rule("fuse_modes", Phase.LAYOUT, apply, result)
+RULE = Rule("fuse_modes", Phase.LAYOUT, apply, result, traits=Trait.INDICES | Trait.RESULT)

@@ -16,20 +16,19 @@ from dataclasses import replace
 from math import prod
 
 from codegen.names import Names
-from codegen.records import dataclass
 from taco_py.compiler.concrete.terms import map_terms, split_terms, summed
 from taco_py.compiler.cost.machine import Machine
-from taco_py.compiler.order.orders import best_order
 from taco_py.data.convert.locate import located_format
 from taco_py.language.formats import dense
 from taco_py.language.legal.stored import is_full, is_sparse
 from taco_py.language.legal.types import has_special_values
 from taco_py.language.notation.checks import accesses, all_indices
 from taco_py.language.notation.dtypes import expression_dtype
-from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.language.notation.tree import map_accesses, walk
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr
+from taco_py.language.notation.tree import is_sum, map_accesses, walk
 from taco_py.planner.context import Context
-from taco_py.planner.ir.goal import Request, draft_of, statistics
+from taco_py.planner.copies import OnCopies
+from taco_py.planner.ir.goal import statistics
 from taco_py.planner.ir.nodes import Locate, Operand, Reformat
 from taco_py.planner.ir.program import Program
 from taco_py.planner.rules.base import (
@@ -39,6 +38,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     Trials,
     assignments,
 )
@@ -49,7 +49,7 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
     if not context.goal.look_up:
         return
     before = program
-    draft = _Found.of(program, site, context)
+    draft = _as_it_is(program, site, context)
     able = [a for a in dict.fromkeys(accesses(draft.assignment)) if _may(draft, a)]
     for access in able:
         program = yield _located_in(program, site, context, (access,))
@@ -57,79 +57,58 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
         yield _located_in(program, site, context, able)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What is computed where some operands are looked up, and the steps that make their copies."""
-
-    assignment: Assignment
-    operands: Mapping[str, Operand]
-    request: Request
-    steps: tuple[Locate | Reformat, ...] = ()
-
-    @staticmethod
-    def of(program: Program, site: Site, context: Context) -> _Found:
-        """Return the assignment at a site on its operands as they are."""
-        assignment = program.define(site.target).assignment
-        return _Found(assignment, program.facts, context.request(program, site.target))
-
-    @property
-    def cost(self) -> float:
-        """What the best loops cost with the copies that they need."""
-        known = statistics(self.assignment, self.operands, self.request.machine)
-        draft = draft_of(self.assignment, self.operands, self.request)
-        terms = split_terms(self.assignment.value)
-        return sum(best_order(draft, term, known, self.request.effort).cost for term in terms)
+def _as_it_is(program: Program, site: Site, context: Context) -> OnCopies:
+    """Return the assignment at a site on its operands as they are."""
+    assignment = program.define(site.target).assignment
+    return OnCopies(assignment, program.facts, context.request(program, site.target))
 
 
 def _located_in(
     program: Program, site: Site, context: Context, looked_up: Sequence[Access]
 ) -> Candidate:
     """Return the assignment at a site on copies of operands in which their entries are located."""
-    found = before = _Found.of(program, site, context)
+    copies = before = _as_it_is(program, site, context)
     exact = _is_exact(program, site.target)
     cost, machine, names = 0.0, before.request.machine, Names(program.facts)
     for access in looked_up:
-        source = found.operands[access.tensor]
+        source = copies.facts[access.tensor]
         cost += _making(source, machine)
         if not exact:
-            cost += _asking(source, machine) * _lookups(found.assignment, access, found.operands)
-        found = (_from_array if exact else _one_by_one)(found, access, names)
-    cost += found.cost
-    merged = before.cost
+            cost += _asking(source, machine) * _lookups(copies.assignment, access, copies.facts)
+        copies = (_from_array if exact else _one_by_one)(copies, access, names)
+    cost += copies.loops_cost(statistics)
+    merged = before.loops_cost(statistics)
 
     def rewrite() -> Rewrite:
         why = (
             f"about {cost:.2g} operations where its entries are looked up, {merged:.2g} where they "
             "are merged with others"
         )
-        steps = tuple(replace(step, reason=why) for step in found.steps)
-        changed = program.before(site.target, steps, found.operands)
-        changed = replace(changed, static=found.request.static)
-        return Rewrite(changed.with_assignment(found.assignment), why)
+        return Rewrite(copies.put(program, site.target, why), why)
 
     return Candidate(merged, cost, rewrite)
 
 
-def _from_array(before: _Found, access: Access, names: Names) -> _Found:
+def _from_array(before: OnCopies, access: Access, names: Names) -> OnCopies:
     """From an array with zeros in between."""
-    source, target = before.operands[access.tensor], names.fresh(f"{access.tensor}_at")
+    source, target = before.facts[access.tensor], names.fresh(f"{access.tensor}_at")
     made = _full(source)
     step = Reformat(target, access.tensor, made.type.format, "", source.type.index_dtype)
     assignment = _reading(before.assignment, access, replace(access, tensor=target))
-    operands = {**before.operands, target: made}
-    return _Found(assignment, operands, before.request, (*before.steps, step))
+    operands = {**before.facts, target: made}
+    return OnCopies(assignment, operands, before.request, (*before.steps, step))
 
 
-def _one_by_one(before: _Found, access: Access, names: Names) -> _Found:
+def _one_by_one(before: OnCopies, access: Access, names: Names) -> OnCopies:
     """From a copy in which each coordinate has its entries, one or none."""
-    source, target = before.operands[access.tensor], names.fresh(f"{access.tensor}_at")
+    source, target = before.facts[access.tensor], names.fresh(f"{access.tensor}_at")
     unit = Names(all_indices(before.assignment)).fresh("u")
     new = replace(access, tensor=target, indices=(*access.indices, unit))
     step = Locate(target, access.tensor, access.indices, "")
     assignment = _reading(before.assignment, access, new, unit)
-    operands = {**before.operands, target: _located(source)}
+    operands = {**before.facts, target: _located(source)}
     request = replace(before.request, static=(*before.request.static, (unit, 1)))
-    return _Found(assignment, operands, request, (*before.steps, step))
+    return OnCopies(assignment, operands, request, (*before.steps, step))
 
 
 def _is_exact(program: Program, target: str) -> bool:
@@ -145,13 +124,13 @@ def _is_exact(program: Program, target: str) -> bool:
     return not lists and not has_special_values(expression_dtype(value, program.dtypes))
 
 
-def _may(found: _Found, access: Access) -> bool:
+def _may(on: OnCopies, access: Access) -> bool:
     """Tell whether an operand may be looked up: where others walk its indices, its elements are not
     too many, terms are linear in it, and it does not say which elements of the result are
     stored."""
-    assignment, operands = found.assignment, found.operands
-    source, result = operands[access.tensor], found.request.type.format
-    if is_full(source.type.format) or prod(source.shape) > found.request.machine.dense_elements:
+    assignment, operands = on.assignment, on.facts
+    source, result = operands[access.tensor], on.request.type.format
+    if is_full(source.type.format) or prod(source.shape) > on.request.machine.copies.dense_elements:
         return False
     others = [
         a for a in accesses(assignment) if a != access and is_sparse(operands[a.tensor].type.format)
@@ -193,14 +172,14 @@ def _located(source: Operand) -> Operand:
 def _making(source: Operand, machine: Machine) -> float:
     """What it costs to find the place of each element."""
     vector = len(source.shape) == 1
-    each = machine.temporary_entry_steps if vector else machine.transposed_entry_steps
-    return machine.dense_root_row_steps * prod(source.shape) + each * source.nnz
+    each = machine.copies.temporary_entry_steps if vector else machine.copies.transposed_entry_steps
+    return machine.copies.dense_root_row_steps * prod(source.shape) + each * source.nnz
 
 
 def _asking(source: Operand, machine: Machine) -> float:
     """What it costs to find out whether an entry is there."""
     there = min(1.0, source.nnz / max(1, prod(source.shape)))
-    return machine.misprediction_steps * min(there, 1.0 - there)
+    return machine.loops.misprediction_steps * min(there, 1.0 - there)
 
 
 def _lookups(assignment: Assignment, access: Access, operands: Mapping[str, Operand]) -> float:
@@ -228,9 +207,11 @@ def _reading(assignment: Assignment, old: Access, new: Access, unit: str = "") -
 
 def _innermost(expr: Expr, index: str) -> Expr:
     """Return the term with one sum more, inside those around it."""
-    if isinstance(expr, Reduce) and expr.operator.additive:
+    if is_sum(expr):
         return replace(expr, body=_innermost(expr.body, index))
     return summed(expr, (index,))
 
 
-RULE = Rule("locate_entries", Phase.LAYOUT, apply, assignments, gain=Gain.DETOUR)
+RULE = Rule(
+    "locate_entries", Phase.LAYOUT, apply, assignments, gain=Gain.DETOUR, traits=Trait.WALKS
+)

@@ -31,6 +31,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     result,
 )
 
@@ -112,4 +113,11 @@ def _split(program: Program, context: Context) -> Program:
     return replace(split, sizes=statistics(program.last, program.facts, context.goal.machine).sizes)
 
 
-RULE = Rule("order_result", Phase.LAYOUT, apply, result, gain=Gain.DETOUR)
+RULE = Rule(
+    "order_result",
+    Phase.LAYOUT,
+    apply,
+    result,
+    gain=Gain.DETOUR,
+    traits=Trait.INDICES | Trait.RESULT,
+)

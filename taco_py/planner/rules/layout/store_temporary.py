@@ -24,12 +24,12 @@ from math import prod
 
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.language.formats import Format, dense
-from taco_py.language.legal.absent import asks, restricts
+from taco_py.language.legal.absent import depends_on_presence, restricts
 from taco_py.language.legal.stored import is_full, is_sparse
 from taco_py.language.notation.checks import accesses, operand_names
-from taco_py.language.notation.nodes import Access, Assignment, Call, Expr
+from taco_py.language.notation.nodes import Access, Assignment, Expr
 from taco_py.language.notation.operators import DIV
-from taco_py.language.notation.tree import children
+from taco_py.language.notation.tree import children, is_call_of
 from taco_py.planner.algebra.rings import holds_zero
 from taco_py.planner.context import Context
 from taco_py.planner.ir.formats import COMPRESSED, DENSE
@@ -112,7 +112,7 @@ def _options(
     free = is_full(result) or all(
         _adds_no_entries(program, context, part, reader) for reader in readers
     )
-    small = prod(stored.shape) <= context.goal.machine.dense_elements
+    small = prod(stored.shape) <= context.goal.machine.copies.dense_elements
     if is_sparse(usual) and free and small and not _is_asked_for(program, part, readers):
         yield dense(usual.order)
     looked_up = tuple(i for i in part.target.indices if _may_be_full(i, program.last, result))
@@ -129,7 +129,7 @@ def _is_asked_for(program: Program, part: Assignment, readers: Sequence[Assignme
     if holds_zero(part.value, made, values, program.dtypes):
         return False
     return any(
-        asks(value, access)
+        depends_on_presence(value, access)
         for value in values
         for access in accesses(value)
         if access.tensor == made.tensor
@@ -142,7 +142,7 @@ def _adds_no_entries(
     """Tell whether a sparse result has few entries more where a temporary has all: it divides, or
     it is nearly full and what it is multiplied by has the entries."""
     name, stored = part.target.tensor, program.facts[part.target.tensor]
-    full = stored.nnz >= context.goal.machine.full_share * prod(stored.shape)
+    full = stored.nnz >= context.goal.machine.copies.full_share * prod(stored.shape)
     for term in split_terms(reader.value):
         walked = [
             set(access.indices)
@@ -163,7 +163,7 @@ def _undivided(expr: Expr) -> Iterator[Access]:
     """Yield the accesses outside of divisors."""
     if isinstance(expr, Access):
         yield expr
-    divided = isinstance(expr, Call) and expr.operator == DIV
+    divided = is_call_of(expr, DIV)
     for child in children(expr)[:1] if divided else children(expr):
         yield from _undivided(child)
 

@@ -22,7 +22,14 @@ from taco_py.language.notation.operators import NEG
 from taco_py.language.notation.tree import exchange, map_accesses
 from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.nodes import Operand, TakeValues
-from taco_py.planner.rules.base import Phase, Rule, StepsBefore, assignments, with_steps_before
+from taco_py.planner.rules.base import (
+    Phase,
+    Rule,
+    StepsBefore,
+    Trait,
+    assignments,
+    with_steps_before,
+)
 
 
 def take_values(
@@ -82,4 +89,6 @@ def _walked_alone(sum_: Reduce, operands: Mapping[str, Operand]) -> Access | Non
     return access if alone and len(own) == len(access.indices) > 0 else None
 
 
-RULE = Rule("values_only", Phase.LAYOUT, with_steps_before(take_values), assignments)
+RULE = Rule(
+    "values_only", Phase.LAYOUT, with_steps_before(take_values), assignments, traits=Trait.WALKS
+)

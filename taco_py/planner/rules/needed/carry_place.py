@@ -31,8 +31,6 @@ WHY = "value and place are found in one loop"
 
 def apply(program: Program, site: Site, context: Context) -> Trials:
     """Put each place of an extremum inside an expression in a temporary."""
-    if context.goal.machine.is_gpu:
-        return
     for target in [each.target for each in program.defines]:
         while (found := _first(program, target)) is not None:
             place, made, facts = found
@@ -69,4 +67,4 @@ def _inside(expr: Expr) -> Iterator[Expr]:
         yield from _inside(child)
 
 
-RULE = Rule("carry_place", Phase.NEEDED, apply, whole)
+RULE = Rule("carry_place", Phase.NEEDED, apply, whole, on_host=True)

@@ -24,7 +24,7 @@ from taco_py.language.notation.dtypes import expression_dtype
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.language.notation.operators import FILLED, Number
 from taco_py.language.notation.rewrites.fills import filled_of_type, stored_alone
-from taco_py.language.notation.tree import map_children
+from taco_py.language.notation.tree import is_call_of, map_children
 from taco_py.language.problem import TensorType
 from taco_py.planner.context import Context
 from taco_py.planner.ir.goal import real_statistics
@@ -55,7 +55,7 @@ def _first(program: Program, forms: frozenset[Expr]) -> tuple[str, Expr] | None:
     made: set[Expr] = set()
     for each in program.defines if forms else ():
         whole = each.assignment.value
-        own = whole.args[0] if isinstance(whole, Call) and whole.operator == FILLED else whole
+        own = whole.args[0] if is_call_of(whole, FILLED) else whole
         if each.target in program.once and form_of(own)[0] in forms:
             made.add(form_of(own)[0])
             continue

@@ -53,7 +53,7 @@ from taco_py.language.notation.operators import (
     Number,
     Operator,
 )
-from taco_py.language.notation.tree import map_children
+from taco_py.language.notation.tree import map_children, peel_reductions
 from taco_py.planner.context import Context
 from taco_py.planner.ir.index_sizes import Sizes
 from taco_py.planner.ir.program import Program
@@ -83,7 +83,7 @@ class _Reductions:
         """Return an expression with its reductions over entries, the innermost first."""
         if not isinstance(expr, Reduce):
             return map_children(expr, self.of)
-        indices, body = _nest(expr)
+        indices, body = peel_reductions(expr, expr.operator)
         inside = self.of(body)
         found = self._over_entries(expr, indices, inside)
         if found is not None:
@@ -201,15 +201,6 @@ def _beside_absent(operator: Operator, entries: Expr, fill: Number) -> Expr:
     """Return what entries and one fill make: the fill itself where it annihilates, also NaN."""
     wins = operator.annihilated(1, fill) is not None
     return Literal(fill) if wins else Call(operator, (entries, Literal(fill)))
-
-
-def _nest(expr: Reduce) -> tuple[tuple[str, ...], Expr]:
-    """Return the indices of reductions by one operator inside each other, and what is reduced."""
-    indices, body = [expr.index], expr.body
-    while isinstance(body, Reduce) and body.operator == expr.operator:
-        indices.append(body.index)
-        body = body.body
-    return tuple(indices), body
 
 
 def _chooses_number(expr: Expr) -> bool:

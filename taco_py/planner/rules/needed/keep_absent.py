@@ -57,7 +57,7 @@ from taco_py.language.notation.operators import (
     Number,
     Operator,
 )
-from taco_py.language.notation.tree import children, exchange, walk
+from taco_py.language.notation.tree import children, exchange, is_call_of, walk
 from taco_py.planner.algebra.rings import holds_zero
 from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Program
@@ -100,7 +100,7 @@ def _before(
     own = replace(program, results=(site.target,))
     changed, access = with_temporary(own, context, value, free_indices(value), why)
     facts = changed.facts[access.tensor]
-    if prod(facts.shape) <= context.goal.machine.dense_elements:
+    if prod(facts.shape) <= context.goal.machine.copies.dense_elements:
         type = replace(facts.type, format=dense(len(facts.shape)))
         changed = changed.with_facts({access.tensor: replace(facts, type=type)})
     return replace(changed, results=program.results), access
@@ -112,7 +112,7 @@ def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
 
     summed  whether a sum is around the expression
     """
-    if isinstance(expr, Call) and expr.operator == FILLED and expr.args[1] != Literal(0):
+    if is_call_of(expr, FILLED) and expr.args[1] != Literal(0):
         return  # what is absent in there is said by the other number
     for child in _ends(expr) if _multiplies(expr) else children(expr):
         yield from _products(child, summed or isinstance(expr, Reduce))

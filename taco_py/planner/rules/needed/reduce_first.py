@@ -15,8 +15,8 @@ from dataclasses import replace
 from taco_py.compiler.concrete.inner_sums import exchange_equal
 from taco_py.compiler.concrete.terms import accumulating, whole_reduction
 from taco_py.language.notation.checks import free_indices
-from taco_py.language.notation.nodes import Expr, Reduce
-from taco_py.language.notation.tree import children
+from taco_py.language.notation.nodes import Expr
+from taco_py.language.notation.tree import children, is_reduction_by, peel_reductions
 from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Program
 from taco_py.planner.rules.base import Numbers, Phase, Rewrite, Rule, Site, Trials, result
@@ -41,11 +41,11 @@ def _inside(program: Program) -> Iterator[Expr]:
     into = accumulating(expr) if program.is_full(program.result) else None
     whole = whole_reduction(expr)
     if whole is not None:
-        yield from _within(_body(whole))
+        yield from _within(peel_reductions(whole, whole.operator)[1])
     elif into is not None:
         for part in children(expr):
-            if isinstance(part, Reduce) and part.operator == into:
-                part = _body(part)
+            if is_reduction_by(part, into):
+                _, part = peel_reductions(part, part.operator)
             yield from _within(part)
     else:
         yield from _within(expr)
@@ -54,19 +54,11 @@ def _inside(program: Program) -> Iterator[Expr]:
 def _within(expr: Expr) -> Iterator[Expr]:
     reduce = whole_reduction(expr)
     if reduce is not None:  # with what says that it is absent where nothing is reduced
-        yield from _within(_body(reduce))
+        yield from _within(peel_reductions(reduce, reduce.operator)[1])
         yield expr
         return
     for child in children(expr):
         yield from _within(child)
-
-
-def _body(reduce: Reduce) -> Expr:
-    """What reductions by one operator inside each other reduce."""
-    body = reduce.body
-    while isinstance(body, Reduce) and body.operator == reduce.operator:
-        body = body.body
-    return body
 
 
 RULE = Rule("reduce_first", Phase.NEEDED, apply, result, Numbers.EXACT)

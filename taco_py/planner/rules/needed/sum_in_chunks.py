@@ -18,7 +18,8 @@ from taco_py.language.legal.cases import LOOP_CASES, MERGED_TERMS, SCHEDULED_CAS
 from taco_py.language.legal.stored import is_full, is_sparse
 from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.dtypes import DType, expression_dtype
-from taco_py.language.notation.nodes import Access, Assignment, Call, Expr
+from taco_py.language.notation.nodes import Access, Assignment, Expr
+from taco_py.language.notation.tree import is_additive
 from taco_py.planner.context import Context
 from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.nodes import Operand
@@ -45,7 +46,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 def in_chunks(program: Program, context: Context, expr: Expr) -> tuple[Program, Expr]:
     """Return each sum in an expression added up a few sparse terms at a time."""
-    if not isinstance(expr, Call) or not expr.operator.additive:
+    if not is_additive(expr):
         return through_children(program, expr, lambda p, child: in_chunks(p, context, child))
     return _sum_in_chunks(program, context, expr, expression_dtype(expr, program.dtypes))
 
@@ -53,7 +54,7 @@ def in_chunks(program: Program, context: Context, expr: Expr) -> tuple[Program, 
 def _sum_in_chunks(
     program: Program, context: Context, expr: Expr, whole: DType
 ) -> tuple[Program, Expr]:
-    if not isinstance(expr, Call) or not expr.operator.additive:
+    if not is_additive(expr):
         return in_chunks(program, context, expr)
     args: tuple[Expr, ...] = ()
     for arg in expr.args:

@@ -25,7 +25,15 @@ from taco_py.planner.algebra.products import as_product, flatten
 from taco_py.planner.ir.goal import Request, real_statistics
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.program import Define
-from taco_py.planner.rules.base import Numbers, Phase, Rule, StepsBefore, result, with_steps_before
+from taco_py.planner.rules.base import (
+    Numbers,
+    Phase,
+    Rule,
+    StepsBefore,
+    Trait,
+    result,
+    with_steps_before,
+)
 
 WHY = "factors are multiplied into a small one that has all of their indices"
 
@@ -50,8 +58,8 @@ def absorb(
     volumes = {f: float(prod(sizes[i] for i in f.indices)) for f in factors}
     points = prod(sizes[index] for index in all_indices(assignment))
     machine = request.machine
-    large = points >= machine.small_factor_iterations
-    room = min(points / machine.small_factor_ratio, request.memory) if large else 0
+    large = points >= machine.calls.small_factor_iterations
+    room = min(points / machine.calls.small_factor_ratio, request.memory) if large else 0
     groups = _groups(factors, assignment.target.indices, volumes, room)
     products = {
         group[0]: Assignment(Access(names.fresh("T"), group[0].indices), product.of(group))
@@ -105,4 +113,11 @@ def _as_host(host: Operand, request: Request) -> Operand:
     return Operand(type, host.shape, host.nnz, joined=(True,) * (len(host.shape) - 1))
 
 
-RULE = Rule("absorb_factor", Phase.SPLIT, with_steps_before(absorb), result, Numbers.ROUNDS)
+RULE = Rule(
+    "absorb_factor",
+    Phase.SPLIT,
+    with_steps_before(absorb),
+    result,
+    Numbers.ROUNDS,
+    traits=Trait.FACTORS | Trait.INDICES,
+)

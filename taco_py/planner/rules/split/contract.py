@@ -34,6 +34,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     terms,
 )
 from taco_py.planner.temporaries import with_temporary
@@ -225,7 +226,7 @@ def _cheapest(program: Program, context: Context, chain: _Chain) -> _Best | None
         goal.effort.parts.append(f"only orders with {limit} were compared")
     trees = near_trees(stats, chain.tensors, chain.kept, goal.effort, goal.memory)
     whole = context.costs.kernel(program, chain.assignment, context)
-    gain, quickest = goal.machine.detour_gain, goal.machine.quickest_steps
+    gain, quickest = goal.machine.copies.detour_gain, goal.machine.quickest_steps
     least, best = whole * gain, None
     pairs, *_ = trees
     for full in (False, True):
@@ -261,5 +262,11 @@ def _why(program: Program, context: Context, chain: _Chain, best: _Best) -> str:
 
 
 RULE = Rule(
-    "contract", Phase.SPLIT, apply, terms, Numbers.ROUNDS | Numbers.SPECIALS, gain=Gain.DETOUR
+    "contract",
+    Phase.SPLIT,
+    apply,
+    terms,
+    Numbers.ROUNDS | Numbers.SPECIALS,
+    gain=Gain.DETOUR,
+    traits=Trait.KERNELS,
 )

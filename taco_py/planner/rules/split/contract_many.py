@@ -35,7 +35,17 @@ from taco_py.planner.algebra.products import Product
 from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Program
 from taco_py.planner.matrix_steps import MatrixSteps, Roles, Tensor, matrix_product, options
-from taco_py.planner.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site, result
+from taco_py.planner.rules.base import (
+    Numbers,
+    Outcome,
+    Phase,
+    Refusal,
+    Rewrite,
+    Rule,
+    Site,
+    Trait,
+    result,
+)
 from taco_py.planner.temporaries import with_temporary
 
 MANY_FACTORS = 10
@@ -55,7 +65,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     store a limited number of elements only, and where a step of the user's order takes more than
     two. Steps of sparse tensors are planned as every assignment is.
     """
-    if context.goal.memory < inf or not context.may("contract"):
+    if context.goal.memory < inf:
         return None
     value = program.last.value
     if len(split_terms(value)) > 1:
@@ -137,7 +147,7 @@ def _ordered(
         best = best_pairs(stats, factors, kept, context.effort)
         why = f"{count} tensors in pairs, by the nonzeros that are expected"
         return _Order(tuple((a, b) for a, b in best), why)
-    steps = context.goal.machine.dense_temporary_element_steps
+    steps = context.goal.machine.copies.dense_temporary_element_steps
     order = cheapest_order(product.network(program), context.effort, steps)
     least = f"{order.products:.2g} multiplications, the least of {order.tried}"
     why = f"{count} tensors in pairs take about {least} orders"
@@ -358,4 +368,12 @@ class _Contraction:
         return changed.with_assignment(assignment)
 
 
-RULE = Rule("contract_many", Phase.SPLIT, apply, result, Numbers.ROUNDS | Numbers.SPECIALS)
+RULE = Rule(
+    "contract_many",
+    Phase.SPLIT,
+    apply,
+    result,
+    Numbers.ROUNDS | Numbers.SPECIALS,
+    traits=Trait.KERNELS | Trait.INDICES | Trait.RESULT,
+    part_of="contract",
+)

@@ -17,7 +17,7 @@ from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.dtypes import expression_dtype
 from taco_py.language.notation.nodes import Expr, Reduce
-from taco_py.language.notation.tree import children, exchange, walk
+from taco_py.language.notation.tree import all_reductions, children, exchange, walk
 from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Program
 from taco_py.planner.rules.base import Candidate, Gain, Rewrite, Site
@@ -56,7 +56,7 @@ def _options(program: Program, context: Context, expr: Expr, sum_: Reduce) -> It
     dtypes = program.dtypes
     whole = expression_dtype(term.body, dtypes)
     for part in _around(term.body, sum_):
-        sums = (node for node, _ in walk(part) if isinstance(node, Reduce))
+        sums = all_reductions(part)
         alike = all(expression_dtype(each, dtypes) == whole for each in (part, *sums))
         if alike and _indices(part) < every:
             draft, access = with_temporary(program, context, part, free_indices(part), "")

@@ -109,7 +109,9 @@ class _Loops:
             within = around_loose(self.term.body, (sum_,))
             inside = min(inside, self.stats.iterations(within, around))
         alone = self.stats.iterations(sum_.body, own)
-        alone += self.stats.machine.temporary_entry_steps * result_size(self.stats, sum_, needs)
+        alone += self.stats.machine.copies.temporary_entry_steps * result_size(
+            self.stats, sum_, needs
+        )
         effort = self.context.effort
         copies = copy_cost(self.stats, self.problem, self.term, effort, accesses(sum_))
         if copies:

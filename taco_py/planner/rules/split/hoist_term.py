@@ -13,7 +13,7 @@ from taco_py.compiler.cost.estimate import result_size
 from taco_py.language.legal.types import sum_wraps_alone
 from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.dtypes import expression_dtype
-from taco_py.language.notation.nodes import Reduce
+from taco_py.language.notation.tree import is_sum
 from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Program
 from taco_py.planner.rules.base import (
@@ -33,7 +33,7 @@ from taco_py.planner.temporaries import with_temporary
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Compute a sum first that lacks an index of the result, where the loop would repeat it."""
     expr = site.term(program)
-    if not isinstance(expr, Reduce) or not expr.operator.additive:
+    if not is_sum(expr):
         return None
     target = program.last.target.indices
     needs = tuple(index for index in target if index in free_indices(expr))
@@ -47,7 +47,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         return None
     stats = context.statistics(program, expr)
     own = frozenset((*needs, *(i for a in accesses(expr) for i in a.indices)))
-    kept = stats.machine.temporary_entry_steps * result_size(stats, expr, needs)
+    kept = stats.machine.copies.temporary_entry_steps * result_size(stats, expr, needs)
     alone = stats.iterations(term.body, own) + kept
     repeated = stats.iterations(term.body, own | frozenset(others))
 

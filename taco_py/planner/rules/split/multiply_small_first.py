@@ -25,7 +25,15 @@ from taco_py.planner.algebra.products import as_product, flatten, typed_first
 from taco_py.planner.ir.goal import Request, real_statistics
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.program import Define
-from taco_py.planner.rules.base import Numbers, Phase, Rule, StepsBefore, result, with_steps_before
+from taco_py.planner.rules.base import (
+    Numbers,
+    Phase,
+    Rule,
+    StepsBefore,
+    Trait,
+    result,
+    with_steps_before,
+)
 from taco_py.planner.rules.layout.copy_small_across import walked_order
 
 WHY = "small factors that vary along the innermost loop are multiplied by each other first"
@@ -54,7 +62,7 @@ def small_first(
     kept = tuple(index for index in order if index in own)
     count = prod(sizes[index] for index in kept)
     machine = request.machine
-    least = max(machine.small_factor_iterations, machine.small_factor_ratio * count)
+    least = max(machine.calls.small_factor_iterations, machine.calls.small_factor_ratio * count)
     if len(few) < 2 or volume < least:
         return None
     target = Access(names.fresh("T"), kept)
@@ -72,5 +80,10 @@ def small_first(
 
 
 RULE = Rule(
-    "multiply_small_first", Phase.SPLIT, with_steps_before(small_first), result, Numbers.ROUNDS
+    "multiply_small_first",
+    Phase.SPLIT,
+    with_steps_before(small_first),
+    result,
+    Numbers.ROUNDS,
+    traits=Trait.FACTORS | Trait.INDICES,
 )

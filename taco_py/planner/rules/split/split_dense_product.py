@@ -42,6 +42,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     assignments,
 )
 from taco_py.planner.temporaries import described, with_temporary
@@ -184,4 +185,12 @@ def _is_worth_it(program: Program, context: Context, product: _DenseProduct, pla
     return worth_own_kernel(problem, context.statistics(draft, sum_), context.goal.libraries)
 
 
-RULE = Rule("split_dense_product", Phase.SPLIT, apply, assignments, Numbers.ROUNDS, gain=Gain.DENSE)
+RULE = Rule(
+    "split_dense_product",
+    Phase.SPLIT,
+    apply,
+    assignments,
+    Numbers.ROUNDS,
+    gain=Gain.DENSE,
+    traits=Trait.SUMS | Trait.KERNELS,
+)

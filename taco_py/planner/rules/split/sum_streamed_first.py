@@ -28,7 +28,17 @@ from taco_py.language.notation.tree import exchange
 from taco_py.planner.algebra.products import as_product
 from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Program
-from taco_py.planner.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site, terms
+from taco_py.planner.rules.base import (
+    Numbers,
+    Outcome,
+    Phase,
+    Refusal,
+    Rewrite,
+    Rule,
+    Site,
+    Trait,
+    terms,
+)
 from taco_py.planner.temporaries import with_temporary
 
 
@@ -52,16 +62,16 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     stats, itemsize = context.statistics(program, expr), np.dtype(dtype).itemsize
     row = stats.volume(_row(order, alone, users)) * itemsize
     machine = stats.machine
-    first = _first(order, alone, row <= machine.short_row_bytes)
+    first = _first(order, alone, row <= machine.loops.short_row_bytes)
     rest = tuple(index for index in order if index not in first)
     if len(whole) != 1 or not first or not rest:
         return None
     dtype = expression_dtype(whole[0], program.dtypes)
     summed_row = frozenset(takewhile(alone.__contains__, reversed(order)))
-    if stats.volume(summed_row) * itemsize >= machine.summed_row_bytes:
+    if stats.volume(summed_row) * itemsize >= machine.loops.summed_row_bytes:
         return Refusal("rows that are summed are long: each is multiplied once anyway")
-    near = stats.volume(frozenset(rest)) * itemsize <= machine.near_cache_bytes
-    long = stats.volume(frozenset(first)) >= machine.streamed_sum_terms
+    near = stats.volume(frozenset(rest)) * itemsize <= machine.loops.near_cache_bytes
+    long = stats.volume(frozenset(first)) >= machine.dense.streamed_sum_terms
     if not near or not long or dtype != expression_dtype(term.body, program.dtypes):
         return Refusal("what is left of the factor is not near, or its sums are short")
     place = "outermost" if order[: len(first)] == first else "outside of short rows"
@@ -92,4 +102,4 @@ def _row(order: Sequence[str], alone: Set[str], users: Sequence[Sequence[str]]) 
     return frozenset(takewhile(lambda i: i not in alone, together))
 
 
-RULE = Rule("sum_streamed_first", Phase.SPLIT, apply, terms, Numbers.ROUNDS)
+RULE = Rule("sum_streamed_first", Phase.SPLIT, apply, terms, Numbers.ROUNDS, traits=Trait.FACTORS)

@@ -19,7 +19,7 @@ from taco_py.compiler.ways.ways import way_of
 from taco_py.planner.context import Context
 from taco_py.planner.ir.goal import real_statistics
 from taco_py.planner.ir.program import Program
-from taco_py.planner.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site
+from taco_py.planner.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, Trait
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
@@ -27,12 +27,13 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     kernel = program.kernel(site.target)
     facts = {name: program.facts[kernel.source(name)] for name, _ in kernel.problem.operands}
     stats = real_statistics(kernel.problem.assignment, facts, context.goal.machine)
+    target = stats.machine.target
     fixed, choice = not context.may(ATOMIC_SUMS), None
     if not kernel.schedule.on_loops.commands:
         choice = choose_sharing(kernel.problem, kernel.schedule, stats, fixed)
-    if choice is None and fixed and not is_fixed(kernel.problem, kernel.schedule):
+    if choice is None and fixed and not is_fixed(kernel.problem, kernel.schedule, target):
         one = kernel.schedule.then(Schedule((Serial(),)))
-        if is_fixed(kernel.problem, one):
+        if is_fixed(kernel.problem, one, target):
             kernel = replace(kernel, schedule=one, why=ONE_THREAD)
             return Rewrite(program.with_kernel(kernel), ONE_THREAD)
     if choice is None:
@@ -48,4 +49,4 @@ def gpu_kernels(program: Program) -> Iterator[Site]:
     return (Site(each.target) for each, way in ways if way.on_gpu and way.in_loops)
 
 
-RULE = Rule("share_units", Phase.KERNEL, apply, gpu_kernels, Numbers.ROUNDS)
+RULE = Rule("share_units", Phase.KERNEL, apply, gpu_kernels, Numbers.ROUNDS, traits=Trait.INDICES)

@@ -1,18 +1,16 @@
-"""The keyword arguments that all front ends share, checked."""
+"""Checks of the keyword arguments that all calls share: each returns the value that is computed
+with, or raises."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from math import inf
 from operator import index as as_integer
 from typing import Any
 
 import numpy as np
 
-from codegen.records import dataclass
-from taco_py.compiler.cost.machine import MACHINES
+from codegen.machine.target import TARGETS
 from taco_py.compiler.schedule.schedule import Schedule
-from taco_py.data.storage.borrow import as_dtype
 from taco_py.language.diagnostics.errors import (
     DimensionError,
     NotationError,
@@ -21,7 +19,6 @@ from taco_py.language.diagnostics.errors import (
     ScheduleError,
 )
 from taco_py.language.diagnostics.suggest import with_suggestion
-from taco_py.language.formats import Format
 
 CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 MOST_THREADS = 1024  # OpenMP ends the process where the machine has no room for more
@@ -30,129 +27,10 @@ MEASURE, TUNED = "measure", "tuned"
 """The schedules that are chosen by timing: at the first call, or before and kept in a store."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a call says besides its text and operands; `path` and `contract` are einsum's.
-
-    weak       whether a Python number takes the dtype of what it meets; for einsum it is an array
-    wide_sums  whether a sum of small integers is of the type of `numpy.sum`; einsum's is not
-    measure    whether the best few schedules are timed on the operands and the fastest is taken
-    libraries  whether routines of libraries may be called in place of generated code
-    often      whether it is one of many calls, as of a function: see `Libraries.often`
-    budget     seconds that a schedule may be searched for, None for as long as it takes
-    memory     elements that each intermediate of a contraction may store
-    forms, look_up, reversed, orders   as `plan.ir.goal` has them
-    forbid     the rules that take no part, by name
-    allow      what a plan may lose: see `check_allow`
-    target     what kernels run on: "c", "cuda" or "cuda-emulated"
-    memory_limit  bytes that calls of a kernel may take at once, None for what the process may
-    tuned      whether a plan is looked for in the store of tuned plans
-    plan       the text of the plan that is carried out, "" to make one
-    """
-
-    format: Format | str | None = None
-    schedule: Schedule | None = None
-    threads: int | None = None
-    dtype: np.dtype[Any] | None = None
-    casting: str = "safe"
-    static: tuple[tuple[str, int], ...] = ()
-    path: tuple[tuple[int, ...], ...] | None = None
-    contract: bool = True
-    weak: bool = True
-    wide_sums: bool = True
-    measure: bool = False
-    libraries: bool = True
-    often: bool = False
-    budget: float | None = None
-    memory: float = inf
-    forms: bool | None = None
-    look_up: bool = True
-    reversed: frozenset[tuple[str, str, int]] = frozenset()
-    orders: frozenset[tuple[str, int, tuple[str, ...]]] = frozenset()
-    forbid: frozenset[str] = frozenset()
-    allow: frozenset[str] = frozenset()
-    target: str = "c"
-    memory_limit: int | None = None
-    tuned: bool = False
-    plan: str = ""
-
-    @property
-    def chosen_by_data(self) -> bool:
-        """Tell whether the schedule is chosen by what was measured, now or before."""
-        return self.measure or self.tuned
-
-    @property
-    def counts(self) -> bool:
-        """Tell whether plans count elements, and are for operands of these sizes alone."""
-        return self.memory < inf
-
-
-def settings_of(
-    format: Any,
-    schedule: Any,
-    threads: int | None,
-    dtype: Any,
-    casting: str,
-    static: Mapping[str, int] | None,
-    libraries: bool = True,
-    budget: float | None = None,
-    forbid: Collection[str] | str = (),
-    allow: Collection[str] | str = (),
-    target: str = "c",
-) -> Settings:
-    """Return the arguments as the user gave them, checked.
-
-    `format` is left to who knows the result's order. Raises NotationError, OperandTypeError,
-    DimensionError or ScheduleError.
-    """
-    word = schedule if isinstance(schedule, str) else ""
-    return Settings(
-        format,
-        None if word in (MEASURE, TUNED) else as_schedule(schedule),
-        check_threads(threads),
-        None if dtype is None else as_dtype(dtype, "dtype"),
-        check_casting(casting),
-        check_static(static),
-        measure=word == MEASURE,
-        tuned=word == TUNED,
-        libraries=check_libraries(libraries),
-        budget=check_budget(budget),
-        forbid=check_forbid(forbid),
-        allow=check_allow(allow),
-        target=check_target(target),
-    )
-
-
-def settings_of_kernel(
-    schedule: Any,
-    threads: int | None,
-    static: Mapping[str, int] | None,
-    libraries: bool,
-    budget: float | None,
-    forbid: Collection[str] | str,
-    allow: Collection[str] | str,
-    target: str,
-) -> Settings:
-    """Return the arguments of a kernel without data, checked: none of them is "measure".
-
-    Raises what `settings_of` raises.
-    """
-    return Settings(
-        schedule=as_schedule(schedule),
-        threads=check_threads(threads),
-        static=check_static(static),
-        libraries=check_libraries(libraries),
-        budget=check_budget(budget),
-        forbid=check_forbid(forbid),
-        allow=check_allow(allow),
-        target=check_target(target),
-    )
-
-
 def merged(
     operands: Mapping[str, Any] | None, named: Mapping[str, Any], what: str = "operands"
 ) -> dict[str, Any]:
-    """What was passed as a mapping and by keyword.
+    """Merge the arguments of a mapping with those by keyword.
 
     Raises OperandTypeError where it is no mapping, OperandError for a name in both.
     """
@@ -191,10 +69,10 @@ def check_casting(casting: str) -> str:
 
 def check_target(target: str) -> str:
     """Raise OperandTypeError unless it is the name of something that kernels run on."""
-    if target not in MACHINES:
+    if target not in TARGETS:
         raise OperandTypeError(
-            f"Expected target to be one of {', '.join(MACHINES)}, found {target!r}",
-            hint=with_suggestion('target="cuda" is a GPU', str(target), MACHINES),
+            f"Expected target to be one of {', '.join(TARGETS)}, found {target!r}",
+            hint=with_suggestion('target="cuda" is a GPU', str(target), TARGETS),
         )
     return target
 
@@ -210,7 +88,7 @@ def check_libraries(libraries: bool) -> bool:
 
 
 def as_schedule(schedule: Any) -> Schedule | None:
-    """Return a schedule from its text, or of what has one. "auto" leaves everything open."""
+    """Return a schedule from its text, or from its builder. "auto" leaves everything open."""
     if isinstance(schedule, str) and schedule in (MEASURE, TUNED):
         does = (
             "times them on data" if schedule == MEASURE else "looks plans up by what data are like"
@@ -258,7 +136,7 @@ ALLOWED = ("cancellation",)
 
 
 def check_allow(allow: Collection[str] | str) -> frozenset[str]:
-    """What a user allows a plan to lose, one word or several. Raises OperandTypeError."""
+    """Return the losses that a user allows a plan, one word or several. Raises OperandTypeError."""
     words = (allow,) if isinstance(allow, str) else allow
     if not isinstance(words, Collection) or any(word not in ALLOWED for word in words):
         raise OperandTypeError(
@@ -285,11 +163,10 @@ def check_forbid(forbid: Collection[str] | str) -> frozenset[str]:
     if not names:
         return frozenset()
     from taco_py.compiler.ways.gpu_check import ATOMIC_SUMS
-    from taco_py.planner.rules.base import Phase
     from taco_py.planner.rules.catalogue import CATALOGUE
 
     rules = {rule.name: rule for rule, _ in CATALOGUE}
-    free = sorted(name for name, rule in rules.items() if rule.phase is not Phase.NEEDED)
+    free = sorted(name for name, rule in rules.items() if rule.optional)
     free.append(ATOMIC_SUMS)
     if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
         raise ScheduleError(
@@ -359,27 +236,27 @@ def _static_index(index: Any) -> str:
 
 
 def _static_size(index: str, size: Any) -> int:
-    found = integer(size)
-    if found is None:
+    count = integer(size)
+    if count is None:
         raise OperandTypeError(
             f"Expected an integer as the static size of index {index}, found {size!r}",
             hint='as in static={"k": 32}',
         )
-    if not 0 <= found <= LARGEST_SIZE:
+    if not 0 <= count <= LARGEST_SIZE:
         raise DimensionError(
-            f"Expected a static size from 0 to 2^63 - 1 of index {index}, found {found}",
+            f"Expected a static size from 0 to 2^63 - 1 of index {index}, found {count}",
             hint="pass the size that the operands have along this index",
         )
-    return found
+    return count
 
 
-def check_static_index(index: str, known: Collection[str]) -> None:
+def check_static_index(index: str, indices: Collection[str]) -> None:
     """Raise OperandError unless `index` is one that the operands have."""
-    if index not in known:
+    if index not in indices:
         raise OperandError(
-            f"Expected static sizes of the indices {', '.join(known) or 'none'}, found {index!r}",
+            f"Expected static sizes of the indices {', '.join(indices) or 'none'}, found {index!r}",
             hint=with_suggestion(
-                "leave it out of static=, or use it in the expression", index, known
+                "leave it out of static=, or use it in the expression", index, indices
             ),
         )
 

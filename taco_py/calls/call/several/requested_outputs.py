@@ -15,7 +15,7 @@ from taco_py.language.notation.statements import check_outputs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class RequestedOutputs:
     """The names that a call wants of a text.
 
     formats  those that are asked for, of any name that the text assigns
@@ -29,9 +29,9 @@ class Asked:
     alone: bool
 
 
-def asked_of(
+def requested_outputs(
     statements: Sequence[Assignment], outputs: Any, format: Any = None, out: Any = None
-) -> Asked:
+) -> RequestedOutputs:
     """Return the outputs of statements: by default what the last one assigns; one name, or several.
 
     format, out  of the one output, or by name
@@ -43,7 +43,7 @@ def asked_of(
     check_outputs(statements, names)
     assigned = unique(each.target.tensor for each in statements)
     formats = by_output("format", format, names, assigned)
-    return Asked(names, formats, by_output("out", out, names, names), alone)
+    return RequestedOutputs(names, formats, by_output("out", out, names, names), alone)
 
 
 def _names(statements: Sequence[Assignment], outputs: Any) -> tuple[str, ...]:

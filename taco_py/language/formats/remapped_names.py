@@ -29,21 +29,21 @@ MAKERS: Mapping[str, Callable[[tuple[int, ...], str], RemappedFormat]] = {
     "sdia": lambda sizes, _: SDIA(*sizes),
     "nm": lambda sizes, _: NM(*sizes),
 }
-"""How each format is made, by the names of `sized_names.SIZES`."""
+"""Constructors of the formats, by the names of `sized_names.SIZES`."""
 
 
 def remapped(format: Any) -> RemappedFormat | None:
-    """Read a remapped format, or a text of one as in "bsr(3,3)"; None of everything else.
+    """Return a remapped format, or parse its name as in "bsr(3,3)"; None for everything else.
 
     >>> print(remapped("bsr(3,2)"), remapped("blocked(2,1,3,sss)"), remapped("ds"))
     BSR(3,2) Blocked(2,1,3,sss) None
 
-    Raises FormatError for a text of one that has no such sizes.
+    Raises FormatError for a name with other sizes than it takes.
     """
     if isinstance(format, RemappedFormat):
         return format
-    found = read_sizes(format) if isinstance(format, str) else None
-    if found is None:
+    parts = read_sizes(format) if isinstance(format, str) else None
+    if parts is None:
         return None
-    name, sizes, letters = found
+    name, sizes, letters = parts
     return MAKERS[name](sizes, letters)

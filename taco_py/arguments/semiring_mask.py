@@ -1,0 +1,86 @@
+"""The semiring that a call computes over, and the mask of its result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codegen.records import dataclass
+from taco_py.language.diagnostics.errors import OperandError, OperandTypeError
+from taco_py.language.notation.nodes import Assignment
+from taco_py.language.notation.rewrites.masks import Mask, mask_of
+from taco_py.language.notation.rewrites.semirings import Semiring, semiring_of
+
+ARITHMETIC = Semiring("plus", "times")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SemiringMask:
+    """What + and * of a call mean, and the mask of its result.
+
+    replace  whether elements of out= that the mask leaves out are set to the semiring's zero
+    """
+
+    semiring: Semiring
+    mask: Mask | None
+    replace: bool
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Return the part of a call's key that is about its semiring and mask."""
+        mask = self.mask
+        kind = None if mask is None else (mask.by_value, mask.complement)
+        return ("semiring", self.semiring, *self.semiring.functions, kind, self.replace)
+
+    @property
+    def is_usual(self) -> bool:
+        """Tell whether a call computes its text over numbers, everywhere."""
+        return self.semiring.is_arithmetic and self.mask is None
+
+    def refuse_several(self, last: Assignment) -> None:
+        """Raise OperandError, for several statements are over numbers."""
+        raise OperandError(
+            "Expected one statement under semiring= or mask=, found several",
+            last.span,
+            hint="compute each in a call of its own",
+        )
+
+    def refuse_out(self, accumulates: bool, assignment: Assignment) -> None:
+        """Raise OperandError where a kernel that writes all of out= should keep a part of it."""
+        if self.mask is not None and not self.replace and not accumulates:
+            raise OperandError(
+                "Expected no out= of a kernel under a mask, which would write all of it, found one",
+                assignment.target.span,
+                hint="compile with replace=True, which sets that to zero, or call tp.evaluate",
+            )
+
+    @property
+    def why_plain(self) -> str:
+        """Say why operands are read in plain formats, where there is a semiring or a mask."""
+        what = "under masks" if self.semiring.is_arithmetic else "over semirings"
+        return f"calls {what} read plain formats alone"
+
+    @property
+    def named_arrays(self) -> dict[str, Any]:
+        """Return the mask's tensor by its name in reports, where there is one."""
+        return {} if self.mask is None else {"mask": self.mask.array}
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """Return the mask's tensor, where there is one."""
+        return () if self.mask is None else (self.mask.array,)
+
+
+def semiring_mask_of(semiring: Any, mask: Any, replace: Any) -> SemiringMask:
+    """Read the arguments of a call. Raises NotationError, OperandTypeError or OperandError."""
+    if not isinstance(replace, bool):
+        raise OperandTypeError(
+            f"Expected replace to be True or False, found {replace!r}",
+            hint="True sets what the mask leaves out of out= to zero",
+        )
+    if replace and mask is None:
+        raise OperandError(
+            "Expected a mask with replace=True, found none",
+            hint="without a mask all of out= is written; leave replace= out",
+        )
+    read = ARITHMETIC if semiring is None else semiring_of(semiring)
+    return SemiringMask(read, None if mask is None else mask_of(mask), replace)
