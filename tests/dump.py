@@ -31,6 +31,7 @@ import taco_py as tp
 from codegen.machine.cpu import Processor
 from codegen.machine.target import Target
 from taco_py.arguments.options import CallOptions
+from taco_py.calls.call import planner_request
 from taco_py.calls.call import prepare as preparing
 from taco_py.calls.call.read_text import parsed
 from taco_py.compiler.cost.effort import Effort
@@ -153,7 +154,7 @@ def prepared(text: str, objects: Mapping[str, Any], settings: CallOptions) -> Pl
     """The plan of a call of `evaluate`, made anew."""
     effort = Effort(settings.schedule_budget, rows=settings.look_up)
     KERNELS.memo.clear()
-    with patch.object(preparing, "Effort", lambda *_, **__: effort):
+    with patch.object(planner_request, "Effort", lambda *_, **__: effort):
         plan = preparing.prepare(parsed(text), objects, settings).plan
     return Planned(plan, len(effort.known))
 
@@ -320,12 +321,16 @@ GROUPS: Mapping[str, Callable[[], Iterator[Question]]] = {
 # ---------------------------------------------------------------- plans as text
 
 
+def _libraries_of(options: CallOptions, *_: bool) -> Libraries | None:
+    return LIBRARIES if options.libraries else None
+
+
 @contextlib.contextmanager
 def nominal() -> Iterator[None]:
     """The nominal machine in place of this one."""
     with (
         patch("taco_py.compiler.driver.native_target", lambda: TARGET),
-        patch.object(preparing, "libraries_of", lambda s, *_: LIBRARIES if s.libraries else None),
+        patch.object(planner_request, "libraries_of", _libraries_of),
     ):
         yield
 

@@ -29,7 +29,7 @@ import pytest
 from codegen.libraries.blas_routines import OPENBLAS
 from codegen.runtime import blas
 from codegen.toolchain import processor
-from taco_py.calls.call import prepare
+from taco_py.calls.call import planner_request
 from taco_py.compiler.cost.machine import NOMINAL
 from taco_py.data.kernels import KERNELS
 from taco_py.planner.ir.goal import Request
@@ -230,7 +230,7 @@ def planned_for(**fields: Any) -> Iterator[None]:
     """Plan calls for the nominal machine with other values of some fields."""
     request = partial(Request, machine=NOMINAL.with_costs(**fields))
     KERNELS.memo.clear()
-    with mock.patch.object(prepare, "Request", request):
+    with mock.patch.object(planner_request, "Request", request):
         yield
     KERNELS.memo.clear()
 
