@@ -29,7 +29,7 @@ from taco_py.planner.ir.goal import Request, real_statistics
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.ir.program import Chosen, Define, Program
-from taco_py.planner.make import Options, UnitModes, context_of, make_plan, plan_of, with_split
+from taco_py.planner.make import Options, context_of, plan_of, with_split
 from taco_py.planner.make_kernels import with_kernels
 from taco_py.planner.rules import catalogue
 from taco_py.planner.rules.base import Trait
@@ -46,19 +46,13 @@ def plan_statements(
     request: Request,
     results: Sequence[str] | None = None,
     options: Options = _DEFAULT,
-    unit_modes: UnitModes = (),
 ) -> Plan:
     """Plan assignments in order, each of which may read operands and the targets before it.
 
     types    how targets are stored; of others the format is chosen
     request  its `type` says the index type of temporaries
     results  the tensors that are wanted, the others are temporaries; by default all with a type
-    unit_modes  of one assignment, as `make_plan` has them
     """
-    if len(statements) == 1:
-        (alone,) = statements
-        request = replace(request, type=types.get(alone.target.tensor, request.type))
-        return make_plan(alone, operands, request, options, unit_modes)
     request = replace(request, left_out=request.left_out | names_of(Trait.RESULT))
     context = context_of(request, options)
     wanted = tuple(types) if results is None else tuple(results)

@@ -22,13 +22,13 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     KERNELS.memo.clear()
     monkeypatch.setattr(KERNELS, "note", lambda key: None)  # nothing from earlier processes
     made: list[Any] = []
-    original = front.plan_statements
+    original = front.make_plan
 
     def plan(*args: Any, **kwargs: Any) -> Any:
         made.append(original(*args, **kwargs))
         return made[-1]
 
-    monkeypatch.setattr(front, "plan_statements", plan)
+    monkeypatch.setattr(front, "make_plan", plan)
     yield made
     KERNELS.memo.clear()
 

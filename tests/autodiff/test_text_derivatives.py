@@ -211,3 +211,12 @@ def test_texts_of_derivatives_by_sparse_operands_are_differentiated_again(text: 
     ahead, behind = (tp.vjp(text, {**operands, "A": A + s * step}, wrt="A")(b) for s in (1, -1))
     expected = ((ahead - behind).multiply(seed)).sum() / 2
     assert (again(seed).multiply(step)).sum() == pytest.approx(expected, rel=1e-4, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia"])
+def test_a_cotangent_of_scipys_beside_a_tensor_is_scipys(kind: str) -> None:
+    B = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]).asformat(kind)
+    A = tp.tensor(np.array([[1.0, 2.0], [0.0, 1.0]]), format="ss")
+    d_A, d_B = tp.vjp("C[i,j] = A[i,k] * B[k,j]", A=A, B=B)(np.ones((2, 3)))
+    assert type(d_A) is tp.Tensor and type(d_B) is type(B)
+    assert d_B.toarray().tolist() == [[1.0, 0.0, 1.0], [0.0, 3.0, 0.0]]

@@ -18,7 +18,6 @@ from taco_py.planner.algebra.products import Product
 from taco_py.planner.ir.goal import Request, statistics
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.make import make_plan
-from taco_py.planner.statements import plan_statements
 from tests.problems import operands, problem
 
 NAMES = "ABCDEFGHIJKLMNOPQRSTUVW"
@@ -127,10 +126,10 @@ def test_numpys_limit_reaches_the_plan(
     plans: list[Plan] = []
 
     def recorded(*given: Any) -> Plan:
-        plans.append(plan_statements(*given))
+        plans.append(make_plan(*given))
         return plans[-1]
 
-    monkeypatch.setattr("taco_py.calls.call.prepare.plan_statements", recorded)
+    monkeypatch.setattr("taco_py.calls.call.prepare.make_plan", recorded)
     monkeypatch.setattr(KERNELS, "note", lambda key: None)  # of an earlier process
     for n in sizes:
         a, b, x = rng.random((n, n)), rng.random((n, n)), rng.random(n)

@@ -143,7 +143,7 @@ def test_it_is_chosen_where_it_offers_alone(way: Way) -> None:
 def test_it_is_replayed(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
     tp.evaluate(TEXT, x=RNG.random(20))
     CALLS.clear()
-    monkeypatch.setattr(prepare, "plan_statements", refuse)
+    monkeypatch.setattr(prepare, "make_plan", refuse)
     monkeypatch.setattr("taco_py.calls.call.compute.prepare", refuse)
     x = RNG.random(25)
     np.testing.assert_array_equal(tp.evaluate(TEXT, x=x), x)

@@ -34,7 +34,7 @@ from taco_py.calls.call.libraries import without_libraries
 from taco_py.calls.call.over_semirings import unfilled
 from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.call.prepare import Checked, Prepared
-from taco_py.calls.call.several.elaborate import Elaborated
+from taco_py.calls.call.several.elaborate import Elaborated, without_halves_of_scipy
 from taco_py.calls.call.several.sequence import Statement, Statements
 from taco_py.compiler.driver import CompiledKernel, compile_recipes
 from taco_py.compiler.schedule.schedule import Schedule
@@ -363,7 +363,8 @@ class Kernel:
         """What the result is handed out as: a sparse one as the sparse operands are."""
         if self.kind.kind == "ndarray":
             return self.kind
-        return kind_for(self.kind.format, self.assignment, given)
+        kind = kind_for(self.kind.format, self.assignment, given)
+        return without_halves_of_scipy(kind, self.dtype)
 
     def _remember(
         self, prepared: Prepared, objects: Mapping[str, Any], out: Array | None, begin: str

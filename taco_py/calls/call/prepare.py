@@ -48,6 +48,7 @@ from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.half_types import computed_dtype, is_half
 from taco_py.language.notation.nodes import Assignment
 from taco_py.planner.ir.plan import Plan
+from taco_py.planner.make import make_plan
 from taco_py.planner.statements import plan_statements
 from taco_py.running.execute.run import Execution
 from taco_py.running.execute.within_limit import exceeds
@@ -62,6 +63,7 @@ class Checked:
     sizes    of the indices of the last statement
     shapes   of the operands and of the tensors that statements make
     copied   whether an operand was converted because of what it stores, as other calls need not
+    alone    whether one assignment is computed, whose result may be stored with its modes fused
     """
 
     statements: Statements
@@ -71,6 +73,7 @@ class Checked:
     shapes: Mapping[str, tuple[int, ...]]
     squeezed: Squeezed = ()
     copied: bool = False
+    alone: bool = True
 
     @property
     def assignment(self) -> Assignment:
@@ -87,11 +90,6 @@ class Checked:
         """Tell whether every operand is read as it was passed, in one type."""
         reads = self.elaborated.reads
         return all(name == read.source and not read.converted for name, read in reads.items())
-
-    @property
-    def is_alone(self) -> bool:
-        """Tell whether there is one assignment."""
-        return len(self.elaborated.assignments) == 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,7 +163,8 @@ def prepare_statements(
     check_schedule(options)
     statements = in_single_assignment(written, outputs, objects)
     check_passed(written, statements, objects)
-    return make_prepared(check_statements(statements, objects, options, formats), options)
+    checked = check_statements(statements, objects, options, formats, alone=False)
+    return make_prepared(checked, options)
 
 
 def check(
@@ -187,11 +186,13 @@ def check_statements(
     options: CallOptions,
     formats: Mapping[str, Any],
     squeezed: Squeezed = (),
+    alone: bool = True,
 ) -> Checked:
     """Check operands against statements, and read them in the types that kernels need.
 
     formats   of the tensors that statements make, by the names of the text
     squeezed  modes of size 1 that accesses leave out
+    alone     as `Checked` has it
 
     Raises OperandError, OperandTypeError, DimensionError, FormatError.
     """
@@ -211,17 +212,17 @@ def check_statements(
     )
     operands = {name: each.operand for name, each in given.items()}
     containers = {name: container(each) for name, each in given.items()}
-    elaborated = elaborate(statements, operands, containers, result_options)
+    elaborated = elaborate(statements, operands, containers, result_options, alone)
     reads = {name: _read(given, read) for name, read in elaborated.reads.items()}
     copied = any(read.converted for read in elaborated.reads.values())
     given, shapes = {**given, **reads}, {n: o.shape for n, o in elaborated.operands.items()}
     last = elaborated.written[-1]
     sizes = _sizes_of(last, shapes, squeezed)
-    if len(elaborated.assignments) == 1:
+    if alone:
         added = statements.steps[0].added
         fixed = (added, *(name for name, _ in squeezed))
         given = {**lined_up(last, given, sizes, options, fixed)}
-    return Checked(statements, elaborated, given, sizes, shapes, squeezed, copied)
+    return Checked(statements, elaborated, given, sizes, shapes, squeezed, copied, alone)
 
 
 def _sizes_of(
@@ -280,7 +281,7 @@ def make_prepared(checked: Checked, options: CallOptions) -> Prepared:
     if planned is None:
         plan = _plan(checked, options, results)
         kinds = dict(elaborated.kinds)
-        if checked.is_alone:  # whose modes may be stored in another order
+        if checked.alone:  # whose modes may be stored in another order
             kinds[checked.target] = replace(kinds[checked.target], format=plan.result.format)
         planned = _Planned(plan, kinds, {})
         KERNELS.memo.put(key, planned)
@@ -299,10 +300,10 @@ def _plan(checked: Checked, options: CallOptions, results: tuple[str, ...]) -> P
 
         (alone,) = elaborated.assignments
         return plan_of_text(options.plan, operands, request, alone, checked.squeezed)
-    asked = planner_options(options)
-    return plan_statements(
-        elaborated.assignments, operands, types, request, results, asked, checked.squeezed
-    )
+    asked, assignments = planner_options(options), elaborated.assignments
+    if checked.alone:
+        return make_plan(assignments[0], operands, request, asked, checked.squeezed)
+    return plan_statements(assignments, operands, types, request, results, asked)
 
 
 def check_schedule(options: CallOptions) -> None:
@@ -372,7 +373,7 @@ def start(prepared: Prepared, options: CallOptions, out: Array | None) -> Execut
     tensors = {name: each.data for name, each in prepared.given.items()}
     threads = options.threads or KERNELS.cores
     known, machine = (informer(prepared.given), prepared.kernels), prepared.plan.machine
-    shape = prepared.shape if prepared.checked.is_alone else None
+    shape = prepared.shape if prepared.checked.alone else None
     return Execution(tensors, threads, out, *known, shape=shape, machine=machine)
 
 

@@ -21,7 +21,7 @@ def statements_for(
     return tuple(reversed(result))
 
 
-def names_of(statement: Assignment) -> set[str]:
-    """Return the tensors that a statement reads, including one that it accumulates into."""
-    target = {statement.target.tensor} if statement.operator is not None else set()
-    return {*operand_names(statement)} | target
+def names_of(statement: Assignment) -> tuple[str, ...]:
+    """List the tensors that a statement reads in order, then the one that it accumulates into."""
+    added = () if statement.operator is None else (statement.target.tensor,)
+    return (*operand_names(statement), *added)

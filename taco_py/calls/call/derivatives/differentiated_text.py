@@ -340,6 +340,7 @@ def like(obj: Any, value: Any) -> Any:
     if isinstance(obj, Tensor):
         found = value if isinstance(value, Tensor) else Tensor(taken(value, "cotangent"))
         return found.to_format(obj.format).astype(dtype)
+    value = value.to_scipy() if isinstance(value, Tensor) else value
     made = value.asformat(obj.format) if is_scipy_sparse(value) else value
     return (made if type(made) is type(obj) else type(obj)(made)).astype(dtype, copy=False)
 

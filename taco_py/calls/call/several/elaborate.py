@@ -115,12 +115,15 @@ def elaborate(
     operands: Mapping[str, Operand],
     containers: Mapping[str, str],
     options: ResultOptions,
+    alone: bool = False,
 ) -> Elaborated:
     """Find what each statement makes of operands with these facts, in these containers.
 
+    alone  whether there is one statement, whose result the caller rounds to 16 bits
+
     Raises OperandError, DimensionError, FormatError, OperandTypeError.
     """
-    if len(statements.steps) == 1:
+    if alone:
         return _as_written(statements, operands, containers, options)
     _check_no_halves(operands, options)
     elaborated = _as_written(statements, operands, containers, options)
@@ -155,6 +158,11 @@ def _check_no_halves(operands: Mapping[str, Operand], options: ResultOptions) ->
                 f"{dtype}",
                 hint='compute in dtype="float32", or each statement in a call of its own',
             )
+
+
+def without_halves_of_scipy(kind: ResultKind, dtype: DType) -> ResultKind:
+    """Hand a sparse result of 16 bits out as a Tensor, for SciPy's arrays have no such elements."""
+    return replace(kind, kind=TENSOR) if is_half(dtype) and kind.kind != ARRAY else kind
 
 
 def kinds_of(
@@ -213,6 +221,7 @@ class _Building:
         dtype = self.options.dtype or result_dtype(assignment, promoted)
         self.written.append(assignment)
         assignment, kind, fill = self._with_fill(assignment, dtype, promoted)
+        kind = without_halves_of_scipy(kind, dtype)
         indices = assignment.target.indices
         shape = tuple(sizes[index] for index in indices)
         type = TensorType(kind.format, computed_dtype(dtype).name, fill=fill)

@@ -222,7 +222,7 @@ class KernelOfSeveral:
         }
         kinds = self._kinds({name: container(g) for name, g in given.items()})
         elaborated = replace(self.elaborated, operands=operands, kinds=kinds)
-        checked = Checked(self.statements, elaborated, given, sizes, shapes)
+        checked = Checked(self.statements, elaborated, given, sizes, shapes, alone=False)
         return Prepared(checked, self.plan, kinds, self.kernels)
 
     def _kinds(self, containers: Mapping[str, str]) -> dict[str, ResultKind]:
