@@ -3,7 +3,7 @@
     y[i] = sum(j, A[i,j] * x[j])   →   make(cuda)             on the device of this machine
                                    →   make(cuda_emulated)    the same text, run on the CPU
 
-A plan is made for a machine (`cost.machine`); it says on what its kernels run.
+A plan is computed for a machine (`cost.machine`), which names the target of its kernels.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
-    """Return the loops of a recipe, with those marked that a GPU's threads share.
+    """Return the loops of a recipe, with the loops marked that a GPU's threads share.
 
     Raises ScheduleError, DeviceError.
     """
@@ -41,14 +41,15 @@ def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
 
 
 def shares(graph: IterationGraph, schedule: Schedule) -> Parallelism:
-    """Which loops units of a GPU share, and how. Raises ScheduleError."""
+    """Return the loops that units of a GPU share, and their strategies. Raises ScheduleError.
+    Raises ScheduleError."""
     from taco_py.compiler.schedule.gpu.units import choose_units
 
     return choose_units(graph, schedule)
 
 
 def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | None:
-    """Return the expected seconds of loops that are shared in a way that has a price."""
+    """Return the expected seconds of loops that are shared in a way with a price."""
     from taco_py.compiler.ways.unit_choices import price_of
 
     found = price_of(problem, schedule, stats)

@@ -2,9 +2,9 @@
 
     C[i,j] = sum(k, A[i,k] * B[k,j]), large   →   make(cuda_tiles,128,128,16,8,8)
 
-A block has 128 by 128 elements of C, a thread 8 by 8 of them; 16 columns of A and rows of B at a
-time are in shared memory. Loops read two elements for each product; tiles pay where that takes
-longer than they do, which both are estimated for.
+A block computes 128 by 128 elements of C, a thread 8 by 8 of them; 16 columns of A and rows of B at
+a time are in shared memory. Loops read two elements for each product; tiles pay where that takes
+longer, by estimates of both.
 """
 
 from __future__ import annotations
@@ -42,8 +42,10 @@ def product_on_gpu(question: Question) -> Contraction | None:
 
 
 def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
-    """Return the tile of the least expected time, and what it is compared with; None where loops
-    are expected to take no longer."""
+    """Return the tile of the least expected time, and a comparison with loops.
+
+    None where loops are expected to take no longer.
+    """
     from polyhedral.products.gpu_tile import best_tile, seconds_of
 
     found = question.recall(product_on_gpu)
@@ -87,8 +89,8 @@ def _product(found: Contraction, machine: GpuMachine, stats: Statistics) -> GpuP
 
 
 def _spread(found: Contraction, size: int, machine: Machine) -> float:
-    """Count how many times their bytes are read of operands along whose neighbours the batch
-    runs."""
+    """Return how many times the bytes of operands are read where the batch runs along their
+    lines."""
     lasts = [last for side in (found.left, found.right) for last in side.subscripts[-1:]]
     along = sum(any(loop in found.batch for loop in last.names) for last in lasts)
     sector = max(1.0, machine.device_sector_bytes / size)
@@ -96,14 +98,15 @@ def _spread(found: Contraction, size: int, machine: Machine) -> float:
 
 
 def _seconds_of_loops(of: GpuProduct, machine: Machine) -> float:
-    """Return a thread for each element: its instructions, or the chain of its sum."""
+    """Return the seconds of a thread for each element: its instructions, or the latency of its
+    sum."""
     iterations = of.batch * of.rows * of.columns * of.depth / machine.device_warp_threads
     issued = iterations * machine.iteration_instructions / machine.device_instructions_per_second
     return max(issued, of.depth * machine.iteration_latency_seconds)
 
 
 def machine_on_gpu(dtype: str, machine: Machine) -> GpuMachine:
-    """What of a GPU tiles depend on."""
+    """Return the properties of a GPU that tiles depend on."""
     from polyhedral.products.gpu_tile import GpuMachine
 
     size = np.dtype(dtype).itemsize
