@@ -90,7 +90,7 @@ class Schedule:
 
     def position(self, name: str) -> int:
         """Return the position of the row called `name`. Raises ScheduleError where there is
-        none. Raises ScheduleError when there is none."""
+        none."""
         for _, rows in self.rows:
             for position, row in enumerate(rows):
                 if row.name == name:
@@ -122,7 +122,7 @@ class Schedule:
 
 def checked_size(size: Any) -> int:
     """Return a valid tile size as an int, also from NumPy's integers. Raises ScheduleError for
-    what no tile can have."""
+    other values."""
     try:
         number = index(size)
     except TypeError:

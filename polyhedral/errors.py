@@ -1,5 +1,4 @@
-"""The errors of affine programs. Messages name the access, the loop or the statement. Messages
-name the access, the loop or the statement."""
+"""The errors of affine programs. Messages name the access, the loop or the statement."""
 
 from __future__ import annotations
 

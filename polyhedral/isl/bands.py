@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from codegen.records import dataclass
 from polyhedral.affine import Affine, affine, variable
 from polyhedral.isl.limits import is_exhausted
-from polyhedral.isl.relations import Relations
+from polyhedral.isl.nest_relations import Relations
 from polyhedral.model import Nest, Statement
 
 if TYPE_CHECKING:

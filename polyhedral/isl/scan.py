@@ -122,7 +122,7 @@ def expression_kind(expr: islpy.AstExpr) -> str:
 
 
 def operator_name(expr: islpy.AstExpr) -> str:
-    """Return ISL's name of the operator of `expr`: `add`, `fdiv_q` … `add`, `fdiv_q` …"""
+    """Return ISL's name of the operator of `expr`: `add`, `fdiv_q` …"""
     import islpy
 
     return islpy.ast_expr_op_type(expr.get_op_type()).name

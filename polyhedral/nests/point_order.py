@@ -20,7 +20,7 @@ from codegen.records import dataclass
 from polyhedral.affine import Affine, affine, variable
 from polyhedral.band_schedule import Row, Schedule, original
 from polyhedral.isl.bands import Component
-from polyhedral.isl.relations import Relations, keeps_order
+from polyhedral.isl.nest_relations import Relations, keeps_order
 from polyhedral.model import Mode, Nest, Statement
 from polyhedral.nests.directions import introduced, ranges
 from polyhedral.nests.tile_size import advances_by_one, changes

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from polyhedral.band_schedule import Row, Schedule, Tag
-from polyhedral.isl.relations import Relations, carried
+from polyhedral.isl.nest_relations import Relations, carried
 from polyhedral.model import Nest, Statement
 from polyhedral.nests.tile_size import advances_by_one, changes
 

@@ -185,7 +185,7 @@ def class_steps(
 
 
 def _batch(
-    matrix_product: Contraction,
+    product: Contraction,
     operands: Operands,
     classes: list[Steps],
     names: Names,
@@ -194,23 +194,18 @@ def _batch(
 ) -> Stmt:
     """Return the product for each step of the batch."""
     sizes = operands.sizes
-    counts = [
-        mul(*(sizes[x] for x in loops))
-        for loops in (matrix_product.rows, matrix_product.columns, matrix_product.depth)
-    ]
+    counts = [mul(*(sizes[x] for x in loops)) for loops in product.of_classes[1:]]
     step = Var(names.fresh("step"))
-    total = mul(*(sizes[loop] for loop in matrix_product.batch))
-    coordinates = coordinates_of(step, matrix_product.batch, sizes)
+    total = mul(*(sizes[loop] for loop in product.batch))
+    at = coordinates_of(step, product.batch, sizes)
 
     def start(data: Data) -> Place:
-        return Place(
-            data.array, add(*(mul(coordinates[x], data.strides[x]) for x in matrix_product.batch))
-        )
+        return Place(data.array, add(*(mul(at[x], data.strides[x]) for x in product.batch)))
 
     def starts() -> Places:
         return start(operands.result), start(operands.left), start(operands.right)
 
-    def product(threads: Expr) -> Invoke:
+    def run(threads: Expr) -> Invoke:
         tables = [place for steps in classes for place in steps.places(0)]
         values = [value for steps in classes for value in steps.values]
         return Invoke(STRIPS, (*starts(), *tables), (*counts, *values), threads)
@@ -224,16 +219,14 @@ def _batch(
     rows, columns, depth = counts
     a_block = mul(rows, columns, minimum(depth, blocks.depth))
     threads = select(ge(a_block, SHARED), THREADS, ONE_THREAD)
-    if not matrix_product.batch:
-        return product(threads)
+    if not product.batch:
+        return run(threads)
 
     def turned(kind: LoopKind = LoopKind.SERIAL) -> Block:
         return over(_turned(starts, counts, classes), kind)
 
     by_steps = ge(total, mul(THREADS, BATCHES_A_THREAD))
-    general = block(
-        If(by_steps, over(product(ONE_THREAD), LoopKind.PARALLEL), over(product(threads)))
-    )
+    general = block(If(by_steps, over(run(ONE_THREAD), LoopKind.PARALLEL), over(run(threads))))
     if tile.lanes > 1:
         pays = _is_turned(tile, counts, classes)
         general = block(If(pays, Block((_shared(turned(LoopKind.PARALLEL), turned()),)), general))

@@ -20,7 +20,7 @@ from polyhedral.band_schedule import Row, Schedule, Tag, original
 from polyhedral.errors import BudgetExceededError
 from polyhedral.isl.bands import Component, components
 from polyhedral.isl.limits import BUDGET, limited
-from polyhedral.isl.relations import Relations, carried, hold
+from polyhedral.isl.nest_relations import Relations, carried, hold
 from polyhedral.model import Nest, Statement
 from polyhedral.nests.directions import introduced, plane_extents
 from polyhedral.nests.point_order import PointOrder, Sized, as_written, choose_order, padded, sized

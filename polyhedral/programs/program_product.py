@@ -20,7 +20,7 @@ from math import ceil, prod
 from codegen.records import dataclass
 from codegen.types import ScalarType
 from polyhedral.affine import Affine, affine, variable
-from polyhedral.isl.relations import Relations
+from polyhedral.isl.nest_relations import Relations
 from polyhedral.model import Access, Loop, Mode, Statement
 from polyhedral.products.contraction import Contraction, contraction
 from polyhedral.products.contraction_plan import ContractionPlan, plan_contraction

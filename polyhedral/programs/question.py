@@ -1,4 +1,4 @@
-"""The input of a plan for a nest: sizes, wishes and the machine."""
+"""The input of a plan for a nest: sizes, requests and the machine."""
 
 from __future__ import annotations
 

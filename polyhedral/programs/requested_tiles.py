@@ -15,7 +15,7 @@ from polyhedral.affine import variable
 from polyhedral.band_schedule import Schedule, Tag
 from polyhedral.errors import BudgetExceededError, ScheduleError
 from polyhedral.isl.limits import BUDGET, limited
-from polyhedral.isl.relations import hold
+from polyhedral.isl.nest_relations import hold
 from polyhedral.model import Nest
 from polyhedral.nests.dependence import Dependence, dependences
 from polyhedral.nests.tile import tile

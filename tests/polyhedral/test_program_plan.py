@@ -14,7 +14,7 @@ from polyhedral.affine import affine
 from polyhedral.band_schedule import Schedule, Tag, original, rearrange
 from polyhedral.isl.bands import components
 from polyhedral.isl.limits import limited
-from polyhedral.isl.relations import hold, keeps_order
+from polyhedral.isl.nest_relations import hold, keeps_order
 from polyhedral.model import Nest, nest, statement
 from polyhedral.nests.dependence import dependences
 from polyhedral.nests.tile_legality import check_order, check_parallel, check_reduction

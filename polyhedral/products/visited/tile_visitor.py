@@ -40,7 +40,7 @@ class Region:
 class Part:
     """Sums of one result over rows: `array` has one for each block of rows.
 
-    These are add_blocks up in order at the end.
+    These are added up in order at the end.
 
     wide   whether each sum is a row, not a number
     total  the array of the result, `stride` elements from one column to the next
@@ -101,6 +101,6 @@ class Visitor:
             yield Allocate(part.local, mul(blocks, part.width(columns)), zero=True)
 
     def after_tiles(self, columns: Expr, blocks: Expr) -> Iterator[Stmt]:
-        """Yield code after all tiles: sums of blocks are add_blocks up."""
+        """Yield code after all tiles: sums of blocks are added up."""
         for part in self.parts:
             yield part.add_blocks(columns, blocks)

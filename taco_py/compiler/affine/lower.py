@@ -104,8 +104,7 @@ def lay_out(
 def bodies(
     statements: Iterable[Placed], memory: Memory, sizes: Mapping[str, Expr]
 ) -> dict[str, Body]:
-    """Return a body for each statement; `sizes` has the values of names that no loop has.
-    `sizes` are the values of names that no loop has."""
+    """Return a body for each statement; `sizes` has the values of names that no loop has."""
 
     def body(update: Update) -> Body:
         return lambda values: _store(update, memory, {**sizes, **values})

@@ -27,7 +27,6 @@ DTypeOf = Callable[[Call], np.dtype[Any]]
 
 def run_program(program: Program, arrays: Arrays, sizes: Mapping[str, int]) -> None:
     """Run `program` on `arrays`, which it changes in place; `sizes` has the sizes that ranges name.
-    `sizes` are those its ranges name.
 
     Raises:
         DimensionError: a subscript leaves its array.

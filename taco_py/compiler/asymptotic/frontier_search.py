@@ -322,7 +322,7 @@ def search(assignment: Assignment, end: float = inf) -> Programs:
 
 
 def _names(assignment: Assignment) -> tuple[str, ...]:
-    """Return names for temporaries: w, w1, w2, … w, w1, w2, …"""
+    """Return names for temporaries: w, w1, w2, …"""
     used = {assignment.target.tensor, *(access.tensor for access in accesses(assignment))}
     names = ("w", *(f"w{number}" for number in range(1, 64)))
     return tuple(name for name in names if name not in used)

@@ -238,7 +238,7 @@ def _argument(
 
 
 def _combinations(options: Sequence[Callable[[], Iterator[Cut]]]) -> Iterator[tuple[Cut, ...]]:
-    """Yield all combinations of one cut of each, lazily."""
+    """Yield all combinations of one cut of each argument, lazily."""
     if not options:
         yield ()
         return

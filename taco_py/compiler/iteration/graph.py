@@ -160,8 +160,10 @@ class IterationGraph:
 
     @property
     def assigns_first(self) -> bool:
-        """Tell whether all of a dense result is assigned before it is added to: by the first
-        part of a sequence, which then meets every coordinate."""
+        """Tell whether the first part of a sequence assigns every element of a dense result.
+
+        Later parts add to these elements.
+        """
         target = self.problem.assignment.target
         writes = (a for a in assignments(self.statement) if a.target.tensor == target.tensor)
         return _adds_to(self.statement, target) and any(a.operator is None for a in writes)

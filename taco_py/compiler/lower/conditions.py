@@ -82,8 +82,7 @@ def split_consumer(
 
 
 def _hands_on(where: Where, target: Access) -> bool:
-    """Tell whether a statement assigns a sum to a target unchanged: out[i,j] = t where …
-    out[i,j] = t where …"""
+    """Tell whether a statement assigns a sum to a target unchanged: out[i,j] = t where …"""
     consumer = where.consumer
     if not isinstance(consumer, Assign) or consumer.target != target:
         return False

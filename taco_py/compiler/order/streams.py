@@ -34,9 +34,7 @@ Order = tuple[str, ...]
 
 
 def chosen_order(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> Ranked:
-    """Return the order of a term's loops: the stored order of the array that a dense product
-    streams, as the array is stored that a dense product streams, where there is one, else the
-    one that is expected to cost least."""
+    """Return the stored order of the array that a dense product streams, else the best order."""
     orders = stream_orders(problem, term.body, term.reduced)
     if not orders:
         best = best_order(problem, term, statistics, effort)

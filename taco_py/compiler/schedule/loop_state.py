@@ -140,7 +140,6 @@ def _marked(
     loops: Loops, statement: Statement, outer: tuple[str, ...], names: Mapping[str, str]
 ) -> Statement:
     """Return the statement with each loop's mode; the loop over an index stands for its last leaf.
-    The loop over an index stands for its last leaf.
 
     names  the names of loops that fill a workspace
     """

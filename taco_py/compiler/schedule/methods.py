@@ -99,8 +99,7 @@ VALUES: dict[str, tuple[type[Enum], ...]] = {
 
 
 def command_of(name: str, signature: Signature, args: Any, kwargs: Any) -> Command:
-    """Return the command of a call. Raises ScheduleError for arguments that it does not take.
-    Raises ScheduleError for arguments it does not take."""
+    """Return the command of a call. Raises ScheduleError for arguments that it does not take."""
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:

@@ -87,8 +87,7 @@ class PartContext:
 def workspace_of(
     context: PartContext, nest: Nest, place: Assign, occurrence: Occurrence
 ) -> Workspace:
-    """Return the workspace for a precomputed part. Raises ScheduleError where there is none.
-    Raises ScheduleError where there is none."""
+    """Return the workspace for a precomputed part. Raises ScheduleError where there is none."""
     kind, full = _kind(context, nest, place, occurrence)
     reread = len(nest.consumer) > len(context.part.variables) or kind is WorkspaceKind.MARKED
     if kind is WorkspaceKind.DENSE:

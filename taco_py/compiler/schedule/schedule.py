@@ -40,7 +40,7 @@ from taco_py.language.provenance.relations import Bound, Pos, Relation
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Hold commands, applied in order, that say how a kernel's loops are carried out.
+    """Commands, applied in order, that determine how a kernel's loops run.
 
     >>> s = tp.Schedule.parse("reorder(i,k,j), parallelize(i)")
     >>> str(s)

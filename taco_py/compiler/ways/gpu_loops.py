@@ -41,8 +41,7 @@ def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
 
 
 def shares(graph: IterationGraph, schedule: Schedule) -> Parallelism:
-    """Return the loops that units of a GPU share, and their strategies. Raises ScheduleError.
-    Raises ScheduleError."""
+    """Return the loops that units of a GPU share, and their strategies. Raises ScheduleError."""
     from taco_py.compiler.schedule.gpu.units import choose_units
 
     return choose_units(graph, schedule)

@@ -1,4 +1,4 @@
-"""Loops: concrete index notation, lowered. They compute every problem. They make every problem.
+"""Loops: concrete index notation, lowered. They compute every problem.
 
 concretize → iteration graph → parallel loop → lower
 """

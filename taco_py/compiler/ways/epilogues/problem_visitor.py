@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 
 def tree_of(loop: MainLoop) -> Tree:
-    """Return the visitor tree of a problem. Raises ValueError where values are not elementwise.
-    Raises ValueError where values are not of elements."""
+    """Return the visitor tree of a problem. Raises ValueError where values are not elementwise."""
     return build_tree(loop.product, loop.outputs)
 
 
