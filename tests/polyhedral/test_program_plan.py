@@ -175,7 +175,7 @@ def test_a_long_stencil_is_tiled_in_time() -> None:
 
 def test_full_tiles_run_apart_where_rows_are_short() -> None:
     def last(plan: ProgramPlan) -> bool:
-        return [row.apart for row in plan.schedule.rows[0][1] if row.name.endswith("_tile")][-1]
+        return [row.separates for row in plan.schedule.rows[0][1] if row.name.endswith("_tile")][-1]
 
     short, long = (plan_program(question(GEMM, tiles=(16, size))) for size in (64, 65))
     assert last(short)
