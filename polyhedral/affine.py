@@ -42,11 +42,11 @@ class Affine:
         return not self.terms
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        """Return the number it stands for where every name has a value."""
+        """Return the number that the expression stands for where every name has a value."""
         return self.constant + sum(factor * values[name] for name, factor in self.terms)
 
     def substitute(self, values: Mapping[str, Affine]) -> Affine:
-        """Return each name of `values` replaced, all at once."""
+        """Return the expression with each name of `values` replaced, all at once."""
         parts = [values.get(name, variable(name)) * factor for name, factor in self.terms]
         return sum(parts, Affine((), self.constant))
 
@@ -93,7 +93,7 @@ def variable(name: str) -> Affine:
 
 
 def affine(value: Affine | int | str) -> Affine:
-    """Return `value` itself, a constant, or what a text says (`parse_affine`).
+    """Return `value` itself, a constant, or the value of a text (`parse_affine`).
 
     Raises NonAffineError for anything else.
     """
@@ -111,7 +111,7 @@ def affine(value: Affine | int | str) -> Affine:
 def parse_affine(text: str) -> Affine:
     """Return the value of `text`: integers, names, `+`, `-`, `*` by an integer, and parentheses.
 
-    Raises NonAffineError that quotes the first part that is none of these.
+    Raises NonAffineError that quotes the first part that is not allowed.
     """
     text = text.strip()
     words = [word for word in re.findall(r"[^\W\d]\w*", text) if iskeyword(word)]
@@ -123,8 +123,8 @@ def parse_affine(text: str) -> Affine:
     try:
         return _value(ast.parse(text, mode="eval").body)
     except (SyntaxError, RecursionError, MemoryError) as error:
-        found = repr(text) if len(text) <= 80 else f"{text[:60]!r}… ({len(text)} characters)"
-        raise NonAffineError(f"Expected an affine expression, found {found}.") from error
+        quoted = repr(text) if len(text) <= 80 else f"{text[:60]!r}… ({len(text)} characters)"
+        raise NonAffineError(f"Expected an affine expression, found {quoted}.") from error
 
 
 def _value(node: Any) -> Affine:

@@ -4,8 +4,8 @@ A schedule gives every statement a row of numbers; instances run in the lexicogr
 these rows. The rows of the nest itself alternate order numbers and loops; a band of loops may be
 replaced by other rows:
 
-    S(i, j) -> [0, i, 0, j, 0]         as written
-    S(i, j) -> [0, j, i, 0]            loops exchanged
+    S(i, j) -> [0, i, 0, j, 0]         the original order
+    S(i, j) -> [0, j, i, 0]            loops interchanged
     S(i, j) -> [0, i/32, j/8, i, j, 0] tiled (`/` rounds down)
     S(t, i) -> [0, t/16, (i+t)/64, t, i+t, 0]   skewed and tiled
 """
@@ -24,11 +24,12 @@ from polyhedral.errors import ScheduleError
 from polyhedral.model import Nest, Statement
 
 LARGEST_TILE = 2**31
-"""Sums of a few products with it stay within 64 bits."""
+"""The largest size of a tile: sums of a few products with it stay within 64 bits."""
 
 
 class Tag(Enum):
-    """How the loop of a row is to run; a WAVE along diagonals with the PARALLEL one inside it."""
+    """The execution of a row's loop; a WAVE runs along diagonals with the PARALLEL loop inside
+    it."""
 
     SERIAL = "serial"
     PARALLEL = "parallel"
@@ -38,11 +39,11 @@ class Tag(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`value // size`, rounded down; `name` is that of its loop, empty for a fixed place.
+    """`value // size`, rounded down; `name` is the name of its loop, empty for a constant.
 
-    more    further quotients (value, size) that are added: tiles on one diagonal share the sum
-    unroll  iterations of this loop that are to run jammed together, inside the loops below it
-    apart   whether full tiles run in loops of their own; of the innermost loop over tiles
+    more       further quotients (value, size) that are added: tiles on one diagonal share the sum
+    unroll     iterations of this loop that are unrolled and jammed into the loops below it
+    separates  whether full tiles run in separate loops; of the innermost loop over tiles
     """
 
     name: str
@@ -51,11 +52,11 @@ class Row:
     tag: Tag = Tag.SERIAL
     more: tuple[tuple[Affine, int], ...] = ()
     unroll: int = 0
-    apart: bool = False
+    separates: bool = False
 
     @property
     def quotients(self) -> tuple[tuple[Affine, int], ...]:
-        """What is added up: a value and by what it is divided."""
+        """Return the quotients that are added up, as pairs of a value and its divisor."""
         return ((self.value, self.size), *self.more)
 
     def evaluate(self, values: Mapping[str, int]) -> int:
@@ -75,12 +76,12 @@ def _quotient(value: Affine, size: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The rows of each statement, as many for all of them."""
+    """The rows of each statement, equally many for all statements."""
 
     rows: tuple[tuple[str, tuple[Row, ...]], ...]
 
     def of(self, statement: str) -> tuple[Row, ...]:
-        """Return the rows of `statement`; KeyError when there is none of that name."""
+        """Return the rows of `statement`; KeyError where it is unknown."""
         return dict(self.rows)[statement]
 
     @property
@@ -88,7 +89,8 @@ class Schedule:
         return max((len(rows) for _, rows in self.rows), default=0)
 
     def position(self, name: str) -> int:
-        """Where the row called `name` stands. Raises ScheduleError when there is none."""
+        """Return the position of the row called `name`. Raises ScheduleError where there is
+        none."""
         for _, rows in self.rows:
             for position, row in enumerate(rows):
                 if row.name == name:
@@ -100,13 +102,15 @@ class Schedule:
         return ", ".join(names)
 
     def tagged(self, name: str, tag: Tag) -> Schedule:
-        """Return the same order, the loop called `name` tagged. Legality is the caller's to
-        check."""
+        """Return the same order with the loop called `name` tagged.
+
+        The caller checks legality.
+        """
         self.position(name)
         return Schedule(
             tuple(
-                (each, tuple(replace(r, tag=tag) if r.name == name else r for r in rows))
-                for each, rows in self.rows
+                (statement, tuple(replace(r, tag=tag) if r.name == name else r for r in rows))
+                for statement, rows in self.rows
             )
         )
 
@@ -117,46 +121,47 @@ class Schedule:
 
 
 def checked_size(size: Any) -> int:
-    """Return `size` as an int, NumPy's integers too. Raises ScheduleError for what no tile can
-    have."""
+    """Return a valid tile size as an int, also from NumPy's integers. Raises ScheduleError for
+    other values."""
     try:
-        found = index(size)
+        number = index(size)
     except TypeError:
         raise ScheduleError(f"Expected tile sizes that are integers, found {size!r}.") from None
-    if not 1 <= found <= LARGEST_TILE:
-        many = found if abs(found) < 2**64 else "one of more than 64 bits"
-        raise ScheduleError(f"Expected a tile size of 1 or more, up to 2^31, found {many}.")
-    return found
+    if not 1 <= number <= LARGEST_TILE:
+        text = number if abs(number) < 2**64 else "one of more than 64 bits"
+        raise ScheduleError(f"Expected a tile size of 1 or more, up to 2^31, found {text}.")
+    return number
 
 
 def original(nest: Nest) -> Schedule:
     """Return the order in which the nest is written."""
-    return _padded([(each.name, _written(each)) for each in nest.statements])
+    return _padded([(statement.name, _original_rows(statement)) for statement in nest.statements])
 
 
 def permute(nest: Nest, loops: Sequence[str]) -> Schedule:
-    """Return the band of `loops` in that order, outermost first."""
+    """Return the schedule with the band of `loops` in that order, outermost first."""
     return rearrange(nest, loops, [Row(name, variable(name)) for name in loops])
 
 
 def rearrange(nest: Nest, loops: Sequence[str], rows: Sequence[Row]) -> Schedule:
-    """Return `rows` in place of the neighbouring loops `loops`, which may be named in any order.
+    """Return the schedule with `rows` in place of the neighbouring loops `loops`, named in any
+    order.
 
-    Every statement inside the outermost of them must be inside all. The rows must tell the
-    iterations of the band apart, as they do when they include each loop alone, or a unimodular
+    Every statement inside the outermost of them must be inside all. The rows must distinguish the
+    iterations of the band, as they do when they include each loop alone, or a unimodular
     combination of them. Raises ScheduleError.
     """
     band = set(loops)
     if len(band) != len(loops) or not band:
         raise ScheduleError(f"Expected different loops, found {', '.join(loops)}.")
     _check_rows(rows, band)
-    known = dict.fromkeys(name for each in nest.statements for name in each.variables)
-    foreign = [name for name in loops if name not in known]
+    names = dict.fromkeys(name for statement in nest.statements for name in statement.variables)
+    foreign = [name for name in loops if name not in names]
     if foreign:
         raise ScheduleError(
-            f"Expected loops of the nest, found {foreign[0]}.", f"they are {', '.join(known)}"
+            f"Expected loops of the nest, found {foreign[0]}.", f"they are {', '.join(names)}"
         )
-    placed = {each.name: _place(each, band) for each in nest.statements}
+    placed = {statement.name: _place(statement, band) for statement in nest.statements}
     inside = {name: place for name, place in placed.items() if place is not None}
     if not inside:
         between = _between(nest, band)
@@ -168,12 +173,12 @@ def rearrange(nest: Nest, loops: Sequence[str], rows: Sequence[Row]) -> Schedule
     return _padded(
         [
             (
-                each.name,
-                _new(each, inside[each.name], len(band), rows)
-                if each.name in inside
-                else _written(each),
+                statement.name,
+                _new(statement, inside[statement.name], len(band), rows)
+                if statement.name in inside
+                else _original_rows(statement),
             )
-            for each in nest.statements
+            for statement in nest.statements
         ]
     )
 
@@ -192,8 +197,7 @@ def _check_rows(rows: Sequence[Row], band: set[str]) -> None:
 
 
 def _place(statement: Statement, band: set[str]) -> int | None:
-    """Return the depth at which the loops of `band` begin in `statement`, where it has them
-    together."""
+    """Return the depth at which the loops of `band` begin in `statement`, if they are adjacent."""
     for start in range(len(statement.loops) - len(band) + 1):
         if set(statement.variables[start : start + len(band)]) == band:
             return start
@@ -201,8 +205,8 @@ def _place(statement: Statement, band: set[str]) -> int | None:
 
 
 def _between(nest: Nest, band: set[str]) -> tuple[str, ...]:
-    """Return the loops of a statement that stand between those of `band`."""
-    for names in (each.variables for each in nest.statements):
+    """Return the loops of a statement that are between the loops of `band`."""
+    for names in (statement.variables for statement in nest.statements):
         if band <= set(names):
             places = [place for place, name in enumerate(names) if name in band]
             return tuple(n for n in names[places[0] : places[-1]] if n not in band)
@@ -210,7 +214,8 @@ def _between(nest: Nest, band: set[str]) -> tuple[str, ...]:
 
 
 def _check_perfect(nest: Nest, inside: Mapping[str, int], band: set[str]) -> None:
-    """That no statement shares some of the band's loops, and that the band is in one nest only."""
+    """Raise ScheduleError where statements share only some loops of the band, or it is in
+    several nests."""
     (first_name, start), *_ = inside.items()
     first, names = nest.statement(first_name), ", ".join(sorted(band))
     for other in nest.statements:
@@ -229,7 +234,7 @@ def _check_perfect(nest: Nest, inside: Mapping[str, int], band: set[str]) -> Non
             )
 
 
-def _written(statement: Statement) -> tuple[Row, ...]:
+def _original_rows(statement: Statement) -> tuple[Row, ...]:
     rows = [_fixed(statement.order[0])]
     for loop, order in zip(statement.loops, statement.order[1:], strict=True):
         rows += [Row(loop.name, variable(loop.name)), _fixed(order)]
@@ -237,8 +242,8 @@ def _written(statement: Statement) -> tuple[Row, ...]:
 
 
 def _new(statement: Statement, start: int, width: int, rows: Sequence[Row]) -> tuple[Row, ...]:
-    written = _written(statement)
-    return (*written[: 2 * start + 1], *rows, *written[2 * (start + width) :])
+    original_rows = _original_rows(statement)
+    return (*original_rows[: 2 * start + 1], *rows, *original_rows[2 * (start + width) :])
 
 
 def _fixed(place: int) -> Row:
@@ -246,6 +251,8 @@ def _fixed(place: int) -> Row:
 
 
 def _padded(rows: list[tuple[str, tuple[Row, ...]]]) -> Schedule:
-    longest = max((len(own) for _, own in rows), default=0)
+    longest = max((len(present) for _, present in rows), default=0)
     fill = _fixed(0)
-    return Schedule(tuple((name, own + (fill,) * (longest - len(own))) for name, own in rows))
+    return Schedule(
+        tuple((name, present + (fill,) * (longest - len(present))) for name, present in rows)
+    )

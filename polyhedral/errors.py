@@ -1,4 +1,4 @@
-"""What can go wrong with affine programs. Messages name the access, the loop or the statement."""
+"""The errors of affine programs. Messages name the access, the loop or the statement."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class NestError(PolyhedralError):
 
 
 class ScheduleError(PolyhedralError):
-    """A schedule was asked for that the nest does not have: unknown loops, sizes below 1."""
+    """A schedule is impossible for the nest: it has unknown loops, or sizes below 1."""
 
 
 class BudgetExceededError(PolyhedralError):
-    """An ISL operation used up its budget. Callers fall back to what needs no answer."""
+    """An ISL operation used up its budget. Callers fall back to methods without ISL."""
 
 
 class LargeCodeError(PolyhedralError):
-    """A plan makes more loops than a C compiler takes well. Callers fall back to a plainer one."""
+    """A plan has more loops than a C compiler handles well. Callers fall back to a simpler plan."""

@@ -6,9 +6,9 @@
         for k in 0..K:
           S: C[i, j] += A[i, k] * B[k, j]
 
-A statement's `order` says where it stands among its neighbours: one number before its first loop,
-and one inside each loop (Kelly's 2d+1 form). Statements that agree in the first n + 1 numbers
-share their first n + 1 loops.
+A statement's `order` is its position among its neighbours: one number before its first loop, and
+one inside each loop (Kelly's 2d+1 form). Statements that agree in the first n + 1 numbers share
+their first n + 1 loops.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class Access:
         return self.mode is not Mode.READ
 
     def commutes(self, other: Access) -> bool:
-        """Tell whether the two are updates whose order does not matter."""
-        both = self.mode is other.mode is Mode.UPDATE
-        return both and self.operator is not None and self.operator == other.operator
+        """Tell whether both accesses are updates whose order does not matter."""
+        are_updates = self.mode is other.mode is Mode.UPDATE
+        return are_updates and self.operator is not None and self.operator == other.operator
 
     @property
     def place(self) -> str:
@@ -88,7 +88,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What runs once for each point of its loops where every guard is 0 or more."""
+    """A statement that runs for each point of its loops at which every guard is 0 or more."""
 
     name: str
     loops: tuple[Loop, ...]
@@ -101,7 +101,7 @@ class Statement:
         return tuple(loop.name for loop in self.loops)
 
     def shared_loops(self, other: Statement) -> int:
-        """Count how many outer loops the two have in common."""
+        """Return the number of outer loops that the two statements share."""
         count = 0
         for mine, theirs in zip(self.order[:-1], other.order[:-1], strict=False):
             if mine != theirs:
@@ -118,7 +118,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """Statements under loops. `context` are expressions of the parameters, each 0 or more.
+    """Statements under loops. `context` has expressions of the parameters, each 0 or more.
 
     Raises NestError where names clash or loops do not nest, and NonAffineError, naming the access,
     where a subscript uses something that is neither a loop variable nor a parameter.
@@ -137,13 +137,13 @@ class Nest:
             _check_pair(first, second)
 
     def statement(self, name: str) -> Statement:
-        """Return the statement called `name`; KeyError when there is none."""
+        """Return the statement called `name`; KeyError where there is none."""
         return {statement.name: statement for statement in self.statements}[name]
 
     def __str__(self) -> str:
         head = f"[{', '.join(self.parameters)}]"
-        given = "".join(f" {condition} >= 0" for condition in self.context)
-        return "\n".join([head + given, *map(str, self.statements)])
+        conditions = "".join(f" {condition} >= 0" for condition in self.context)
+        return "\n".join([head + conditions, *map(str, self.statements)])
 
 
 def _check_statement(statement: Statement, parameters: tuple[str, ...]) -> None:
@@ -157,23 +157,23 @@ def _check_statement(statement: Statement, parameters: tuple[str, ...]) -> None:
         raise NestError(f"Expected different names for the loops and parameters of {name}.")
     for position, loop in enumerate(statement.loops):
         _check_bounds(loop, name, {*variables[:position], *parameters})
-    known = {*variables, *parameters}
+    names = {*variables, *parameters}
     for guard in statement.guards:
-        _check_names(guard, known, f"the guard {guard} of {name}")
+        _check_names(guard, names, f"the guard {guard} of {name}")
     for access in statement.accesses:
         for subscript in access.subscripts:
-            _check_names(subscript, known, f"the access {access.place} of {name}")
+            _check_names(subscript, names, f"the access {access.place} of {name}")
 
 
-def _check_bounds(loop: Loop, statement: str, known: set[str]) -> None:
+def _check_bounds(loop: Loop, statement: str, names: set[str]) -> None:
     if not (loop.lower and loop.upper):
         raise NestError(f"Expected a lower and an upper bound of loop {loop.name} of {statement}.")
     for bound in (*loop.lower, *loop.upper):
-        _check_names(bound, known, f"the bound {bound} of loop {loop.name} of {statement}")
+        _check_names(bound, names, f"the bound {bound} of loop {loop.name} of {statement}")
 
 
-def _check_names(value: Affine, known: set[str], place: str) -> None:
-    foreign = [name for name in value.names if name not in known]
+def _check_names(value: Affine, names: set[str], place: str) -> None:
+    foreign = [name for name in value.names if name not in names]
     if foreign:
         raise NonAffineError(
             f"Expected loop variables and parameters only in {place}, found {foreign[0]}.",
@@ -205,10 +205,10 @@ def loops(text: str) -> tuple[Loop, ...]:
 
 
 def _loop(text: str) -> Loop:
-    found = re.fullmatch(r"\s*(\w+)\s+in\s+(.*?)\.\.(.*)", text, re.DOTALL)
-    if found is None:
+    match = re.fullmatch(r"\s*(\w+)\s+in\s+(.*?)\.\.(.*)", text, re.DOTALL)
+    if match is None:
         raise NestError(f"Expected a loop like 'i in 0..N', found {text.strip()!r}.")
-    name, lower, upper = found.groups()
+    name, lower, upper = match.groups()
     try:
         return Loop(name, _bounds(lower, "max"), _bounds(upper, "min"))
     except NonAffineError as error:
@@ -217,12 +217,12 @@ def _loop(text: str) -> Loop:
 
 
 def _bounds(text: str, extreme: str) -> tuple[Affine, ...]:
-    found = re.fullmatch(rf"\s*{extreme}\s*\((.*)\)\s*", text, re.DOTALL)
-    return tuple(parse_affine(part) for part in (_split(found[1]) if found else [text]))
+    match = re.fullmatch(rf"\s*{extreme}\s*\((.*)\)\s*", text, re.DOTALL)
+    return tuple(parse_affine(part) for part in (_split(match[1]) if match else [text]))
 
 
 def access(text: str) -> Access:
-    """Return the access that `text` writes: `A[i, k]`, `C[i, j] =`, `C[i, j] +=`, `C[i, j] -=`.
+    """Parse an access: `A[i, k]`, `C[i, j] =`, `C[i, j] +=`, `C[i, j] -=`.
 
     `+=`, `*=`, `min=` and `max=` declare the operator associative and commutative. Raises
     NonAffineError, naming the access.
@@ -230,10 +230,10 @@ def access(text: str) -> Access:
     >>> print(access("C[i, 2*j + 1] += "))
     C[i, 2*j + 1] +=
     """
-    found = re.fullmatch(r"\s*(\w+)\s*\[(.*)\]\s*(?:([-+*/]|min|max)?(=))?\s*", text, re.DOTALL)
-    if found is None:
+    match = re.fullmatch(r"\s*(\w+)\s*\[(.*)\]\s*(?:([-+*/]|min|max)?(=))?\s*", text, re.DOTALL)
+    if match is None:
         raise NonAffineError(f"Expected an access like 'A[i, j]' or 'C[i] +=', found {text!r}.")
-    array, inside, operator, assigns = found.groups()
+    array, inside, operator, assigns = match.groups()
     try:
         subscripts = tuple(parse_affine(part) for part in _split(inside) if part.strip())
     except NonAffineError as error:
@@ -247,7 +247,7 @@ def access(text: str) -> Access:
 def statement(
     name: str, domain: str, accesses: str | Iterable[str], order: tuple[int, ...] | None = None
 ) -> Statement:
-    """Return a statement from text; `order` is all zeros by default, that of a perfect nest.
+    """Return a statement from text; `order` is by default that of a perfect nest, all zeros.
 
     >>> print(statement("S", "i in 0..N, j in 0..i", "y[i] +=; L[i,j]; x[j]"))
     S(0, 0, 0): y[i] +=; L[i, j]; x[j] for i in 0..N, j in 0..i
@@ -261,25 +261,24 @@ def statement(
 
 
 def nest(*statements: Statement, context: str | Iterable[str | Affine] = ()) -> Nest:
-    """Return a nest whose parameters are the names that bounds use and no loop of their statement
-    has.
+    """Return a nest whose parameters are the names in bounds that are no loop of their statement.
 
     context  expressions of them that are 0 or more, in a text with ';' between them
     """
-    given = context.split(";") if isinstance(context, str) else context
+    conditions = context.split(";") if isinstance(context, str) else context
     used = {
         name
-        for each in statements
-        for loop in each.loops
+        for part in statements
+        for loop in part.loops
         for bound in (*loop.lower, *loop.upper)
         for name in bound.names
-        if name not in each.variables
+        if name not in part.variables
     }
-    return Nest(statements, tuple(sorted(used)), tuple(map(affine, given)))
+    return Nest(statements, tuple(sorted(used)), tuple(map(affine, conditions)))
 
 
 def _split(text: str) -> list[str]:
-    """Return `text` at its commas outside parentheses."""
+    """Split `text` at its commas outside of parentheses."""
     parts, depth = [""], 0
     for letter in text:
         depth += {"(": 1, ")": -1}.get(letter, 0)
@@ -294,8 +293,7 @@ def _split(text: str) -> list[str]:
 
 
 def instances(statement: Statement, parameters: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Yield the points at which `statement` runs, in the order of its loops, at given
-    parameters."""
+    """Yield the points at which `statement` runs, in the order of its loops."""
     yield from _points(statement, statement.loops, dict(parameters), parameters)
 
 

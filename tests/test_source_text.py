@@ -44,7 +44,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "taco_py/tuning/__init__.py:__getattr__ import_module",
         "taco_py/graph/backends/registered.py:Registered.find import_module",
         "taco_py/data/tensors/behaviour.py:Behaviour.function_named import_module",
-        "taco_py/calls/call/plan_choice.py:PlanChoice.settings import_module",
+        "taco_py/calls/call/plan_choice.py:PlanChoice.options import_module",
         "taco_py/language/former_names.py:FormerNames.exec_module import_module",
         "taco_py/language/diagnostics/extras.py:library import_module",
         "taco_py/data/storage/sources.py:_of import_module",

@@ -1,4 +1,4 @@
-"""The bands of loops that the scheduler of ISL finds."""
+"""The bands of loops that ISL's scheduler finds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from codegen.records import dataclass
 from polyhedral.affine import Affine, affine, variable
-from polyhedral.isl.held import Held
 from polyhedral.isl.limits import is_exhausted
+from polyhedral.isl.nest_relations import Relations
 from polyhedral.model import Nest, Statement
 
 if TYPE_CHECKING:
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 FEW = 4
-"""Pieces of a dependence that are soon simplified."""
+"""The most pieces of a dependence that are simplified quickly."""
 STEEPEST = 64
-"""The largest coefficient of a plane: without a limit, the scheduler's integer programs may go on
-with ever larger numbers."""
+"""The largest coefficient of a plane: without a limit, the scheduler's integer programs may
+continue with ever larger numbers."""
 SCHEDULING = 75_000
-"""Operations of ISL that the scheduler may take: a step in its integer programs counts as one and
+"""The most operations of ISL in the scheduler: a step in its integer programs counts as one and
 takes up to a thousand times as long as others. [at most 17 000 for the kernels of PolyBench, 57 000
 for programs of 4 statements in 17 loops and of 22 statements]"""
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """Statements that one band of loops can run together.
+    """Statements that share one band of loops.
 
-    statements  in the order in which those that agree on all planes run
+    statements  in the order in which statements that agree on all planes run
     planes      of each statement, the directions of the band; none of them carries a dependence
                 backwards, so that they may be tiled by any sizes. Empty where there is no band
     parallel    whether a direction carries no dependence at all
@@ -41,71 +41,71 @@ class Component:
     parallel: tuple[bool, ...]
 
 
-def components(held: Held) -> tuple[Component, ...]:
-    """Return the bands that ISL's scheduler finds (Pluto's algorithm), in an order that is legal.
+def components(relations: Relations) -> tuple[Component, ...]:
+    """Return the bands that ISL's scheduler finds (Pluto's algorithm), in a legal order.
 
-    Statements that depend on each other in a circle share a band, others have bands of their own.
-    ISL gives up on a few nests ("unable to carry dependences"): those have one part and no band.
+    Statements that depend on each other cyclically share a band, others have separate bands. ISL
+    gives up on a few nests ("unable to carry dependences"): these have one part and no band.
     Statements that never run come last, without a band.
     """
-    held.context.set_schedule_serialize_sccs(1)
-    held.context.set_schedule_max_coefficient(STEEPEST)
-    nest = held.names.nest
-    root = _scheduled(held, _without_ends(held)) if _in_boxes(nest) else None
+    relations.context.set_schedule_serialize_sccs(1)
+    relations.context.set_schedule_max_coefficient(STEEPEST)
+    nest = relations.names.nest
+    root = _scheduled(relations, _without_ends(relations)) if _in_boxes(nest) else None
     if root is None:
-        root = _scheduled(held, held.ordered)
+        root = _scheduled(relations, relations.ordered)
     if root is None:
-        names = [each.name for each in sorted(nest.statements, key=lambda each: each.order)]
+        names = [statement.name for statement in sorted(nest.statements, key=lambda s: s.order)]
         return (Component(tuple(names), tuple((name, ()) for name in names), ()),)
-    found = [each for each in _components(root.child(0), nest) if each.statements]
-    running = {name for each in found for name in each.statements}
-    idle = [each.name for each in nest.statements if each.name not in running]
-    return (*found, *(Component((name,), ((name, ()),), ()) for name in idle))
+    bands = [band for band in _components(root.child(0), nest) if band.statements]
+    running = {name for band in bands for name in band.statements}
+    idle = [s.name for s in nest.statements if s.name not in running]
+    return (*bands, *(Component((name,), ((name, ()),), ()) for name in idle))
 
 
-def _scheduled(held: Held, ordered: islpy.UnionMap) -> islpy.ScheduleNode | None:
-    """Return the schedule that keeps what is ordered, None where ISL finds none."""
+def _scheduled(relations: Relations, ordered: islpy.UnionMap) -> islpy.ScheduleNode | None:
+    """Return the schedule that preserves the dependences `ordered`, None where ISL finds none."""
     import islpy
 
-    constraints = islpy.ScheduleConstraints.on_domain(held.domain)
+    constraints = islpy.ScheduleConstraints.on_domain(relations.domain)
     constraints = constraints.set_validity(ordered).set_coincidence(ordered)
-    budget = held.context.get_max_operations()
-    held.context.reset_operations()
-    held.context.set_max_operations(min(budget, SCHEDULING) or budget)
+    budget = relations.context.get_max_operations()
+    relations.context.reset_operations()
+    relations.context.set_max_operations(min(budget, SCHEDULING) or budget)
     try:
         root = constraints.compute_schedule().get_root()
     except islpy.Error:
-        if is_exhausted(held.context):
+        if is_exhausted(relations.context):
             raise
         root = None
-    held.context.set_max_operations(budget)
+    relations.context.set_max_operations(budget)
     return root
 
 
 def _in_boxes(nest: Nest) -> bool:
-    """Tell whether no loop begins or ends where another one says, and no statement is guarded."""
+    """Tell whether no bound depends on another loop, and no statement is guarded."""
     bounds = [b for s in nest.statements for loop in s.loops for b in (*loop.lower, *loop.upper)]
     free = all(name in nest.parameters for bound in bounds for name in bound.names)
-    return free and not any(each.guards for each in nest.statements)
+    return free and not any(statement.guards for statement in nest.statements)
 
 
-def _without_ends(held: Held) -> islpy.UnionMap:
-    """Return the dependences as they would be if no loop ended: in boxes, they go the same ways.
+def _without_ends(relations: Relations) -> islpy.UnionMap:
+    """Return the dependences with the bounds of loops removed: in boxes, their directions stay.
 
-    Each bound of a loop costs the scheduler a variable for each dependence. Those of many pieces
-    are left as they are: they are those of stencils, for which this takes longer than it saves.
+    Each bound of a loop costs the scheduler a variable for each dependence. Dependences of many
+    pieces are left unchanged: they belong to stencils, for which this takes longer than it saves.
     """
     import islpy
 
-    found = islpy.UnionMap.empty(held.ordered.get_space())
-    maps = held.ordered.get_map_list()
+    result = islpy.UnionMap.empty(relations.ordered.get_space())
+    maps = relations.ordered.get_map_list()
     for place in range(maps.n_map()):
-        each = maps.get_at(place)
-        one = islpy.UnionMap.from_map(each)
-        if len(each.get_basic_maps()) <= FEW:
-            one = one.coalesce().gist_domain(held.domain).gist_range(held.domain)
-        found = found.union(one)
-    return found
+        relation = maps.get_at(place)
+        one = islpy.UnionMap.from_map(relation)
+        if len(relation.get_basic_maps()) <= FEW:
+            one = one.coalesce().gist_domain(relations.domain).gist_range(relations.domain)
+        result = result.union(one)
+    return result
 
 
 def _components(node: islpy.ScheduleNode, nest: Nest) -> Iterator[Component]:
@@ -132,18 +132,20 @@ def _node_kind(node: islpy.ScheduleNode) -> str:
 def _leaf_order(node: islpy.ScheduleNode, nest: Nest) -> Iterator[str]:
     """Yield the statements below `node` in the order in which they run."""
     if node.n_children() == 0:
-        found = node.get_domain().get_set_list()
-        for place in range(found.n_set()):
-            yield nest.statements[int(found.get_at(place).get_tuple_name()[1:])].name
+        domains = node.get_domain().get_set_list()
+        for place in range(domains.n_set()):
+            yield nest.statements[int(domains.get_at(place).get_tuple_name()[1:])].name
     for place in range(node.n_children()):
         yield from _leaf_order(node.child(place), nest)
 
 
 def _planes(node: islpy.ScheduleNode, nest: Nest) -> dict[str, tuple[Affine, ...]] | None:
-    """Return the rows of a band by statement; None where one is no integer combination of its
-    loops."""
+    """Return the rows of a band by statement.
+
+    None where one is no integer combination of its loops.
+    """
     partial = node.band_get_partial_schedule()
-    found: dict[str, list[Affine]] = {}
+    rows: dict[str, list[Affine]] = {}
     for member in range(node.band_n_member()):
         pieces = partial.get_at(member).get_pw_aff_list()
         for place in range(pieces.n_pw_aff()):
@@ -155,8 +157,8 @@ def _planes(node: islpy.ScheduleNode, nest: Nest) -> dict[str, tuple[Affine, ...
             plane = _affine(value, statement, nest)
             if plane is None:
                 return None
-            found.setdefault(statement.name, []).append(plane)
-    return {name: tuple(planes) for name, planes in found.items()}
+            rows.setdefault(statement.name, []).append(plane)
+    return {name: tuple(planes) for name, planes in rows.items()}
 
 
 def _affine(value: islpy.Aff, statement: Statement, nest: Nest) -> Affine | None:

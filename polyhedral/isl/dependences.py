@@ -1,4 +1,4 @@
-"""Pairs of instances that touch one element, and who wrote what a read gets."""
+"""Pairs of instances that touch one element, and the writers of the values of reads."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ def conflict(
     first: tuple[Statement, Access],
     second: tuple[Statement, Access],
 ) -> str | None:
-    """Return pairs of instances that touch the same element, the first one earlier; None when none
-    do."""
+    """Return pairs of instances that touch the same element, the first one earlier.
+
+    None where there is no pair.
+    """
     import islpy
 
     names = Notation(nest)
@@ -32,16 +34,17 @@ def conflict(
     conditions = [names.domain(source, "i"), names.domain(sink, "j"), *same]
     conditions.append(f"({_before(source, sink)})")
     arrow = f"{names.instance(source, 'i')} -> {names.instance(sink, 'j')}"
-    found = islpy.Map.read_from_str(
+    pairs = islpy.Map.read_from_str(
         context, f"{names.header}{{ {arrow} : {' and '.join(conditions)} }}"
     )
-    return None if found.is_empty() else str(found.coalesce())
+    return None if pairs.is_empty() else str(pairs.coalesce())
 
 
 def distances(
     context: islpy.Context, nest: Nest, relation: str, source: Statement, sink: Statement
 ) -> tuple[tuple[int | None, int | None], ...]:
-    """Least and greatest `sink - source` of each shared loop; None where there is no bound."""
+    """Return the least and the greatest `sink - source` of each shared loop; None where it is
+    unbounded."""
     import islpy
 
     names = Notation(nest)
@@ -63,7 +66,8 @@ def _number(value: islpy.Val) -> int | None:
 
 
 def _before(first: Statement, second: Statement) -> str:
-    """That an instance of `first` comes before one of `second` as the nest is written."""
+    """Return the condition that an instance of `first` comes before one of `second` in the
+    original order."""
     shared = len(first.loops) if first is second else first.shared_loops(second)
     pairs = [(f"i{place}", f"j{place}") for place in range(shared)]
     cases = [
@@ -78,26 +82,34 @@ def _before(first: Statement, second: Statement) -> str:
 def last_writers(
     context: islpy.Context, nest: Nest, array: str
 ) -> tuple[tuple[str, str, str], ...]:
-    """Return the instance that wrote the value each read of `array` gets.
+    """Return the instances that wrote the values of each read of `array`.
 
-    Triples (writer, reader, relation); reads of what was there before have none.
+    Triples (writer, reader, relation); reads of initial values have none.
     """
     import islpy
 
     names = Notation(nest)
-    uses = [(each, a) for each in nest.statements for a in each.accesses if a.array == array]
-    reading = _accesses(names, [(each, a) for each, a in uses if a.reads])
-    writing = _accesses(names, [(each, a) for each, a in uses if a.writes])
+    uses = [
+        (statement, a)
+        for statement in nest.statements
+        for a in statement.accesses
+        if a.array == array
+    ]
+    reading = _accesses(names, [(statement, a) for statement, a in uses if a.reads])
+    writing = _accesses(names, [(statement, a) for statement, a in uses if a.writes])
     reads = islpy.UnionMap.read_from_str(context, reading)
     writes = islpy.UnionMap.read_from_str(context, writing)
     order = islpy.UnionMap.read_from_str(context, schedule_map(names, original(nest)))
     info = islpy.UnionAccessInfo.from_sink(reads).set_must_source(writes).set_schedule_map(order)
-    found = info.compute_flow().get_must_dependence().coalesce().get_map_list()
+    flow = info.compute_flow().get_must_dependence().coalesce().get_map_list()
     return tuple(
-        (_statement(nest, each, islpy.dim_type.in_), _statement(nest, each, islpy.dim_type.out),
-         str(each))
-        for each in (found.get_at(place) for place in range(found.n_map()))
-    )  # fmt: skip
+        (
+            _statement(nest, pair, islpy.dim_type.in_),
+            _statement(nest, pair, islpy.dim_type.out),
+            str(pair),
+        )
+        for pair in (flow.get_at(place) for place in range(flow.n_map()))
+    )
 
 
 def _statement(nest: Nest, relation: islpy.Map, side: islpy.dim_type) -> str:
@@ -106,10 +118,10 @@ def _statement(nest: Nest, relation: islpy.Map, side: islpy.dim_type) -> str:
 
 
 def _accesses(names: Notation, uses: Sequence[tuple[Statement, Access]]) -> str:
-    """From instances to the elements of one array that they touch."""
+    """Return the map from instances to the elements of one array that they touch."""
     parts = [
-        f"{names.instance(each, 'i')} -> A[{', '.join(subscripts)}] : {names.domain(each, 'i')}"
-        for each, access in uses
-        for subscripts in [[names.value(value, each, "i") for value in access.subscripts]]
+        f"{names.instance(s, 'i')} -> A[{', '.join(subscripts)}] : {names.domain(s, 'i')}"
+        for s, access in uses
+        for subscripts in [[names.value(value, s, "i") for value in access.subscripts]]
     ]
     return f"{names.header}{{ {'; '.join(parts)} }}"

@@ -3,9 +3,9 @@
     for i_tile, j_tile                             for full i_tile, j_tile
       for i in max(0, …)..min(N, …)        →         for i in 32*i_tile..32*i_tile + 32
         for j in max(0, …)..min(M, …): S               for j in 32*j_tile..32*j_tile + 32: S
-                                                   the loops as before, for the tiles around those
+                                                   the original loops, for the other tiles
 
-ISL makes loops of their own for a set that a band of a schedule isolates (Verdoolaege, Grosser
+ISL generates separate loops for a set that a band of a schedule isolates (Verdoolaege, Grosser
 2016); inside, conditions that hold for all full tiles are gone.
 """
 
@@ -30,29 +30,31 @@ def isolated(
     schedule: Schedule,
     places: Sequence[int],
 ) -> islpy.UnionSet:
-    """Return the option of the band that is the last of `places`, the loops around it being the
-    others: tiles that are full for each of `statements` that has instances in them."""
+    """Return the option of a band that isolates its full tiles.
+
+    The band is the last of `places`, the loops around it are the others. Tiles are isolated that
+    are full for each of `statements` that has instances in them.
+    """
     import islpy
 
     names = Notation(nest)
     pairs = [
-        _tiles(context, names, each, [schedule.of(each.name)[place] for place in places])
-        for each in statements
+        _tiles(context, names, s, [schedule.of(s.name)[place] for place in places])
+        for s in statements
     ]
     some = reduce(lambda one, other: one.union(other), (used for used, _ in pairs))
     full = reduce(lambda tiles, pair: tiles.subtract(pair[1]), pairs, some).coalesce()
-    *around, own = (f"c{at}" for at in range(len(places)))
-    option = f"{{ [{', '.join((*around, own))}] -> isolate[[{', '.join(around)}] -> [{own}]] }}"
+    *outer, band = (f"c{at}" for at in range(len(places)))
+    option = f"{{ [{', '.join((*outer, band))}] -> isolate[[{', '.join(outer)}] -> [{band}]] }}"
     return islpy.UnionSet.from_set(full.apply(islpy.Map.read_from_str(context, option)))
 
 
 def _tiles(
     context: islpy.Context, names: Notation, statement: Statement, rows: Sequence[Row]
 ) -> tuple[islpy.Set, islpy.Set]:
-    """Return the tiles that `statement` has instances in, and those of them with points that are
-    none.
+    """Return the tiles with instances of `statement`, and the partial ones among them.
 
-    A tile is a box in the loops that tiles cut; of the others it takes all.
+    A tile is a box in the loops that tiles cut, and has all of the others.
     """
     import islpy
 

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 BUDGET = 2_000_000
-"""Operations of ISL that one question may take, unless the caller says otherwise."""
+"""The default budget of ISL's operations for one question."""
 
 
 @contextmanager
 def limited(budget: int) -> Iterator[islpy.Context]:
-    """Yield a fresh context whose operations, all together, stay within `budget` (0: no limit).
+    """Yield a fresh context whose operations, in total, stay within `budget` (0: no limit).
 
     Raises BudgetExceededError out of the `with` block, and ScheduleError for a negative budget.
     """
@@ -43,8 +43,7 @@ def limited(budget: int) -> Iterator[islpy.Context]:
 
 
 def is_exhausted(context: islpy.Context) -> bool:
-    """Tell whether the budget is used up: then even this fails, whatever the first error was
-    called."""
+    """Tell whether the budget is used up: then a trivial operation fails, too."""
     import islpy
 
     try:

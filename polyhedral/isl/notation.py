@@ -1,4 +1,4 @@
-"""A nest in the notation that ISL reads."""
+"""A nest in ISL's notation."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from polyhedral.model import Nest, Statement
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """What the names of a nest are called in ISL's notation."""
+    """The names of a nest in ISL's notation."""
 
     nest: Nest
 
     @property
     def header(self) -> str:
-        """Return `[p0, p1] -> `; nothing without parameters, where ISL may take `[] ->` for the
-        tuple of a space."""
+        """Return `[p0, p1] -> `; nothing without parameters.
+
+        ISL may parse `[] ->` as the tuple of a space.
+        """
         parameters = ", ".join(self._parameters().values())
         return f"[{parameters}] -> " if parameters else ""
 
     def instance(self, statement: Statement, letter: str) -> str:
-        """Return `S0[i0, i1]`."""
-        position = [each.name for each in self.nest.statements].index(statement.name)
+        """Return an instance as text: `S0[i0, i1]`."""
+        position = [other.name for other in self.nest.statements].index(statement.name)
         return f"S{position}[{', '.join(self.loops(statement, letter).values())}]"
 
     def loops(self, statement: Statement, letter: str) -> dict[str, str]:
@@ -49,18 +51,18 @@ class Notation:
             parts += [f"{self.value(b, statement, letter)} <= {name}" for b in loop.lower]
             parts += [f"{name} < {self.value(b, statement, letter)}" for b in loop.upper]
         parts += [f"{self.value(guard, statement, letter)} >= 0" for guard in statement.guards]
-        return " and ".join([*parts, *self.given()]) or "true"
+        return " and ".join([*parts, *self.context_conditions()]) or "true"
 
     @property
     def domains(self) -> str:
         """Return the instances of all statements that run, as the text of a union of sets."""
         parts = (
-            f"{self.instance(each, 'i')} : {self.domain(each, 'i')}"
-            for each in self.nest.statements
+            f"{self.instance(statement, 'i')} : {self.domain(statement, 'i')}"
+            for statement in self.nest.statements
         )
         return f"{self.header}{{ {'; '.join(parts)} }}"
 
-    def given(self) -> list[str]:
+    def context_conditions(self) -> list[str]:
         """Return the conditions on the parameters."""
         names = self._parameters()
         return [f"{_sum(condition, names)} >= 0" for condition in self.nest.context]
@@ -76,8 +78,8 @@ def _sum(value: Affine, names: Mapping[str, str]) -> str:
 
 def schedule_map(names: Notation, schedule: Schedule) -> str:
     parts = [
-        f"{names.instance(each, 'i')} -> [{', '.join(rows)}]"
-        for each in names.nest.statements
-        for rows in [[names.row(row, each, "i") for row in schedule.of(each.name)]]
+        f"{names.instance(statement, 'i')} -> [{', '.join(rows)}]"
+        for statement in names.nest.statements
+        for rows in [[names.row(row, statement, "i") for row in schedule.of(statement.name)]]
     ]
     return f"{names.header}{{ {'; '.join(parts)} }}"

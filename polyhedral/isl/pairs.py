@@ -1,4 +1,4 @@
-"""Whether rows of a schedule keep pairs of instances in order; if not, a pair that shows it."""
+"""Whether rows of a schedule keep pairs of instances in order, with a counterexample."""
 
 from __future__ import annotations
 
@@ -54,8 +54,10 @@ def crossing(
     place: int,
     signs: str,
 ) -> Pair | None:
-    """Return a pair whose rows agree before `outer` and at `place` compare by one of `signs`
-    (`<>`)."""
+    """Return a pair whose rows agree before `outer` and differ at `place`.
+
+    There they compare by one of `signs` (`<>`).
+    """
     import islpy
 
     names = Notation(nest)
@@ -63,9 +65,9 @@ def crossing(
     for before in range(outer):
         left = left.intersect(_compare(context, names, sides, before, "="))
     for sign in signs:
-        found = left.intersect(_compare(context, names, sides, place, sign))
-        if not found.is_empty():
-            return _sample(found, sides)
+        pairs = left.intersect(_compare(context, names, sides, place, sign))
+        if not pairs.is_empty():
+            return _sample(pairs, sides)
     return None
 
 
@@ -104,17 +106,19 @@ def _coordinates(point: islpy.Point, kind: islpy.dim_type, count: int) -> tuple[
 def instance_where(
     context: islpy.Context, nest: Nest, statement: Statement, conditions: Sequence[Affine]
 ) -> dict[str, int] | None:
-    """Return the loops of an instance of `statement` where all `conditions` are 0 or more; None if
-    none is."""
+    """Return the loops of an instance of `statement` where all `conditions` are 0 or more.
+
+    None if there is none.
+    """
     import islpy
 
     names = Notation(nest)
     parts = [f"{names.value(condition, statement, 'i')} >= 0" for condition in conditions]
     text = " and ".join([names.domain(statement, "i"), *parts])
-    found = islpy.Set.read_from_str(
+    instances = islpy.Set.read_from_str(
         context, f"{names.header}{{ {names.instance(statement, 'i')} : {text} }}"
     )
-    if found.is_empty():
+    if instances.is_empty():
         return None
-    values = _coordinates(found.sample_point(), islpy.dim_type.set, len(statement.loops))
+    values = _coordinates(instances.sample_point(), islpy.dim_type.set, len(statement.loops))
     return dict(zip(statement.variables, values, strict=True))

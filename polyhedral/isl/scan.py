@@ -1,4 +1,4 @@
-"""The loops that run a schedule, as the syntax tree that ISL builds."""
+"""The loops of a schedule, as the syntax tree that ISL builds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def scan(context: islpy.Context, nest: Nest, schedule: Schedule) -> islpy.AstNode:
     """Return the loops that run every instance in the order of `schedule`, as ISL's syntax tree.
 
-    Mark nodes above loops say `name:tag:unroll`; calls S0(…) give the values of the original loops.
+    Mark nodes above loops are `name:tag:unroll`; calls S0(…) have the values of the original loops.
     """
     import islpy
 
@@ -25,9 +25,9 @@ def scan(context: islpy.Context, nest: Nest, schedule: Schedule) -> islpy.AstNod
     domain = islpy.UnionSet.read_from_str(context, names.domains)
     leaf = islpy.Schedule.from_domain(domain).get_root().child(0)
     tree = _insert(leaf, names, nest.statements, schedule, ()).get_schedule()
-    given = " and ".join(names.given()) or "true"
+    context_text = " and ".join(names.context_conditions()) or "true"
     build = islpy.AstBuild.from_context(
-        islpy.Set.read_from_str(context, f"{names.header}{{ : {given} }}")
+        islpy.Set.read_from_str(context, f"{names.header}{{ : {context_text} }}")
     )
     return build.node_from_schedule(tree)
 
@@ -37,19 +37,21 @@ def _insert(
     names: Notation,
     statements: Sequence[Statement],
     schedule: Schedule,
-    done: tuple[bool, ...],
+    are_loops: tuple[bool, ...],
 ) -> islpy.ScheduleNode:
-    """Return the tree of `statements` in place of `leaf`; `done` says for each row before whether
-    it is a loop."""
-    if len(done) == schedule.depth:
+    """Return the tree of `statements` in place of `leaf`.
+
+    are_loops  whether each row before is a loop
+    """
+    if len(are_loops) == schedule.depth:
         return leaf
-    rows = {each.name: schedule.of(each.name)[len(done)] for each in statements}
+    rows = {statement.name: schedule.of(statement.name)[len(are_loops)] for statement in statements}
     if any(row.name for row in rows.values()):
-        return _insert_loop(leaf, names, statements, schedule, done)
+        return _insert_loop(leaf, names, statements, schedule, are_loops)
     groups: dict[int, list[Statement]] = {}
-    for each in statements:
-        groups.setdefault(rows[each.name].value.constant, []).append(each)
-    below = (*done, False)
+    for statement in statements:
+        groups.setdefault(rows[statement.name].value.constant, []).append(statement)
+    below = (*are_loops, False)
     if len(groups) == 1:
         return _insert(leaf, names, statements, schedule, below)
     node = leaf.insert_sequence(_filters(leaf, names, [groups[key] for key in sorted(groups)]))
@@ -64,30 +66,30 @@ def _insert_loop(
     names: Notation,
     statements: Sequence[Statement],
     schedule: Schedule,
-    done: tuple[bool, ...],
+    are_loops: tuple[bool, ...],
 ) -> islpy.ScheduleNode:
     import islpy
 
-    rows = {each.name: schedule.of(each.name)[len(done)] for each in statements}
+    rows = {statement.name: schedule.of(statement.name)[len(are_loops)] for statement in statements}
     parts = [
-        f"{names.instance(each, 'i')} -> [({names.row(rows[each.name], each, 'i')})]"
-        for each in statements
+        f"{names.instance(statement, 'i')} -> [({names.row(rows[statement.name], statement, 'i')})]"
+        for statement in statements
     ]
     context = leaf.get_ctx()
     partial = islpy.MultiUnionPwAff.read_from_str(
         context, f"{names.header}[{{ {'; '.join(parts)} }}]"
     )
     node = leaf.insert_partial_schedule(partial)
-    named = next(row for row in rows.values() if row.name)
-    below = (*done, True)
-    if named.tag in (Tag.WAVE, Tag.PARALLEL):
+    loop_row = next(row for row in rows.values() if row.name)
+    below = (*are_loops, True)
+    if loop_row.tag in (Tag.WAVE, Tag.PARALLEL):
         node = node.band_member_set_ast_loop_type(0, islpy.ast_loop_type.atomic)
-    elif named.apart:
+    elif loop_row.separates:
         places = [place for place, is_loop in enumerate(below) if is_loop]
         option = isolated(context, names.nest, statements, schedule, places)
         node = node.band_set_ast_build_options(option)
     node = _insert(node.child(0), names, statements, schedule, below).parent()
-    mark = f"{named.name}:{named.tag.value}:{named.unroll}"
+    mark = f"{loop_row.name}:{loop_row.tag.value}:{loop_row.unroll}"
     return node.insert_mark(islpy.Id(mark, context=context))
 
 
@@ -98,7 +100,7 @@ def _filters(
 
     filters = islpy.UnionSetList.alloc(leaf.get_ctx(), len(groups))
     for group in groups:
-        text = "; ".join(names.instance(each, "i") for each in group)
+        text = "; ".join(names.instance(statement, "i") for statement in group)
         filters = filters.add(
             islpy.UnionSet.read_from_str(leaf.get_ctx(), f"{names.header}{{ {text} }}")
         )
@@ -106,21 +108,21 @@ def _filters(
 
 
 def node_kind(node: islpy.AstNode) -> str:
-    """Return `for_`, `if_`, `block`, `mark` or `user`."""
+    """Return the kind of a node: `for_`, `if_`, `block`, `mark` or `user`."""
     import islpy
 
     return islpy.ast_node_type(node.get_type()).name
 
 
 def expression_kind(expr: islpy.AstExpr) -> str:
-    """Return `op`, `id` or `int`."""
+    """Return the kind of an expression: `op`, `id` or `int`."""
     import islpy
 
     return islpy.ast_expr_type(expr.get_type()).name
 
 
 def operator_name(expr: islpy.AstExpr) -> str:
-    """What ISL calls the operator of `expr`: `add`, `fdiv_q` …"""
+    """Return ISL's name of the operator of `expr`: `add`, `fdiv_q` …"""
     import islpy
 
     return islpy.ast_expr_op_type(expr.get_op_type()).name

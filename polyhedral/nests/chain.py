@@ -1,11 +1,11 @@
-"""What an iteration costs that waits for the one before it.
+"""The cost of an iteration that waits for the one before it.
 
     for j:  A[i,j] = 0.25 * (A[i-1,j] + A[i+1,j] + A[i,j-1] + A[i,j+1])
 
-Each iteration needs A[i,j-1], which the one before has just made, and so about half of its
-operations are done one after the other: `latency` cycles. A processor looks so many instructions
-ahead that iterations of the next row begin before this one ends, the more of them the shorter rows
-are. With rows of L iterations, and a window of W of them,
+Each iteration needs A[i,j-1], the result of the previous one, and so about half of its operations
+are sequential: `latency` cycles. The out-of-order window of a processor overlaps iterations of the
+next row with the current row, more of them for shorter rows. With rows of L iterations, and a
+window of W of them,
 
     cycles = latency / (1 + W / L)
 
@@ -18,25 +18,28 @@ from __future__ import annotations
 from polyhedral.model import Access, Statement
 
 ACCESS_CYCLES = 2.0
-"""Of latency for each access: an operation goes with it, of 4 cycles, and half of them wait."""
+"""Cycles of latency for each access: its operation takes 4 cycles, and half of them wait."""
 WINDOW = 256
-"""Instructions that a processor looks ahead."""
+"""The instructions in a processor's out-of-order window."""
 ACCESS_INSTRUCTIONS = 2
-"""A load and an operation."""
+"""The instructions of an access: a load and an operation."""
 
 
 def chained(statement: Statement, loop: str | None) -> bool:
-    """Tell whether an iteration of `loop` reads what one before it wrote, a fixed number of
-    iterations ago. Sums that may change places do not count: they are computed in vectors."""
+    """Tell whether an iteration of `loop` reads a value that an earlier one wrote.
+
+    The distance is a fixed number of iterations. Sums that may change places do not count: they are
+    computed in vectors.
+    """
     if loop not in statement.variables:
         return False
-    writes = [each for each in statement.accesses if each.writes and each.operator is None]
-    reads = [each for each in statement.accesses if each.reads and each.operator is None]
+    writes = [access for access in statement.accesses if access.writes and access.operator is None]
+    reads = [access for access in statement.accesses if access.reads and access.operator is None]
     return any(_follows(read, write, loop) for write in writes for read in reads)
 
 
 def _follows(read: Access, write: Access, loop: str) -> bool:
-    """Tell whether `read` finds what `write` wrote at an earlier iteration of `loop` alone."""
+    """Tell whether `read` gets the value of `write` at an earlier iteration of `loop` alone."""
     if read.array != write.array or len(read.subscripts) != len(write.subscripts):
         return False
     distances: set[float] = set()
@@ -50,7 +53,7 @@ def _follows(read: Access, write: Access, loop: str) -> bool:
 
 
 def chain_cycles(statement: Statement, row: float) -> float:
-    """Of an iteration in rows of so many, with a chain along them."""
+    """Return the cycles of an iteration in rows of `row` iterations, with a chain along them."""
     accesses = len(statement.accesses)
     window = WINDOW / (ACCESS_INSTRUCTIONS * accesses)
     return ACCESS_CYCLES * accesses / (1 + window / row)

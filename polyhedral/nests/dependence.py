@@ -1,7 +1,7 @@
 """Exact dependences between the statement instances of a nest, as plain data.
 
 A dependence is a pair of instances that touch one element, at least one of them writing. An order
-that keeps every pair computes what the nest as written computes. `dependences` lists all pairs
+that keeps every pair is equivalent to the original order. `dependences` lists all pairs
 (memory-based), not only those between a value and its uses: when updates may change places, the
 pair of the first write and the last update is implied by no chain of others.
 `value_flow` lists, for each read, the one instance that wrote its value (Feautrier 1991).
@@ -83,19 +83,19 @@ class Dependence:
 def dependences(nest: Nest, budget: int = BUDGET) -> tuple[Dependence, ...]:
     """Return every dependence of `nest`, memory-based, in the order of its statements and accesses.
 
-    Two updates depend on each other in all three ways; that is listed once, as OUTPUT.
+    Two updates depend on each other in all three ways; they are listed once, as OUTPUT.
     Raises BudgetExceededError, and NestError for an array used with two numbers of subscripts.
     """
     _check_orders(nest)
-    uses = [(each, access) for each in nest.statements for access in each.accesses]
+    uses = [(statement, access) for statement in nest.statements for access in statement.accesses]
     with limited(budget) as context:
-        found = [
+        all_pairs = [
             _dependence(context, nest, source, sink)
             for source in uses
             for sink in uses
             if source[1].array == sink[1].array and (source[1].writes or sink[1].writes)
         ]
-    return tuple(dict.fromkeys(each for each in found if each is not None))
+    return tuple(dict.fromkeys(pair for pair in all_pairs if pair is not None))
 
 
 def _dependence(
@@ -137,10 +137,10 @@ def _distances(
 def value_flow(nest: Nest, budget: int = BUDGET) -> tuple[Dependence, ...]:
     """Return the flow dependences through which values pass: from the last write before each read.
 
-    Not enough to check a new order by: that takes `dependences`. Raises as `dependences` does.
+    They do not suffice to check a new order: use `dependences`. Raises as `dependences` does.
     """
     _check_orders(nest)
-    arrays = dict.fromkeys(a.array for each in nest.statements for a in each.accesses)
+    arrays = dict.fromkeys(a.array for statement in nest.statements for a in statement.accesses)
     with limited(budget) as context:
         return tuple(
             Dependence(
@@ -157,8 +157,8 @@ def value_flow(nest: Nest, budget: int = BUDGET) -> tuple[Dependence, ...]:
 
 def _check_orders(nest: Nest) -> None:
     orders: dict[str, Access] = {}
-    for each in nest.statements:
-        for access in each.accesses:
+    for statement in nest.statements:
+        for access in statement.accesses:
             first = orders.setdefault(access.array, access)
             if len(first.subscripts) != len(access.subscripts):
                 raise NestError(

@@ -23,72 +23,78 @@ def coordinate(place: int) -> str:
 
 
 def introduced(planes: Sequence[Affine], variables: Sequence[str]) -> tuple[str | None, ...] | None:
-    """Return the loop that each plane adds to those that the planes before it tell; None for a
-    plane that adds none. None altogether where a plane adds two, or one with another factor than 1
-    or -1.
+    """Return the loop that each plane introduces beyond those before it; None for a plane without
+    one.
+
+    None altogether where a plane introduces two, or one with another factor than 1 or -1.
     """
-    known: set[str] = set()
-    found: list[str | None] = []
+    names: set[str] = set()
+    loops: list[str | None] = []
     for plane in planes:
-        new = [name for name in plane.names if name in variables and name not in known]
+        new = [name for name in plane.names if name in variables and name not in names]
         if len(new) > 1 or any(abs(plane.coefficient(name)) != 1 for name in new):
             return None
-        found.append(new[0] if new else None)
-        known.update(new)
-    return tuple(found)
+        loops.append(new[0] if new else None)
+        names.update(new)
+    return tuple(loops)
 
 
 def along_planes(statement: Statement, planes: Sequence[Affine]) -> dict[str, Affine] | None:
     """Return the loops of `statement` by the coordinates of `planes`; loops that no plane has stay.
 
-    None where the planes do not tell them apart one after the other.
+    None where the planes do not introduce them one after the other.
     """
     names = introduced(planes, statement.variables)
     if names is None:
         return None
-    found: dict[str, Affine] = {}
+    values: dict[str, Affine] = {}
     for place, (plane, name) in enumerate(zip(planes, names, strict=True)):
         if name is not None:
             factor = plane.coefficient(name)
-            rest = (plane - variable(name) * factor).substitute(found)
-            found[name] = (variable(coordinate(place)) - rest) * factor
-    return found
+            rest = (plane - variable(name) * factor).substitute(values)
+            values[name] = (variable(coordinate(place)) - rest) * factor
+    return values
 
 
 def moved_accesses(statement: Statement, values: Mapping[str, Affine]) -> tuple[Access, ...]:
     """Return the accesses of `statement` with its loops replaced."""
     return tuple(
-        replace(access, subscripts=tuple(each.substitute(values) for each in access.subscripts))
+        replace(
+            access,
+            subscripts=tuple(subscript.substitute(values) for subscript in access.subscripts),
+        )
         for access in statement.accesses
     )
 
 
 def ranges(statement: Statement, parameters: Mapping[str, int]) -> dict[str, Interval]:
-    """Return an interval that holds the values of each loop, at least one; exact where bounds use
-    no other loop."""
+    """Return an interval that contains the values of each loop, at least one.
+
+    It is exact where bounds use no other loop.
+    """
     return {name: (low, max(low, high)) for name, (low, high) in _ends(statement, parameters)}
 
 
 def never_runs(statement: Statement, parameters: Mapping[str, int]) -> bool:
-    """Tell whether intervals of the loops say that one of them has no value."""
+    """Tell whether intervals of the loops show that one of them has no value."""
     return any(low > high for _, (low, high) in _ends(statement, parameters))
 
 
 def _ends(statement: Statement, parameters: Mapping[str, int]) -> Iterator[tuple[str, Interval]]:
-    """Yield the loops with the least and the greatest value that each may have, by intervals."""
-    found: dict[str, Interval] = {name: (value, value) for name, value in parameters.items()}
+    """Yield the loops with bounds of their least and greatest values, by intervals."""
+    intervals: dict[str, Interval] = {name: (value, value) for name, value in parameters.items()}
     for loop in statement.loops:
-        low = max(interval(bound, found)[0] for bound in loop.lower)
-        high = min(interval(bound, found)[1] for bound in loop.upper) - 1
-        found[loop.name] = (low, max(low, high))
+        low = max(interval(bound, intervals)[0] for bound in loop.lower)
+        high = min(interval(bound, intervals)[1] for bound in loop.upper) - 1
+        intervals[loop.name] = (low, max(low, high))
         yield loop.name, (low, high)
 
 
-def interval(value: Affine, known: Mapping[str, Interval]) -> Interval:
+def interval(value: Affine, intervals: Mapping[str, Interval]) -> Interval:
     """Return the values that `value` can take."""
     low = high = value.constant
     for name, factor in value.terms:
-        ends = [factor * end for end in known[name]]
+        ends = [factor * end for end in intervals[name]]
         low, high = low + min(ends), high + max(ends)
     return low, high
 
@@ -96,12 +102,12 @@ def interval(value: Affine, known: Mapping[str, Interval]) -> Interval:
 def plane_extents(
     statements: Sequence[tuple[Statement, Sequence[Affine]]], parameters: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """Return how far each plane reaches, over all statements."""
+    """Return the extent of each plane, over all statements."""
     spans: list[list[Interval]] = []
     for statement, planes in statements:
         inside = ranges(statement, parameters)
-        known = {**{name: (value, value) for name, value in parameters.items()}, **inside}
-        spans.append([interval(plane, known) for plane in planes])
+        intervals = {**{name: (value, value) for name, value in parameters.items()}, **inside}
+        spans.append([interval(plane, intervals) for plane in planes])
     return tuple(
         max(high for _, high in column) - min(low for low, _ in column) + 1
         for column in zip(*spans, strict=True)

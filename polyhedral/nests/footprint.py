@@ -1,14 +1,13 @@
-"""How much of each array a tile touches, as a polynomial of the tile's sizes.
+"""The footprint of a tile in each array, as a polynomial of the tile's sizes.
 
 A tile of sizes T touches a box of an array: along a subscript `sum(c_d * d) + offset`, accesses
 that differ in their offsets only taken together,
 
     extent = 1 + sum(abs(c_d) * (T_d - 1)) + spread of the offsets
 
-elements, but no more than there are combinations of the loops. Boxes are exact where each loop
-has a subscript of its own, and upper bounds elsewhere. The last subscript is contiguous: e
-elements in a row lie, on the average over all alignments, in 1 + (e - 1) / n cache lines of n
-elements.
+elements, but no more than there are combinations of the loops. Boxes are exact where each loop has
+a separate subscript, and upper bounds elsewhere. The last subscript is contiguous: e elements in a
+row are, on the average over all alignments, in 1 + (e - 1) / n cache lines of n elements.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Sizes = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How far one subscript reaches: `factors` are the absolute coefficients of the loops."""
+    """The extent of one subscript: `factors` are the absolute coefficients of the loops."""
 
     factors: tuple[tuple[str, int], ...]
     spread: int = 0
@@ -36,16 +35,16 @@ class Extent:
         return tuple(name for name, _ in self.factors)
 
     def span(self, sizes: Sizes) -> float:
-        """From the first element to the last one, both counted."""
+        """Return the distance from the first element to the last one, both included."""
         return self.reach(sizes)[0]
 
     def count(self, sizes: Sizes) -> float:
-        """Return different values, at most."""
+        """Return an upper bound of the number of different values."""
         return min(self.reach(sizes))
 
     def reach(self, sizes: Sizes) -> tuple[float, float]:
-        """Return the span, and the combinations of the loops. Searches ask this ten thousands of
-        times."""
+        """Return the span, and the number of combinations of the loops. Searches call this ten
+        thousands of times."""
         span = combinations = float(1 + self.spread)
         for name, factor in self.factors:
             size = sizes.get(name, 1)
@@ -64,7 +63,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a tile touches of `array` through accesses that differ in constants only."""
+    """The footprint of a tile in `array` through accesses that differ in constants only."""
 
     array: str
     extents: tuple[Extent, ...]
@@ -72,15 +71,15 @@ class Footprint:
 
     @property
     def loops(self) -> frozenset[str]:
-        """Return the loops along which it changes; along the others its elements are used again."""
+        """Return the loops along which it changes; along the others its elements are reused."""
         return frozenset(name for extent in self.extents for name in extent.loops)
 
     def elements(self, sizes: Sizes) -> float:
-        """Return different elements, at most."""
+        """Return an upper bound of the number of different elements."""
         return min(prod(extent.count(sizes) for extent in self.extents), self._combinations(sizes))
 
     def lines(self, sizes: Sizes, line_bytes: int) -> float:
-        """Return different cache lines of `line_bytes`, on the average over alignments."""
+        """Return the number of cache lines of `line_bytes`, on the average over alignments."""
         reached = [extent.reach(sizes) for extent in self.extents]
         if not reached:
             return 1
@@ -92,14 +91,13 @@ class Footprint:
         return min(touched, self._combinations(sizes))
 
     def _combinations(self, sizes: Sizes) -> float:
-        """Return different elements at most, as loops that several subscripts share are run
-        once."""
-        found, seen = 1.0, dict[str, float]()
+        """Return a bound of different elements, as loops that subscripts share count once."""
+        constants, loop_sizes = 1.0, dict[str, float]()
         for extent in self.extents:
-            found *= 1 + extent.spread
+            constants *= 1 + extent.spread
             for name, _ in extent.factors:
-                seen[name] = sizes.get(name, 1)
-        return found * prod(seen.values())
+                loop_sizes[name] = sizes.get(name, 1)
+        return constants * prod(loop_sizes.values())
 
     def __str__(self) -> str:
         factors = [str(extent) for extent in self.extents if str(extent) != "1"]
@@ -139,7 +137,7 @@ def _extents(
 
 
 def total_bytes(parts: Iterable[Footprint], sizes: Sizes, line_bytes: int) -> float:
-    """Return the bytes of cache that a tile takes."""
+    """Return the bytes of cache that a tile occupies."""
     return sum(
         part.lines(sizes, line_bytes) * max(line_bytes, part.element_bytes) for part in parts
     )

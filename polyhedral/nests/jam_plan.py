@@ -1,4 +1,4 @@
-"""Unroll-and-jam: several iterations of a loop run together inside the loops below it.
+"""Unroll-and-jam: several iterations of a loop are fused inside the loops below it.
 
     for k in a..b (unroll 2):            m = a + (b - a) / 2 * 2
       for j in c..d:                     for k in a..m step 2:
@@ -7,10 +7,10 @@
                                          for k in m..b:
                                            for j in c..d: C[j] += A[k] * B[k, j]
 
-What is loaded once serves all iterations that are jammed, and a sum stays in a register between
-them. Where the bounds of an inner loop depend on the jammed one, as in a triangle, they are
-compared when they are reached, and iterations with different bounds run one after the other. The
-loops from the jammed one inwards must be permutable, and the order of additions is kept.
+A loaded element serves all jammed iterations, and a sum stays in a register between them. Where the
+bounds of an inner loop depend on the jammed one, as in a triangle, they are compared at run time,
+and iterations with different bounds run one after the other. The loops from the jammed one inwards
+must be permutable, and the order of additions is kept.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from codegen.tree import find, map_children, rewrite
 
 
 def unroll_and_jam(node: Block, names: Names) -> Block:
-    """Return every loop that asks for it, and holds another loop, unrolled and jammed."""
+    """Return the code with every loop unrolled and jammed that asks for it and contains another."""
     return block(*(_statement(stmt, names) for stmt in node.body))
 
 
@@ -55,12 +55,12 @@ def _below(node: Stmt | Expr, names: Names) -> Stmt | Expr:
 def _jam(loop: For, names: Names) -> Stmt:
     factor = loop.unroll
     middle = Var(names.fresh(f"{loop.var.name}_rest"))
-    whole = mul(div(maximum(sub(loop.stop, loop.start), 0), factor), factor)
+    full = mul(div(maximum(sub(loop.stop, loop.start), 0), factor), factor)
     copies = [_shifted(loop.body, loop.var, by) for by in range(factor)]
     jammed = unroll_and_jam(block(_fused(copies)), names)
     plain = unroll_and_jam(loop.body, names)
     return block(
-        Declare(middle, add(loop.start, whole), constant=True),
+        Declare(middle, add(loop.start, full), constant=True),
         For(loop.var, loop.start, middle, jammed, factor, LoopKind.SERIAL),
         For(loop.var, middle, loop.stop, plain, 1, LoopKind.SERIAL),
     )
@@ -78,7 +78,7 @@ def _shifted(body: Block, var: Var, by: int) -> Block:
 
 
 def _fused(copies: Sequence[Stmt]) -> Stmt:
-    """Return the copies of one statement side by side, as far in as their loops agree."""
+    """Return the copies of one statement fused, as far as their loops agree."""
     first = copies[0]
     if isinstance(first, Block) and len(first.body) == 1:
         return _fused([copy.body[0] for copy in copies if isinstance(copy, Block)])
@@ -94,24 +94,21 @@ def _fused(copies: Sequence[Stmt]) -> Stmt:
 def _fused_loops(copies: Sequence[For]) -> Stmt:
     first = copies[0]
     body = block(_fused([copy.body for copy in copies]))
-    together = For(
-        first.var, first.start, first.stop, body, first.step, first.kind, (), first.unroll
-    )
+    fused = For(first.var, first.start, first.stop, body, first.step, first.kind, (), first.unroll)
     same = [
         eq(getattr(copy, end), getattr(first, end))
         for copy in copies[1:]
         for end in ("start", "stop")
         if getattr(copy, end) != getattr(first, end)
     ]
-    return together if not same else if_(and_(*same), together, block(*copies))
+    return fused if not same else if_(and_(*same), fused, block(*copies))
 
 
 def _merged(body: Block) -> Block:
-    """Return `C[x] += a; C[x] += b`  ->  `C[x] = (C[x] + a) + b`, where nothing else is read of
-    C."""
+    """Merge `C[x] += a; C[x] += b` to `C[x] = (C[x] + a) + b`, where no other code reads C."""
     stores = [stmt for stmt in body.body if isinstance(stmt, Store) and stmt.op in ("+", "-")]
-    written = {store.array for store in stores}
-    if len(stores) < len(body.body) or any(load.array in written for load in find(body, Load)):
+    targets = {store.array for store in stores}
+    if len(stores) < len(body.body) or any(load.array in targets for load in find(body, Load)):
         return body
     places: dict[tuple[object, Expr], list[Store]] = {}
     for store in stores:

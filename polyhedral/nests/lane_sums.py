@@ -1,12 +1,12 @@
-"""Sums of a loop in lanes: each in a variable while the loop runs.
+"""Sums of a vector loop, in variables while the loop runs.
 
     vector for k in a..b:                  s = 0
       y[i] += A[i, k] * x[k]        ->     vector for k in a..b reducing + s:
                                              s += A[i, k] * x[k]
                                            y[i] += s
 
-For loops that are marked because their iterations are independent but for sums: what they read is
-then nothing that they add to, though it may lie in the same array.
+For loops whose iterations are independent except for sums: the elements that they read are then
+different from those that they add to, though possibly in the same array.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from codegen.tree import find, rewrite, walk
 
 def hoist_sums(node: Block, names: Names) -> Block:
     """Return `node` with the sums of its vector loops in variables."""
-    return rewrite(node, lambda each: _loop(each, names) if isinstance(each, For) else each)
+    return rewrite(node, lambda child: _loop(child, names) if isinstance(child, For) else child)
 
 
 def _loop(loop: For, names: Names) -> Stmt:
@@ -44,7 +44,7 @@ def _loop(loop: For, names: Names) -> Stmt:
     }
     if not sums:
         return loop
-    body = block(*(_added(stmt, sums) for stmt in loop.body.body))
+    body = block(*(_to_variable(stmt, sums) for stmt in loop.body.body))
     reductions = tuple(Reduction("+", var) for var in sums.values())
     return block(
         *(Declare(var, zero(var.type)) for var in sums.values()),
@@ -57,7 +57,7 @@ def _stays(store: Store, loop: For) -> bool:
     return store.op in ("+", "-") and loop.var not in set(find(store.index, Var))
 
 
-def _added(stmt: Stmt, sums: dict[Store, Var]) -> Stmt:
+def _to_variable(stmt: Stmt, sums: dict[Store, Var]) -> Stmt:
     if not isinstance(stmt, Store) or stmt not in sums:
         return stmt
     value: Expr = Unary("-", stmt.value) if stmt.op == "-" else stmt.value
@@ -66,4 +66,4 @@ def _added(stmt: Stmt, sums: dict[Store, Var]) -> Stmt:
 
 def used_names(node: Block) -> set[str]:
     """Return the names of variables and arrays in `node`."""
-    return {each.name for each in walk(node) if isinstance(each, Var | Array)}
+    return {part.name for part in walk(node) if isinstance(part, Var | Array)}

@@ -1,13 +1,13 @@
-"""In which order the instances inside a tile run, and which loop is the innermost.
+"""The order of instances inside a tile, and the innermost loop.
 
-Inside a tile any order may be taken that the nest as a whole could be run in. Candidates begin
-with some planes of the band, then stand the statements one after the other, then the loops that
-each statement has left, the one innermost that suits vectors best:
+Inside a tile any order is possible that is legal for the full nest. Candidates begin with some
+planes of the band, then the statements in turn, then the remaining loops of each statement, the
+innermost being the one that suits vectors best:
 
     planes k, i, j of LU        k; S1: i; S0: i, j; S2: i, j
 
-The one with the best scores (Algorithm 2 of Narasimhan et al. 2021) that ISL finds legal is taken;
-the order as written always is.
+The candidate of the best scores (Algorithm 2 of Narasimhan et al. 2021) that ISL finds legal is
+chosen; the original order always is legal.
 """
 
 from __future__ import annotations
@@ -20,74 +20,79 @@ from codegen.records import dataclass
 from polyhedral.affine import Affine, affine, variable
 from polyhedral.band_schedule import Row, Schedule, original
 from polyhedral.isl.bands import Component
-from polyhedral.isl.held import Held, keeps_order
+from polyhedral.isl.nest_relations import Relations, keeps_order
 from polyhedral.model import Mode, Nest, Statement
 from polyhedral.nests.directions import introduced, ranges
 from polyhedral.nests.tile_size import advances_by_one, changes
 
 CANDIDATES = 12
-"""How many orders ISL is asked about."""
+"""The number of orders whose legality ISL checks."""
 
 LONG, SHORTEST = 64, 4
-"""Iterations from which a row is as good as an endless one, and to which no row is worse."""
+"""The iterations of a row above, and below, which its score does not change."""
 OCTAVE = 0.75
-"""What an access loses for each halving of LONG: a straight row of any length is better than one of
-SHORTEST (2 to 4 an access), and one of those still better than a longer one with leaps (-16)."""
+"""The loss of score of an access for each halving of LONG: a contiguous row of any length is better
+than one of SHORTEST (2 to 4 an access), and that is still better than a longer strided one
+(-16)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointOrder:
     """Rows of each statement of a component, for inside a tile.
 
-    own     how many of the last loops of each statement are its own, contained in no other's
-    planes  how many planes come first; None for the order as written
+    private_loops  the number of last loops of each statement that no other statement shares
+    planes         the planes that come first; None for the original order
     """
 
     rows: tuple[tuple[str, tuple[Row, ...]], ...]
-    own: tuple[tuple[str, int], ...]
+    private_loops: tuple[tuple[str, int], ...]
     planes: tuple[int, ...] | None
 
     def innermost(self, statement: str) -> str | None:
-        """Return the loop of `statement` that runs innermost."""
+        """Return the innermost loop of `statement`."""
         names = [row.name for row in dict(self.rows)[statement] if row.name]
         return names[-1] if names else None
 
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """A nest, and how many iterations its loops have at most, by statement and loop."""
+    """A nest, and the most iterations of its loops, by statement and loop."""
 
     nest: Nest
     iterations: Mapping[str, Mapping[str, int]]
 
 
 def sized(nest: Nest, values: Mapping[str, int]) -> Sized:
-    """Return `nest` where its parameters have these `values`."""
+    """Return `nest` with parameters that have these `values`."""
     return Sized(
         nest,
         {
-            each.name: {name: high - low + 1 for name, (low, high) in ranges(each, values).items()}
-            for each in nest.statements
+            statement.name: {
+                name: high - low + 1 for name, (low, high) in ranges(statement, values).items()
+            }
+            for statement in nest.statements
         },
     )
 
 
 def choose_order(
-    held: Held, known: Sized, parts: Sequence[Component], component: Component
+    relations: Relations, sized_nest: Sized, parts: Sequence[Component], component: Component
 ) -> PointOrder:
-    """Return the best order of the instances of `component`, one of `parts` that run one after the
-    other, inside a tile; it is legal everywhere."""
-    nest = known.nest
-    written = as_written(nest, component)
-    best = _score(known, written)
-    found = {candidate.rows: candidate for candidate in _candidates(known, component)}
-    ranked = sorted(found.values(), key=lambda each: _score(known, each), reverse=True)
+    """Return the best order of the instances of `component` inside a tile.
+
+    It is one of `parts`, which run one after the other; the order is legal everywhere.
+    """
+    nest = sized_nest.nest
+    original_order = as_written(nest, component)
+    best = _score(sized_nest, original_order)
+    candidates = {candidate.rows: candidate for candidate in _candidates(sized_nest, component)}
+    ranked = sorted(candidates.values(), key=lambda order: _score(sized_nest, order), reverse=True)
     for candidate in ranked[:CANDIDATES]:
-        if _score(known, candidate) <= best:
+        if _score(sized_nest, candidate) <= best:
             break
-        if keeps_order(held, _schedule(nest, parts, candidate)):
+        if keeps_order(relations, _schedule(nest, parts, candidate)):
             return candidate
-    return written
+    return original_order
 
 
 def as_written(nest: Nest, component: Component) -> PointOrder:
@@ -95,22 +100,24 @@ def as_written(nest: Nest, component: Component) -> PointOrder:
     rows = original(nest)
     return PointOrder(
         tuple((name, rows.of(name)) for name in component.statements),
-        tuple((name, _own_loops(nest.statement(name), nest)) for name in component.statements),
+        tuple((name, _private_loops(nest.statement(name), nest)) for name in component.statements),
         None,
     )
 
 
-def _own_loops(statement: Statement, nest: Nest) -> int:
-    others = (each for each in nest.statements if each is not statement)
-    return len(statement.loops) - max((statement.shared_loops(each) for each in others), default=0)
+def _private_loops(statement: Statement, nest: Nest) -> int:
+    rest = (sibling for sibling in nest.statements if sibling is not statement)
+    return len(statement.loops) - max(
+        (statement.shared_loops(sibling) for sibling in rest), default=0
+    )
 
 
 def _schedule(nest: Nest, parts: Sequence[Component], order: PointOrder) -> Schedule:
-    """Return `order` for the statements that it has, the others as written."""
-    written, chosen = original(nest), dict(order.rows)
+    """Return `order` for its statements, and the original order for the others."""
+    original_order, rows = original(nest), dict(order.rows)
     return padded(
         {
-            name: (Row("", affine(place)), *chosen.get(name, written.of(name)))
+            name: (Row("", affine(place)), *rows.get(name, original_order.of(name)))
             for place, part in enumerate(parts)
             for name in part.statements
         }
@@ -118,92 +125,111 @@ def _schedule(nest: Nest, parts: Sequence[Component], order: PointOrder) -> Sche
 
 
 def padded(rows: Mapping[str, tuple[Row, ...]]) -> Schedule:
-    """Return a schedule of rows of different lengths: 0 stands where there are none."""
+    """Return a schedule of rows of different lengths, padded by 0."""
     longest = max(map(len, rows.values()))
     fill = Row("", affine(0))
     return Schedule(
-        tuple((name, (*own, *(fill,) * (longest - len(own)))) for name, own in rows.items())
+        tuple(
+            (name, (*present, *(fill,) * (longest - len(present))))
+            for name, present in rows.items()
+        )
     )
 
 
 # ---------------------------------------------------------------- candidates
 
 
-def _candidates(known: Sized, component: Component) -> Iterator[PointOrder]:
-    yield _rearranged(known, component)
-    nest = known.nest
+def _candidates(sized_nest: Sized, component: Component) -> Iterator[PointOrder]:
+    yield _rearranged(sized_nest, component)
+    nest = sized_nest.nest
     deepest = max(len(nest.statement(name).loops) for name in component.statements)
     for depth in range(deepest):
-        yield _distributed(known, component, depth)
-    yield from _along_planes(known, component, component.statements)
-    text = tuple(each.name for each in nest.statements if each.name in component.statements)
+        yield _distributed(sized_nest, component, depth)
+    yield from _along_planes(sized_nest, component, component.statements)
+    text = tuple(
+        statement.name for statement in nest.statements if statement.name in component.statements
+    )
     if text != component.statements:
-        yield from _along_planes(known, component, text)
+        yield from _along_planes(sized_nest, component, text)
 
 
-def _rearranged(known: Sized, component: Component) -> PointOrder:
-    """As written, with the own loops of each statement in the order that suits it best."""
-    nest = known.nest
-    written = as_written(nest, component)
-    own = dict(written.own)
+def _rearranged(sized_nest: Sized, component: Component) -> PointOrder:
+    """Return the original order, with the private loops of each statement in their best order."""
+    nest = sized_nest.nest
+    original_order = as_written(nest, component)
+    private_loops = dict(original_order.private_loops)
     rows = {}
-    for name, found in written.rows:
-        statement, kept = nest.statement(name), len(nest.statement(name).loops) - own[name]
-        inner = _best_order(known, statement, statement.variables[kept:])
-        rows[name] = (*found[: 2 * kept + 1], *(Row(each, variable(each)) for each in inner))
-    return PointOrder(tuple(rows.items()), written.own, ())
+    for name, original_rows in original_order.rows:
+        statement, shared = (
+            nest.statement(name),
+            len(nest.statement(name).loops) - private_loops[name],
+        )
+        inner = _best_order(sized_nest, statement, statement.variables[shared:])
+        rows[name] = (
+            *original_rows[: 2 * shared + 1],
+            *(Row(loop, variable(loop)) for loop in inner),
+        )
+    return PointOrder(tuple(rows.items()), original_order.private_loops, ())
 
 
-def _distributed(known: Sized, component: Component, depth: int) -> PointOrder:
-    """As written down to `depth` loops; below, the statements one after the other."""
-    nest = known.nest
-    written = original(nest)
+def _distributed(sized_nest: Sized, component: Component, depth: int) -> PointOrder:
+    """Return the original order down to `depth` loops; below, the statements in turn."""
+    nest = sized_nest.nest
+    original_order = original(nest)
     rows: dict[str, tuple[Row, ...]] = {}
-    own: dict[str, int] = {}
-    text = [each.name for each in sorted(nest.statements, key=lambda each: each.order)]
+    private_loops: dict[str, int] = {}
+    text = [part.name for part in sorted(nest.statements, key=lambda part: part.order)]
     for name in component.statements:
         statement = nest.statement(name)
-        rest = _best_order(known, statement, statement.variables[depth:])
-        kept = 2 * (len(statement.loops) - len(rest))
+        rest = _best_order(sized_nest, statement, statement.variables[depth:])
+        shared_rows = 2 * (len(statement.loops) - len(rest))
         place = Row("", affine(text.index(name)))
-        rows[name] = (*written.of(name)[:kept], place, *(Row(n, variable(n)) for n in rest))
-        own[name] = len(rest)
-    return PointOrder(tuple(rows.items()), tuple(own.items()), ())
+        rows[name] = (
+            *original_order.of(name)[:shared_rows],
+            place,
+            *(Row(n, variable(n)) for n in rest),
+        )
+        private_loops[name] = len(rest)
+    return PointOrder(tuple(rows.items()), tuple(private_loops.items()), ())
 
 
 def _along_planes(
-    known: Sized, component: Component, statements: Sequence[str]
+    sized_nest: Sized, component: Component, statements: Sequence[str]
 ) -> Iterator[PointOrder]:
-    """Yield some planes first, then `statements` in this order."""
+    """Yield orders with some planes first, then `statements` in this order."""
     planes = dict(component.planes)
     width = len(component.parallel)
     for count in range(width + 1):
-        for chosen in permutations(range(width), count):
+        for plane_order in permutations(range(width), count):
             rows = {
                 name: _candidate_rows(
-                    known, known.nest.statement(name), [planes[name][at] for at in chosen], place
+                    sized_nest,
+                    sized_nest.nest.statement(name),
+                    [planes[name][at] for at in plane_order],
+                    place,
                 )
                 for place, name in enumerate(statements)
             }
-            complete = {name: found for name, found in rows.items() if found is not None}
+            complete = {
+                name: candidate for name, candidate in rows.items() if candidate is not None
+            }
             if len(complete) == len(rows):
                 yield PointOrder(
-                    tuple((name, found[0]) for name, found in complete.items()),
-                    tuple((name, found[1]) for name, found in complete.items()),
-                    chosen,
+                    tuple((name, candidate[0]) for name, candidate in complete.items()),
+                    tuple((name, candidate[1]) for name, candidate in complete.items()),
+                    plane_order,
                 )
 
 
 def _candidate_rows(
-    known: Sized, statement: Statement, planes: Sequence[Affine], place: int
+    sized_nest: Sized, statement: Statement, planes: Sequence[Affine], place: int
 ) -> tuple[tuple[Row, ...], int] | None:
-    """Return `planes`, then the place of the statement, then its other loops; and how many of
-    those."""
+    """Return `planes`, then the number of the statement, then its other loops; and their number."""
     names = introduced(planes, statement.variables)
     if names is None:
         return None
     rest = _best_order(
-        known, statement, [name for name in statement.variables if name not in names]
+        sized_nest, statement, [name for name in statement.variables if name not in names]
     )
     outer = [
         Row(name or f"c{at}", plane)
@@ -213,11 +239,11 @@ def _candidate_rows(
     return (*outer, Row("", affine(place)), *inner), len(rest)
 
 
-def _best_order(known: Sized, statement: Statement, loops: Sequence[str]) -> tuple[str, ...]:
-    """Return `loops`, the one innermost that suits that place best."""
+def _best_order(sized_nest: Sized, statement: Statement, loops: Sequence[str]) -> tuple[str, ...]:
+    """Return `loops`, innermost the one that suits vectors best."""
     if not loops:
         return ()
-    sizes = known.iterations[statement.name]
+    sizes = sized_nest.iterations[statement.name]
     vector = max(reversed(loops), key=lambda name: loop_score(statement, name, sizes[name]))
     return (*(name for name in loops if name != vector), vector)
 
@@ -226,9 +252,12 @@ def _best_order(known: Sized, statement: Statement, loops: Sequence[str]) -> tup
 
 
 def loop_score(statement: Statement, loop: str, iterations: int) -> float:
-    """Return how well `loop` suits the innermost place: 2 for an access that advances by one
-    element, 4 for one that stays, -16 for any other; OCTAVE less for each time that `iterations`
-    must be doubled to be LONG, for short rows fill no vectors."""
+    """Return the suitability of `loop` as the innermost loop.
+
+    2 for an access that advances by one element, 4 for one that is invariant, -16 for any other;
+    OCTAVE less for each time that `iterations` must be doubled to be LONG, for short rows fill no
+    vectors.
+    """
     short = OCTAVE * log2(LONG / min(LONG, max(iterations, SHORTEST)))
     total = 0.0
     for access in statement.accesses:
@@ -240,15 +269,18 @@ def loop_score(statement: Statement, loop: str, iterations: int) -> float:
     return total
 
 
-def _score(known: Sized, order: PointOrder) -> tuple[float, ...]:
-    """Return the scores of the innermost loops of the deepest statements, how many loops statements
-    have for themselves, then the scores of the others."""
-    nest = known.nest
+def _score(sized_nest: Sized, order: PointOrder) -> tuple[float, ...]:
+    """Return the scores of an order, for lexicographic comparison.
+
+    They are those of the innermost loops of the deepest statements, the number of private loops,
+    and those of the other statements.
+    """
+    nest = sized_nest.nest
     depths = {len(nest.statement(name).loops): 0.0 for name, _ in order.rows}
     for name, _ in order.rows:
         statement, loop = nest.statement(name), order.innermost(name)
         if loop in statement.variables:
-            iterations = known.iterations[name][loop]
+            iterations = sized_nest.iterations[name][loop]
             depths[len(statement.loops)] += loop_score(statement, loop, iterations)
-    deepest, *others = (depths[depth] for depth in sorted(depths, reverse=True))
-    return (deepest, sum(count for _, count in order.own), *others)
+    deepest, *rest = (depths[depth] for depth in sorted(depths, reverse=True))
+    return (deepest, sum(count for _, count in order.private_loops), *rest)

@@ -4,7 +4,7 @@
 
 One level of tiles for each mapping of sizes, the outermost first; loops without a size in it are
 not split there. With `planes`, the band runs along other directions: skewed, for stencils.
-Whether the order may be used, `legality` says.
+`legality` checks whether the order is allowed.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ def tile(
     foreign = [name for name in planes or {} if name not in loops]
     if foreign:
         raise ScheduleError(f"Expected planes of {', '.join(loops)}, found one of {foreign[0]}.")
-    along = {name: affine((planes or {}).get(name, name)) for name in loops}
+    directions = {name: affine((planes or {}).get(name, name)) for name in loops}
     rows = []
     for level, sizes in enumerate(levels):
         _check_loops(sizes, loops)
         rows += [
-            Row(_tile_name(name, level), along[name], checked_size(sizes[name]))
+            Row(_tile_name(name, level), directions[name], checked_size(sizes[name]))
             for name in loops
             if name in sizes
         ]
-    return rearrange(nest, loops, [*rows, *(Row(name, along[name]) for name in inner)])
+    return rearrange(nest, loops, [*rows, *(Row(name, directions[name]) for name in inner)])
 
 
 def strip_mine(nest: Nest, loop: str, size: int) -> Schedule:

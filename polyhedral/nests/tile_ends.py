@@ -1,10 +1,10 @@
-"""Whether full tiles run in loops of their own, apart from those that the ends of loops cut.
+"""Separation of full tiles from partial tiles at the ends of loops.
 
-The bounds of loops in a full tile are constants apart, which lets a C compiler unroll short rows
-and leave out what comes after the last vector. Measured with tiles of n^3 on a product of matrices,
-loops of their own are 1.9 times as fast for n = 8, 1.4 for 16, 1.3 for 32 and 64, 1.05 for 128 and
-256; in skewed tiles, as stencils have them, nowhere more than 1.02. The code is three times as
-much, and takes gcc as much longer.
+Loops in a full tile have a constant number of iterations, which lets a C compiler unroll short rows
+and omit the remainder after the last vector. Measured with tiles of n^3 on a product of matrices,
+separate loops are 1.9 times as fast for n = 8, 1.4 for 16, 1.3 for 32 and 64, 1.05 for 128 and 256;
+in skewed tiles, such as those of stencils, at most 1.02. The code and the time of gcc are three
+times as much.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from polyhedral.band_schedule import Row, Schedule, Tag
 from polyhedral.model import Statement
 
 SHORT = 64
-"""Iterations of the innermost loop up to which it pays."""
+"""The most iterations of the innermost loop for which separation pays."""
 
-OWN_LOOPS = "full tiles: in loops of their own"
+SEPARATED = "full tiles: in loops of their own"
 
 Bands = Sequence[tuple[Statement, Sequence[Affine]]]
 """Statements with the planes that are tiled."""
 
 
-def told_apart(
+def separates_full_tiles(
     statements: Bands, sizes: Sequence[int], innermost: Mapping[str, str | None]
 ) -> tuple[bool, str]:
-    """Tell whether full tiles of those sizes along the planes run in loops of their own, and why.
+    """Tell whether full tiles of those sizes along the planes run in separate loops, and why.
 
     innermost   the loop of each statement that is the innermost one
     """
@@ -40,30 +40,34 @@ def told_apart(
         for statement, planes in statements
         if len(statement.loops) == deepest
     ]
-    known = [row for row in rows if row is not None]
-    if len(known) < len(rows):
+    tiled_rows = [row for row in rows if row is not None]
+    if len(tiled_rows) < len(rows):
         return False, "full tiles: in the same loops as the others, for rows are not tiled"
-    longest = max(known)
+    longest = max(tiled_rows)
     if longest > SHORT:
         return False, f"full tiles: in the same loops as the others, for rows of {longest} are long"
-    return True, f"{OWN_LOOPS}, for rows of {longest} are short"
+    return True, f"{SEPARATED}, for rows of {longest} are short"
 
 
 def _row(planes: Sequence[Affine], sizes: Sequence[int], loop: str | None) -> int | None:
     """Return the iterations of `loop` in a tile; None where no tile cuts it."""
-    found = [size for plane, size in zip(planes, sizes, strict=False) if loop in plane.names]
-    return min(found, default=None)
+    sizes_along = [size for plane, size in zip(planes, sizes, strict=False) if loop in plane.names]
+    return min(sizes_along, default=None)
 
 
-def apart(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Return rows of tiles whose full ones run apart; the same where threads share the last of
-    them."""
+def separate_full_tiles(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Return rows of tiles with full tiles separated.
+
+    Unchanged where threads share the last of the rows.
+    """
     *before, last = rows
-    return (*before, last if last.tag is Tag.PARALLEL else replace(last, apart=True))
+    return (*before, last if last.tag is Tag.PARALLEL else replace(last, separates=True))
 
 
-def together(schedule: Schedule) -> Schedule:
+def join_tiles(schedule: Schedule) -> Schedule:
     """Return the same order, with all tiles in the same loops."""
     return Schedule(
-        tuple((name, tuple(replace(r, apart=False) for r in rows)) for name, rows in schedule.rows)
+        tuple(
+            (name, tuple(replace(r, separates=False) for r in rows)) for name, rows in schedule.rows
+        )
     )

@@ -1,7 +1,7 @@
-"""Whether a new order, a band or a parallel loop keeps every dependence of a nest.
+"""The legality of a new order, a band or a parallel loop for the dependences of a nest.
 
 The answers are exact for the sizes that a schedule has, and for every value of the parameters that
-the nest's context allows. Where ISL runs out of its budget the answer is UNKNOWN, which is no.
+the nest's context allows. Where ISL runs out of its budget the answer is UNKNOWN, which is false.
 Dependences between updates that commute are left out: the caller declared them so.
 """
 
@@ -31,7 +31,7 @@ class Answer(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A dependence that would be broken, and one pair of instances that shows it."""
+    """A violated dependence, and a pair of instances as a counterexample."""
 
     dependence: Dependence
     source: tuple[tuple[str, int], ...]
@@ -69,50 +69,52 @@ Sides = Sequence[tuple[Statement, Sequence[Row]]]
 
 
 def check_order(
-    nest: Nest, schedule: Schedule, found: Sequence[Dependence], budget: int = BUDGET
+    nest: Nest, schedule: Schedule, pairs: Sequence[Dependence], budget: int = BUDGET
 ) -> Verdict:
-    """Tell whether `schedule` runs the source of every dependence in `found` before its sink.
+    """Tell whether `schedule` runs the source of every dependence before its sink.
 
-    `found` is `dependences(nest)`, here and below.
+    `pairs` is `dependences(nest)`, here and below.
     """
 
     def broken(context: islpy.Context, dependence: Dependence) -> Pair | None:
         sides = _sides(nest, schedule, dependence)
         return out_of_order(context, nest, dependence.relation, sides)
 
-    return _check(nest, _binding(found), broken, "every dependence stays in order", budget)
+    return _check(nest, _binding(pairs), broken, "every dependence stays in order", budget)
 
 
 def check_parallel(
-    nest: Nest, schedule: Schedule, loop: str, found: Sequence[Dependence], budget: int = BUDGET
+    nest: Nest, schedule: Schedule, loop: str, pairs: Sequence[Dependence], budget: int = BUDGET
 ) -> Verdict:
     """Tell whether the iterations of the loop called `loop` of `schedule` are independent.
 
     Updates of one element in different iterations are not: see `check_reduction`.
     """
-    return _independent(nest, schedule, loop, found, budget)
+    return _independent(nest, schedule, loop, pairs, budget)
 
 
 def check_reduction(
-    nest: Nest, schedule: Schedule, loop: str, found: Sequence[Dependence], budget: int = BUDGET
+    nest: Nest, schedule: Schedule, loop: str, pairs: Sequence[Dependence], budget: int = BUDGET
 ) -> Verdict:
-    """Tell whether the iterations are independent but for updates that commute: lanes that each
-    keep a partial result, or updates that are atomic."""
-    return _independent(nest, schedule, loop, _binding(found), budget)
+    """Tell whether the iterations are independent except for updates that commute.
+
+    Lanes then keep partial results, or updates are atomic.
+    """
+    return _independent(nest, schedule, loop, _binding(pairs), budget)
 
 
 def check_band(
     nest: Nest,
     schedule: Schedule,
     loops: Sequence[str],
-    found: Sequence[Dependence],
+    pairs: Sequence[Dependence],
     budget: int = BUDGET,
 ) -> Verdict:
     """Tell whether neighbouring loops of `schedule` are permutable: none carries a dependence
     backwards.
 
-    Then they may be tiled with any sizes and put in any order. Raises ScheduleError where something
-    stands between the loops, as in `original`.
+    Then they may be tiled with any sizes and put in any order. Raises ScheduleError where other
+    rows are between the loops, as in `original`.
     """
     places = [schedule.position(name) for name in loops]
     if sorted(places) != list(range(min(places), min(places) + len(places))):
@@ -124,15 +126,15 @@ def check_band(
     def broken(context: islpy.Context, dependence: Dependence) -> Pair | None:
         sides = _sides(nest, schedule, dependence)
         relation, outer = dependence.relation, min(places)
-        pairs = (crossing(context, nest, relation, sides, outer, at, ">") for at in places)
-        return next((pair for pair in pairs if pair is not None), None)
+        crossings = (crossing(context, nest, relation, sides, outer, at, ">") for at in places)
+        return next((pair for pair in crossings if pair is not None), None)
 
     reason = f"no dependence goes backwards along {', '.join(loops)}"
-    return _check(nest, _binding(found), broken, reason, budget)
+    return _check(nest, _binding(pairs), broken, reason, budget)
 
 
 def _independent(
-    nest: Nest, schedule: Schedule, loop: str, found: Sequence[Dependence], budget: int
+    nest: Nest, schedule: Schedule, loop: str, pairs: Sequence[Dependence], budget: int
 ) -> Verdict:
     place = schedule.position(loop)
 
@@ -142,11 +144,11 @@ def _independent(
             return None  # a dependence with a statement outside the loop
         return crossing(context, nest, dependence.relation, sides, place, place, "<>")
 
-    return _check(nest, found, broken, f"no dependence crosses iterations of {loop}", budget)
+    return _check(nest, pairs, broken, f"no dependence crosses iterations of {loop}", budget)
 
 
-def _binding(found: Sequence[Dependence]) -> list[Dependence]:
-    return [dependence for dependence in found if not dependence.commutes]
+def _binding(pairs: Sequence[Dependence]) -> list[Dependence]:
+    return [dependence for dependence in pairs if not dependence.commutes]
 
 
 def _sides(nest: Nest, schedule: Schedule, dependence: Dependence) -> Sides:
@@ -156,15 +158,15 @@ def _sides(nest: Nest, schedule: Schedule, dependence: Dependence) -> Sides:
 
 def _check(
     nest: Nest,
-    found: Sequence[Dependence],
+    pairs: Sequence[Dependence],
     broken: Callable[[islpy.Context, Dependence], Pair | None],
     reason: str,
     budget: int,
 ) -> Verdict:
-    """Return the verdict on all of `found`, each of which `broken` may show a pair against."""
+    """Return the verdict on all pairs, for which `broken` searches counterexamples."""
     try:
         with limited(budget) as context:
-            for dependence in found:
+            for dependence in pairs:
                 pair = broken(context, dependence)
                 if pair is not None:
                     violation = _violation(nest, dependence, pair)

@@ -1,18 +1,18 @@
-"""Whether a band of loops is to be tiled, and by which sizes.
+"""The choice of tiles for a band of loops, and their sizes.
 
 Bands of plain loops get the sizes of `tile_size` (reuse equation, Narasimhan et al. 2021). In bands
-that run along skewed planes, as those of stencils do in time, a tile of T_0 steps loads what its
-first step needs and leaves what its last step made: the search takes the sizes with the least
+that run along skewed planes, as those of stencils do in time, a tile of T_0 steps loads the input
+of its first step and stores the output of its last step: the search takes the sizes with the least
 
     bytes that enter a cache / instances, over all caches, weighted by what a byte costs there
 
-where tiles follow each other along one plane, so that a tile loads what its predecessor has not:
+where tiles follow each other along one plane, so that a tile loads what its predecessor did not:
 
     fresh(T) = footprint(T) - footprint(T with none along that plane)
 
 as long as the footprint fits; where it does not, every step loads its part anew. Where iterations
-of the innermost loop wait for each other, short rows take less (`nests.chain`), and tiles are
-made of them though everything fits in a cache.
+of the innermost loop wait for each other, short rows are faster (`nests.chain`), and tiles pay even
+if everything fits in a cache.
 """
 
 from __future__ import annotations
@@ -34,34 +34,34 @@ STEPS = (2, 4, 8, 16, 32)
 SLIDES = (8, 16, 32)
 STRIPS = (8, 16, 32, 64)
 VECTORS = (512, 1024)
-"""Sizes that are tried along skewed planes, beside the whole extent."""
+"""Sizes that are tried along skewed planes, beside the full extent."""
 
 BYTE_CYCLES = (0.01, 0.02, 0.12)
-"""What a byte costs that comes from behind the first, second, third cache, in cycles."""
+"""Cycles of a byte that comes from beyond the first, second, third cache."""
 ROW_CYCLES = 80.0
 SERIAL_ROW_CYCLES = 10.0
-"""What it takes to begin a row of vectors, and one of iterations that wait for each other."""
+"""Cycles to begin a row of vectors, and a row of iterations that wait for each other."""
 TILE_CYCLES = 300.0
 INSTANCE_CYCLES = 1.0
 WAITING_ROW = 32
-"""Iterations that wait for each other from which a row is worth cutting, also within a cache."""
+"""The length from which a row of waiting iterations is worth cutting, also within a cache."""
 CLEARLY = 1.1
-"""Times the cost of the bytes that move with tiles from which loops without them are worse."""
+"""The least ratio of bytes' cost without tiles to that with tiles for which tiles pay."""
 SHARE = 0.6
-"""Of a cache that a tile may take: other things live there too."""
+"""The share of a cache that a tile may occupy: it has other contents too."""
 
 
 Chains = tuple[tuple[Statement, int], ...]
-"""Statements whose innermost loop needs its iterations one after the other, and how many it has."""
+"""Statements whose innermost loop has sequential iterations, and the number of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The statements of a band and all that sizes depend on.
+    """The statements of a band and all facts that sizes depend on.
 
     names      a loop's name for each plane
-    extents    how far each plane reaches
-    innermost  the loop that runs innermost in each statement
+    extents    the extent of each plane
+    innermost  the innermost loop of each statement
     """
 
     statements: tuple[tuple[Statement, tuple[Affine, ...]], ...]
@@ -75,28 +75,37 @@ class Band:
 
     @property
     def second(self) -> int:
-        """Return the bytes of the cache that tiles are made for: of a core's own, the largest."""
+        """Return the bytes of the cache that tiles are sized for: the largest private cache of a
+        core."""
         return self.caches[min(1, len(self.caches) - 1)]
 
     @property
     def chains(self) -> Chains:
-        """Return the statements that wait, along their innermost loops, for the iteration
-        before."""
-        own = {each.name: self.innermost.get(each.name) for each, _ in self.statements}
-        waiting = (each for each, _ in self.statements if chained(each, own[each.name]))
-        rows = ((each, ranges(each, self.values)[own[each.name] or ""]) for each in waiting)
-        return tuple((each, max(1, high - low + 1)) for each, (low, high) in rows)
+        """Return the statements whose innermost iterations wait for the previous one."""
+        innermost_loops = {
+            statement.name: self.innermost.get(statement.name) for statement, _ in self.statements
+        }
+        waiting = (
+            statement
+            for statement, _ in self.statements
+            if chained(statement, innermost_loops[statement.name])
+        )
+        rows = (
+            (statement, ranges(statement, self.values)[innermost_loops[statement.name] or ""])
+            for statement in waiting
+        )
+        return tuple((statement, max(1, high - low + 1)) for statement, (low, high) in rows)
 
 
 @dataclass(frozen=True, slots=True)
 class TilePlan:
-    """The tiles of a band: sizes along the planes, the order of the loops over tiles, and why.
+    """The tiles of a band: sizes along the planes, the order of the loops over tiles, and reasons.
 
-    No sizes: no tiles. The reasons are a line each: reuse counts or cycles, the footprint equation,
-    tau, what of the caches a tile takes, and the bytes into each of them.
+    No sizes stand for no tiles. The reasons are a line each: reuse counts or cycles, the footprint
+    equation, tau, the share of the caches that a tile occupies, and the bytes into each of them.
 
     names   a loop's name for each plane
-    vector  the loop whose size is chosen for vectors: the one that runs innermost
+    vector  the innermost loop, whose size is chosen for vectors
     """
 
     sizes: tuple[int, ...]
@@ -125,7 +134,7 @@ class TilePlan:
 
 def choose_sizes(band: Band) -> TilePlan:
     """Return the sizes for `band`, or none with the reason."""
-    moved: list[Access] = []
+    accesses_along: list[Access] = []
     deep: list[Access] = []
     loops: dict[str, int] = {}
     deepest = max(len(statement.loops) for statement, _ in band.statements)
@@ -133,8 +142,8 @@ def choose_sizes(band: Band) -> TilePlan:
         values = along_planes(statement, planes)
         if values is None:
             return _none(f"a direction that dependences allow mixes loops of {statement.name}")
-        accesses = [each for each in moved_accesses(statement, values) if each.subscripts]
-        moved += accesses
+        accesses = [access for access in moved_accesses(statement, values) if access.subscripts]
+        accesses_along += accesses
         deep += accesses if len(statement.loops) == deepest else []
         inside = ranges(statement, band.values)
         loops |= {
@@ -142,15 +151,15 @@ def choose_sizes(band: Band) -> TilePlan:
         }
     if len(band.names) < 2:
         return _none("a single loop" if deepest < 2 else "no two loops that could share tiles")
-    again, taken = _used_again(band)
-    if not again:
+    reused, reused_bytes = _used_again(band)
+    if not reused:
         return _none("nothing is used again")
     waits = _is_skewed(band) and any(row > WAITING_ROW for _, row in band.chains)
-    if taken <= band.second and not waits:
-        listed = f"{', '.join(again)}, {ceil(taken)} bytes"
-        return _none(f"used again: {listed}, within the {band.second} of the cache")
+    if reused_bytes <= band.second and not waits:
+        reused_text = f"{', '.join(reused)}, {ceil(reused_bytes)} bytes"
+        return _none(f"used again: {reused_text}, within the {band.second} of the cache")
     parts = footprints(
-        moved, (*map(coordinate, range(len(band.names))), *loops), band.element_bytes
+        accesses_along, (*map(coordinate, range(len(band.names))), *loops), band.element_bytes
     )
     if _is_skewed(band):
         return _searched(band, parts, loops)
@@ -166,18 +175,17 @@ def _is_skewed(band: Band) -> bool:
 
 
 def _used_again(band: Band) -> tuple[tuple[str, ...], float]:
-    """Return the arrays whose elements several iterations of the band use, and the bytes of
-    them."""
-    found: dict[str, float] = {}
+    """Return the arrays whose elements several iterations of the band use, and their bytes."""
+    bytes_of: dict[str, float] = {}
     for statement, planes in band.statements:
-        own = {name for plane in planes for name in plane.names}
+        plane_loops = {name for plane in planes for name in plane.names}
         inside = ranges(statement, band.values)
         sizes = {name: high - low + 1 for name, (low, high) in inside.items()}
         for part in footprints(statement.accesses, statement.variables, band.element_bytes):
-            if part.extents and own - part.loops:
-                taken = total_bytes([part], sizes, band.line)
-                found[part.array] = max(found.get(part.array, 0.0), taken)
-    return tuple(found), sum(found.values())
+            if part.extents and plane_loops - part.loops:
+                array_bytes = total_bytes([part], sizes, band.line)
+                bytes_of[part.array] = max(bytes_of.get(part.array, 0.0), array_bytes)
+    return tuple(bytes_of), sum(bytes_of.values())
 
 
 # ---------------------------------------------------------------- plain loops
@@ -186,36 +194,38 @@ def _used_again(band: Band) -> tuple[tuple[str, ...], float]:
 def _solved(
     band: Band, parts: Sequence[Footprint], deep: Sequence[Access], loops: Mapping[str, int]
 ) -> TilePlan:
-    """By the reuse equation."""
+    """Return the tiles of plain loops, by the reuse equation."""
     names = [coordinate(at) for at in range(len(band.names))]
     reuse = reuse_counts(dict.fromkeys(deep), names)
     vector = _vector_plane(band)
     extents = {**dict(zip(names, band.extents, strict=True)), **loops}
-    chosen = coordinate(vector) if vector is not None else next(iter(loops), names[-1])
-    solution = solve(parts, reuse, chosen, Cache(band.second, band.line), extents)
+    vector_loop = coordinate(vector) if vector is not None else next(iter(loops), names[-1])
+    solution = solve(parts, reuse, vector_loop, Cache(band.second, band.line), extents)
     sizes = dict(solution.sizes)
-    listed = ", ".join(f"{band.names[at]} {reuse[name]}" for at, name in enumerate(names))
-    inner = [name for name in (*names, *loops) if name != chosen]
+    counts = ", ".join(f"{band.names[at]} {reuse[name]}" for at, name in enumerate(names))
+    inner = [name for name in (*names, *loops) if name != vector_loop]
     tiles = [(name, ceil(extents[name] / sizes[name])) for name in names]
-    points = [(name, sizes.get(name, extents[name])) for name in (*inner, chosen)]
-    plain = [(name, extents[name]) for name in (*inner, chosen)]
+    points = [(name, sizes.get(name, extents[name])) for name in (*inner, vector_loop)]
+    plain = [(name, extents[name]) for name in (*inner, vector_loop)]
     work = footprints(deep, (*names, *loops), band.element_bytes)
-    moved, whole = (
-        [bytes_into(work, nested, held, band.line) for held in band.caches]
+    tiled_bytes, plain_bytes = (
+        [bytes_into(work, nested, size, band.line) for size in band.caches]
         for nested in ((*tiles, *points), plain)
     )
-    if _byte_cycles(whole) < CLEARLY * _byte_cycles(moved):
+    if _byte_cycles(plain_bytes) < CLEARLY * _byte_cycles(tiled_bytes):
         cut = ", ".join(f"{band.names[at]} {sizes[name]}" for at, name in enumerate(names))
-        less = f"not clearly less in tiles of {cut}: {traffic_line(moved)}"
-        return TilePlan((), (), (traffic_line(whole), less, _taken(solution, band.second)))
+        less = f"not clearly less in tiles of {cut}: {traffic_line(tiled_bytes)}"
+        return TilePlan(
+            (), (), (traffic_line(plain_bytes), less, _share_text(solution, band.second))
+        )
     return TilePlan(
         tuple(sizes[name] for name in names),
         tuple(range(len(names))),
         (
-            f"reuse: {listed}",
-            f"footprint: {_shown(parts, band)}",
-            _taken(solution, band.second),
-            traffic_line(moved),
+            f"reuse: {counts}",
+            f"footprint: {_equation_text(parts, band)}",
+            _share_text(solution, band.second),
+            traffic_line(tiled_bytes),
         ),
         band.names,
         band.names[vector] if vector is not None else None,
@@ -223,24 +233,24 @@ def _solved(
 
 
 def _byte_cycles(amounts: Sequence[float]) -> float:
-    """What it costs that so many bytes enter each cache."""
+    """Return the cycles for these bytes that enter each cache."""
     return sum(price * amount for amount, price in zip(amounts, BYTE_CYCLES, strict=False))
 
 
-def _taken(solution: Solution, cache: int) -> str:
-    share = f"tau = {solution.tau}: {ceil(solution.taken)} of {cache} bytes"
-    return share if solution.taken <= cache else f"{share}, more than there are: no tile fits"
+def _share_text(solution: Solution, cache: int) -> str:
+    share = f"tau = {solution.tau}: {ceil(solution.bytes)} of {cache} bytes"
+    return share if solution.bytes <= cache else f"{share}, more than there are: no tile fits"
 
 
 def _vector_plane(band: Band) -> int | None:
     """Return the plane along which the innermost loop of the deepest statement moves."""
-    deepest = max(band.statements, key=lambda each: len(each[0].loops))
+    deepest = max(band.statements, key=lambda pair: len(pair[0].loops))
     loop = band.innermost.get(deepest[0].name)
     planes = [at for at, plane in enumerate(deepest[1]) if loop in plane.names]
     return planes[-1] if planes else None
 
 
-def _shown(parts: Sequence[Footprint], band: Band) -> str:
+def _equation_text(parts: Sequence[Footprint], band: Band) -> str:
     text = "; ".join(dict.fromkeys(map(str, parts)))
     for at in reversed(range(len(band.names))):
         text = text.replace(f"T_{coordinate(at)}", f"T_{band.names[at]}")
@@ -251,71 +261,73 @@ def _shown(parts: Sequence[Footprint], band: Band) -> str:
 
 
 def _searched(band: Band, parts: Sequence[Footprint], loops: Mapping[str, int]) -> TilePlan:
-    """By the search over sizes."""
+    """Return the tiles along skewed planes, by the search over sizes."""
     vector, chains = _vector_plane(band), band.chains
     order = _tile_order(band)
 
-    known: dict[tuple[int, ...], float] = {}
+    cache: dict[tuple[int, ...], float] = {}
 
     def taken_by(sizes: tuple[int, ...]) -> float:
-        """Return the bytes of a tile; many of the search ask about the same slices."""
-        if sizes not in known:
-            known[sizes] = total_bytes(parts, _named(sizes, loops), band.line)
-        return known[sizes]
+        """Return the bytes of a tile, cached: many candidates have slices in common."""
+        if sizes not in cache:
+            cache[sizes] = total_bytes(parts, _with_coordinates(sizes, loops), band.line)
+        return cache[sizes]
 
-    untiled = _cost(band, chains, taken_by, _whole(band), order, vector)
-    best, tried = untiled, 0
+    untiled = _cost(band, chains, taken_by, _one_step(band), order, vector)
+    best, count = untiled, 0
     sizes: tuple[int, ...] = ()
     for candidate in _candidates(band, vector, bool(chains)):
-        tried += 1
-        found = _cost(band, chains, taken_by, candidate, order, vector)
-        if found < best:
-            best, sizes = found, candidate
-    cycles = f"cycles an instance: {best:.2f}, without tiles {untiled:.2f}, of {tried} sizes tried"
+        count += 1
+        candidate_cost = _cost(band, chains, taken_by, candidate, order, vector)
+        if candidate_cost < best:
+            best, sizes = candidate_cost, candidate
+    cycles = f"cycles an instance: {best:.2f}, without tiles {untiled:.2f}, of {count} sizes tried"
     if not sizes:
         return _none(cycles)
     share = f"a tile takes {ceil(taken_by(sizes))} bytes of {band.caches}"
     tiles = prod(ceil(extent / size) for extent, size in zip(band.extents, sizes, strict=True))
-    moved = [tiles * amount for amount in _moved(band, taken_by, sizes, order)]
-    shown = f"footprint: {_shown(parts, band)}"
-    reasons = (shown, share, traffic_line(moved), cycles)
+    tile_bytes = [tiles * amount for amount in _bytes_moved(band, taken_by, sizes, order)]
+    equation = f"footprint: {_equation_text(parts, band)}"
+    reasons = (equation, share, traffic_line(tile_bytes), cycles)
     runs = None if vector is None or chains else band.names[vector]
     return TilePlan(sizes, order, (*reasons, *_waiting(band, chains)), band.names, runs)
 
 
 def _waiting(band: Band, chains: Chains) -> tuple[str, ...]:
-    """Where iterations wait, as a line of a plan."""
-    named = ", ".join(f"{each.name} along {band.innermost[each.name]}" for each, _ in chains)
-    return (f"each iteration waits for the one before it: {named}",) if named else ()
+    """Return the line of a plan about iterations that wait."""
+    waiting = ", ".join(
+        f"{statement.name} along {band.innermost[statement.name]}" for statement, _ in chains
+    )
+    return (f"each iteration waits for the one before it: {waiting}",) if waiting else ()
 
 
-def _whole(band: Band) -> tuple[int, ...]:
-    """Return one step at a time over everything."""
+def _one_step(band: Band) -> tuple[int, ...]:
+    """Return the sizes of one step at a time over everything."""
     return (1, *band.extents[1:])
 
 
 def _tile_order(band: Band) -> tuple[int, ...]:
-    """Return steps outermost, then strips; innermost the plane along which tiles follow each
-    other."""
+    """Return the order of tiles: steps outermost, innermost the plane along which tiles follow
+    each other."""
     slide = 1
     return (0, *(at for at in range(1, len(band.names)) if at != slide), slide)
 
 
 def _candidates(band: Band, vector: int | None, waits: bool) -> Iterator[tuple[int, ...]]:
-    """waits  whether rows are better short, for their iterations wait for each other"""
+    """Yield sizes to try; `waits` tells whether short rows are better, as iterations wait."""
     choices: list[tuple[int, ...]] = []
     for at, extent in enumerate(band.extents):
         if at == 0:
-            wanted: tuple[int, ...] = STEPS
+            sizes: tuple[int, ...] = STEPS
         elif at == vector:
-            wanted = (*(STRIPS if waits else ()), *VECTORS, extent)
+            sizes = (*(STRIPS if waits else ()), *VECTORS, extent)
         else:
-            wanted = SLIDES if at == 1 else (*STRIPS, extent)
-        choices.append(tuple(dict.fromkeys(min(size, extent) for size in wanted)))
+            sizes = SLIDES if at == 1 else (*STRIPS, extent)
+        choices.append(tuple(dict.fromkeys(min(size, extent) for size in sizes)))
     return product(*choices)
 
 
-def _named(sizes: Sequence[int], loops: Mapping[str, int]) -> dict[str, int]:
+def _with_coordinates(sizes: Sequence[int], loops: Mapping[str, int]) -> dict[str, int]:
     return {**{coordinate(at): size for at, size in enumerate(sizes)}, **loops}
 
 
@@ -327,35 +339,40 @@ def _cost(
     order: Sequence[int],
     vector: int | None,
 ) -> float:
-    """Return cycles an instance."""
+    """Return the cycles of an instance."""
     instances = prod(sizes) * len(band.statements)
-    amounts = _moved(band, taken_by, sizes, order)
-    moved = _byte_cycles(amounts)
+    amounts = _bytes_moved(band, taken_by, sizes, order)
+    byte_cycles = _byte_cycles(amounts)
     row = sizes[vector] if vector is not None else 1
-    return _instance_cycles(len(band.statements), chains, row) + (moved + TILE_CYCLES) / instances
+    return (
+        _instance_cycles(len(band.statements), chains, row)
+        + (byte_cycles + TILE_CYCLES) / instances
+    )
 
 
 def _instance_cycles(statements: int, chains: Chains, row: int) -> float:
-    """Of an instance in rows of so many, on the average over the statements, with its share of
-    beginning them."""
+    """Return the average cycles of an instance in rows of `row`, over the statements.
+
+    They include its share of beginning a row.
+    """
     total = (statements - len(chains)) * (INSTANCE_CYCLES + ROW_CYCLES / row)
-    for each, longest in chains:
-        own = min(row, longest)
-        total += chain_cycles(each, own) + SERIAL_ROW_CYCLES / own
+    for statement, longest in chains:
+        length = min(row, longest)
+        total += chain_cycles(statement, length) + SERIAL_ROW_CYCLES / length
     return total / statements
 
 
-def _moved(
+def _bytes_moved(
     band: Band,
     taken_by: Callable[[tuple[int, ...]], float],
     sizes: tuple[int, ...],
     order: Sequence[int],
 ) -> list[float]:
     """Return the bytes into each cache while a tile runs."""
-    taken = taken_by(sizes)
-    fresh = taken - taken_by(_with(sizes, order[-1], 0))
+    bytes_taken = taken_by(sizes)
+    fresh = bytes_taken - taken_by(_with(sizes, order[-1], 0))
     anew = sizes[0] * taken_by(_with(sizes, 0, 1))
-    return [fresh if taken <= SHARE * held else max(fresh, anew) for held in band.caches]
+    return [fresh if bytes_taken <= SHARE * cache else max(fresh, anew) for cache in band.caches]
 
 
 def _with(sizes: tuple[int, ...], at: int, size: int) -> tuple[int, ...]:

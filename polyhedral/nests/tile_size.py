@@ -7,8 +7,8 @@ a long fixed size. tau is the largest at which a tile still fits:
     footprint(T(tau)) <= cache
 
 The footprint grows with tau, so bisection finds tau exactly, where the paper drops all terms but
-the leading one. Sizes are rounded to a multiple of the unroll factor, and taken back where that
-made the tile too large.
+the leading one. Sizes are rounded to a multiple of the unroll factor, and reduced where the tile is
+then too large.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VECTOR_SIZE = 512
 """Iterations of the vector loop in a tile."""
 
 UNROLL = 8
-"""Tile sizes are multiples of this, so that unroll-and-jam leaves no rest inside a tile."""
+"""Tile sizes are multiples of this, so that unroll-and-jam leaves no remainder inside a tile."""
 
 
 WITHOUT_REUSE = 32
@@ -50,16 +50,17 @@ class Cache:
 
 
 def reuse_counts(accesses: Iterable[Access], loops: Sequence[str]) -> dict[str, int]:
-    """For each loop, how many accesses do not change along it.
+    """Return, for each loop, the number of accesses that do not change along it.
 
     >>> from polyhedral.model import access
     >>> gemm = [access(text) for text in ("C[i,j] +=", "A[i,k]", "B[k,j]")]
     >>> reuse_counts(gemm, "ijk")
     {'i': 1, 'j': 1, 'k': 2}
     """
-    listed = [(access, 2 if access.mode is Mode.UPDATE else 1) for access in accesses]
+    weighted = [(access, 2 if access.mode is Mode.UPDATE else 1) for access in accesses]
     return {
-        loop: sum(count for access, count in listed if not changes(access, loop)) for loop in loops
+        loop: sum(count for access, count in weighted if not changes(access, loop))
+        for loop in loops
     }
 
 
@@ -69,19 +70,18 @@ def changes(access: Access, loop: str) -> bool:
 
 
 def advances_by_one(access: Access, loop: str) -> bool:
-    """Tell whether `access` moves to the neighbouring element along `loop`, as arrays lie in
-    memory."""
+    """Tell whether `access` moves to the adjacent element in memory along `loop`."""
     factors = [subscript.coefficient(loop) for subscript in access.subscripts]
     return factors[-1:] == [1] and not any(factors[:-1])
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Sizes of a tile, the `tau` they come from, and the bytes of cache that they take."""
+    """Sizes of a tile, the `tau` that they follow from, and their bytes of cache."""
 
     sizes: tuple[tuple[str, int], ...]
     tau: int
-    taken: float
+    bytes: float
 
 
 def solve(
@@ -94,21 +94,21 @@ def solve(
     """Return the tile sizes for `cache`, in the order of `reuse`.
 
     `extents` are the iterations of the loops that are known; no size exceeds them. A loop without
-    reuse other than `vector` gets UNROLL, or WITHOUT_REUSE where none has any.
+    reuse other than `vector` gets UNROLL, or WITHOUT_REUSE where no loop has reuse.
     """
-    known = extents or {}
+    limits = extents or {}
     tied = any(count for name, count in reuse.items() if name != vector)
     least = UNROLL if tied else WITHOUT_REUSE
 
     def at(tau: int) -> dict[str, int]:
-        wanted = {name: count * tau if count else least for name, count in reuse.items()}
-        return _clamped({**wanted, vector: VECTOR_SIZE}, known)
+        sizes = {name: count * tau if count else least for name, count in reuse.items()}
+        return _clamped({**sizes, vector: VECTOR_SIZE}, limits)
 
     def fits(sizes: Mapping[str, int]) -> bool:
         return total_bytes(parts, sizes, cache.line) <= cache.size
 
     tau = _largest(lambda value: fits(at(value)), cache.size) if tied else 0
-    sizes = _clamped({**_rounded(at(tau)), vector: at(tau)[vector]}, known)
+    sizes = _clamped({**_rounded(at(tau)), vector: at(tau)[vector]}, limits)
     while not fits(sizes) and (smaller := _one_less(sizes, vector)) is not None:
         sizes = smaller
     return Solution(tuple(sizes.items()), tau, total_bytes(parts, sizes, cache.line))
@@ -119,10 +119,9 @@ def _clamped(sizes: Mapping[str, int], extents: Mapping[str, int]) -> dict[str, 
 
 
 def _largest(fits: Callable[[int], bool], limit: int) -> int:
-    """Return the largest number from 1 to `limit` that `fits`, which all smaller ones do too; 1 if
-    none.
+    """Return the largest number from 1 to `limit` that `fits`, 1 if there is none.
 
-    The range is halved until it has one number.
+    All smaller numbers than one that fits must fit, for this is a bisection.
     """
     low, high = 1, limit + 1
     while high - low > 1:
@@ -132,18 +131,20 @@ def _largest(fits: Callable[[int], bool], limit: int) -> int:
 
 
 def _rounded(sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return each size to the nearest multiple of UNROLL above 0."""
+    """Return each size rounded to the nearest multiple of UNROLL above 0."""
     return {
         name: max(UNROLL, (size + UNROLL // 2) // UNROLL * UNROLL) for name, size in sizes.items()
     }
 
 
 def _one_less(sizes: Mapping[str, int], vector: str) -> dict[str, int] | None:
-    """Return the largest size but that of the vector loop taken back by UNROLL; then the vector
-    loop's."""
+    """Return the sizes with the largest one reduced by UNROLL.
+
+    The vector loop's size comes last.
+    """
     able = [name for name, size in sizes.items() if size > UNROLL]
     if not able:
         return None
-    name = max(able, key=lambda each: (each != vector, sizes[each]))
+    name = max(able, key=lambda loop: (loop != vector, sizes[loop]))
     size = sizes[name] // 2 if name == vector else (sizes[name] - 1) // UNROLL * UNROLL
     return {**sizes, name: max(size, UNROLL)}

@@ -5,8 +5,8 @@
                                                   S(i)
 
 ISL finds the loops, their bounds and the conditions (Grosser, Verdoolaege, Cohen 2015); all are
-computed in 64 bits. A schedule is taken at its word: `legality` says whether it may be used, and
-whether a loop may be tagged.
+computed in 64 bits. A schedule is assumed to be legal: `legality` checks it, and whether a loop may
+be tagged.
 """
 
 from __future__ import annotations
@@ -64,49 +64,49 @@ def to_loops(
     bodies: Mapping[str, Body],
     parameters: Mapping[str, Expr] | None = None,
     budget: int = BUDGET,
-    taken: Iterable[str] = (),
+    reserved: Iterable[str] = (),
 ) -> Block:
     """Return loops that run `bodies`, by statement name, in the order of `schedule`.
 
-    `parameters` are int64 variables of the same name unless given. Names of loops are those of the
-    rows, with a number where that name is one of `taken` or taken around them. Raises
+    `parameters` are by default int64 variables of the same names. Loops have the names of their
+    rows, with a number where that name is one of `reserved`, or that of an outer loop. Raises
     BudgetExceededError, and NestError where a statement has no body or no place in `schedule`.
     """
     places = dict(schedule.rows)
-    for name in (each.name for each in nest.statements):
+    for name in (statement.name for statement in nest.statements):
         if name not in bodies or name not in places:
             what = "body" if name in places else "row of the schedule"
             raise NestError(f"Expected a {what} for each statement, found none for {name}.")
-    given = {name: Var(name) for name in nest.parameters} | dict(parameters or {})
-    values = {f"p{place}": given[name] for place, name in enumerate(nest.parameters)}
-    sizes = (value.name for value in given.values() if isinstance(value, Var))
-    scope = _Scope(nest, bodies, values, frozenset((*taken, *sizes)))
+    arguments = {name: Var(name) for name in nest.parameters} | dict(parameters or {})
+    values = {f"p{place}": arguments[name] for place, name in enumerate(nest.parameters)}
+    sizes = (value.name for value in arguments.values() if isinstance(value, Var))
+    scope = _Scope(nest, bodies, values, frozenset((*reserved, *sizes)))
     with limited(budget) as context:
         return block(_statement(scan(context, nest, by_tiles(schedule)), scope))
 
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """At a place of ISL's tree: values by ISL's names, names in use, the mark above."""
+    """The state at a node of ISL's tree: values by ISL's names, names in use, the mark above."""
 
     nest: Nest
     bodies: Mapping[str, Body]
     values: Mapping[str, Expr]
-    taken: frozenset[str]
+    used: frozenset[str]
     mark: str = "c:serial:0"
 
     def fresh(self) -> str:
-        return Names(self.taken).fresh(self.mark.split(":")[0])
+        return Names(self.used).fresh(self.mark.split(":")[0])
 
     def names(self, body: Block) -> Callable[[str], Var]:
-        """Makes variables that are new here and inside `body`."""
-        names = Names({*self.taken, *(var.name for var in declared_vars(body))})
+        """Return a function that makes variables with names unused here and inside `body`."""
+        names = Names({*self.used, *(var.name for var in declared_vars(body))})
         return lambda name: Var(names.fresh(name))
 
     def inside(self, iterator: str, value: Expr) -> _Scope:
         names = {value.name} if isinstance(value, Var) else set()
         values = {**self.values, iterator: value}
-        return replace(self, values=values, taken=self.taken | names)
+        return replace(self, values=values, used=self.used | names)
 
 
 # ---------------------------------------------------------------- statements
@@ -163,7 +163,7 @@ def _next(end: Expr) -> Expr:
 
 
 def _instance(call: islpy.AstExpr, scope: _Scope) -> Stmt:
-    """Return `S0(c0, c1)`: the body of that statement with these values of its loops."""
+    """Return the code of `S0(c0, c1)`: the statement's body with these values of its loops."""
     name = call.get_op_arg(0).get_id().get_name()
     statement: Statement = scope.nest.statements[int(name[1:])]
     values = [
@@ -200,10 +200,10 @@ _OPERATORS: Mapping[str, Callable[..., Expr]] = {
     "minus": lambda operand: mul(operand, -1),
     "min": minimum,
     "max": maximum,
-    "div": div,  # ISL says that it leaves no rest
+    "div": div,  # exact, by ISL
     "pdiv_q": div,  # the operands are not negative
     "pdiv_r": mod,
-    "zdiv_r": mod,  # asked only whether it is 0
+    "zdiv_r": mod,  # only compared with 0
     "fdiv_q": _floor_quotient,
     "and_": and_,
     "and_then": and_,

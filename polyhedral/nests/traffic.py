@@ -1,15 +1,16 @@
-"""How many bytes move into a cache while a tiled nest runs.
+"""The bytes that move into a cache while a tiled nest runs.
 
-Loops stand from the outermost to the innermost one, those over tiles first. A cache keeps what the
-loops from some depth on touch: the outermost depth at which that fits. An array is then loaded once
-for every iteration of the loops outside, but for those, next to that depth, along which it stays:
+Loops are in order from the outermost to the innermost one, loops over tiles first. A cache keeps
+the footprint of the loops from some depth on: the outermost depth at which that fits. An array is
+then loaded once for every iteration of the outer loops, except adjacent ones along which it does
+not change:
 
     for i_tile, j_tile, k_tile, i, k, j:  C[i,j] += A[i,k] * B[k,j]
 
     a cache that holds a tile:  C once a tile of i, j;  A and B once a tile of i, j, k
 
-Along the next loop outside, what one iteration touches may overlap what the one before it did, as
-in a window that slides. That is still there:
+Along the next outer loop, the footprint of an iteration may overlap that of the previous one, as in
+a sliding window. That part is still in the cache:
 
     for i, a, j:  O[i,j] += K[a] * I[i+a,j]
 
@@ -24,11 +25,11 @@ from math import prod
 from polyhedral.nests.footprint import Footprint, Sizes, total_bytes
 
 Nested = tuple[str, int]
-"""A loop's name and its rounds; a loop over tiles has the name of the loop that it cuts."""
+"""A loop's name and its iterations; a loop over tiles has the name of the loop that it splits."""
 
 
 def bytes_into(parts: Sequence[Footprint], loops: Sequence[Nested], cache: int, line: int) -> float:
-    """Return the bytes that enter a cache of so many bytes, in lines."""
+    """Return the bytes that enter a cache of `cache` bytes, in lines."""
     depth = next(
         (at for at in range(len(loops)) if total_bytes(parts, _inside(loops[at:]), line) <= cache),
         len(loops),
@@ -37,19 +38,20 @@ def bytes_into(parts: Sequence[Footprint], loops: Sequence[Nested], cache: int, 
 
 
 def _inside(loops: Sequence[Nested]) -> Sizes:
-    """Return how many iterations of each loop these make together."""
-    return {name: prod(rounds for each, rounds in loops if each == name) for name, _ in loops}
+    """Return the iterations of each loop name, all its loops multiplied."""
+    return {name: prod(rounds for loop, rounds in loops if loop == name) for name, _ in loops}
 
 
 def _loaded(
     part: Footprint, outside: Sequence[Nested], inside: Sequence[Nested], line: int
 ) -> float:
-    """Return the bytes of an array that enter a cache which keeps what the loops `inside` touch."""
+    """Return the bytes of an array that enter a cache which keeps the footprint of the loops
+    `inside`."""
     running = [(name, rounds) for name, rounds in outside if rounds > 1]
     while running and running[-1][0] not in part.loops:
         running.pop()
-    along = _inside([*running[-1:], *inside])
-    return total_bytes([part], along, line) * prod(rounds for _, rounds in running[:-1])
+    sizes = _inside([*running[-1:], *inside])
+    return total_bytes([part], sizes, line) * prod(rounds for _, rounds in running[:-1])
 
 
 def traffic_line(amounts: Sequence[float]) -> str:
@@ -58,5 +60,5 @@ def traffic_line(amounts: Sequence[float]) -> str:
     >>> traffic_line([1.5e9, 3.2e7])
     'traffic: into cache 1 1.5e+09 bytes, into cache 2 3.2e+07'
     """
-    listed = [f"into cache {level} {amount:.2g}" for level, amount in enumerate(amounts, 1)]
-    return "traffic: " + ", ".join([f"{listed[0]} bytes", *listed[1:]]) if listed else ""
+    items = [f"into cache {level} {amount:.2g}" for level, amount in enumerate(amounts, 1)]
+    return "traffic: " + ", ".join([f"{items[0]} bytes", *items[1:]]) if items else ""

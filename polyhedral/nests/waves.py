@@ -7,8 +7,8 @@
 
     low, high = the least t + lo(t), the greatest t + hi(t)
 
-ISL could be asked for loops over the sum itself, but takes minutes to find their bounds where
-tiles are skewed; those of the tiles it finds at once.
+ISL could generate loops over the sum itself, but takes minutes for their bounds where tiles are
+skewed; the bounds of the tiles take no time.
 """
 
 from __future__ import annotations
@@ -25,31 +25,37 @@ from polyhedral.band_schedule import Row, Schedule, Tag
 
 
 def by_tiles(schedule: Schedule) -> Schedule:
-    """With the first of the two loops over tiles, tagged as a wave, in the place of their sum."""
-    rows = tuple((name, tuple(map(_own, rows, (*rows[1:], None)))) for name, rows in schedule.rows)
+    """Return the schedule with a wave, the sum of the two loops over tiles, as the first row."""
+    rows = tuple(
+        (name, tuple(map(_tile_row, rows, (*rows[1:], None)))) for name, rows in schedule.rows
+    )
     return replace(schedule, rows=rows)
 
 
-def _own(row: Row, following: Row | None) -> Row:
+def _tile_row(row: Row, following: Row | None) -> Row:
     if following is None or row.more != ((following.value, following.size),):
         return row
     return replace(row, more=(), tag=Tag.WAVE) if following.tag is Tag.PARALLEL else row
 
 
 def along_diagonals(outer: For, fresh: Callable[[str], Var]) -> Stmt:
-    """Return the loops `outer` and right inside it along their diagonals, or else one after the
-    other."""
+    """Return the loops `outer` and the one just inside it along their diagonals.
+
+    They stay serial where they are no pair of unit steps.
+    """
     inner, guard = _nested(outer.body)
     if inner is None or not inner.is_parallel or (outer.step, inner.step) != (1, 1):
-        return rewrite(outer, _serial)  # the other loop over tiles has one iteration, or is cut up
+        return rewrite(outer, _serial)  # the other loop over tiles has one iteration, or is split
     low, high, wave = fresh("low"), fresh("high"), fresh("wave")
-    each = fresh(outer.var.name)
-    least, most = (substitute(bound, {outer.var: each}) for bound in (inner.start, inner.stop))
+    number = fresh(outer.var.name)
+    least, most = (substitute(bound, {outer.var: number}) for bound in (inner.start, inner.stop))
     extremes = block(
-        Assign(low, minimum(low, add(each, least))),
-        Assign(high, maximum(high, add(each, most))),
+        Assign(low, minimum(low, add(number, least))),
+        Assign(high, maximum(high, add(number, most))),
     )
-    bounds = For(each, outer.start, outer.stop, block(_where(guard, {outer.var: each}, extremes)))
+    bounds = For(
+        number, outer.start, outer.stop, block(_where(guard, {outer.var: number}, extremes))
+    )
     inside = and_(le(inner.start, inner.var), lt(inner.var, inner.stop))
     tile = block(
         Declare(inner.var, sub(wave, outer.var), constant=True),
@@ -69,7 +75,7 @@ def _where(guard: Expr | None, values: dict[Var, Expr], body: Block) -> Stmt:
 
 
 def _nested(body: Block) -> tuple[For | None, Expr | None]:
-    """Return the one loop that is all of `body`, and the condition that it may stand under."""
+    """Return the one loop that is all of `body`, and the condition around it."""
     guard: Expr | None = None
     while len(body.body) == 1:
         (only,) = body.body

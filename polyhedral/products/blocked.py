@@ -1,8 +1,8 @@
 """A block of a contraction: its register tiles, for operands that these can read.
 for panels of right:               in the first cache
   for tiles of rows:               left's block in the second
-    if the tile is whole: tile writes the result itself
-    else: tile writes a corner, whose valid part is copied
+    if the tile is full: it writes the result itself
+    else: it writes a corner, whose valid part is copied
 """
 
 from __future__ import annotations
@@ -54,12 +54,11 @@ I, J = Var("i"), Var("j")  # noqa: E741
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the functions of one contraction are made for: element type, tile, blocks, and each
-    class in each array as parameters.
+    """The parameters of the functions of one contraction: element type, tile, blocks, class steps.
 
-    factor   where given, a parameter of theirs: they add factor * left * right to what is there
-    visitor  where given, what is done with each tile in place of storing it: `polyhedral.products.
-             visited`; the result then has no steps
+    factor   if not None, a parameter: functions add factor * left * right to the result
+    visitor  if not None, the visitor of each tile in place of storing it
+             (`polyhedral.products.visited`); the result then has no steps
     """
 
     element: ScalarType
@@ -81,7 +80,7 @@ class Shape:
 
     @property
     def classes(self) -> tuple[Steps, ...]:
-        """In the order in which functions take them."""
+        """Return the steps of classes in the order of functions' parameters."""
         operands = (self.left_rows, self.left_depth, self.right_depth, self.right_columns)
         if self.visitor is not None:
             return operands
@@ -91,8 +90,11 @@ class Shape:
 def shape(
     element: ScalarType, tile: Tile, blocks: Blocks, several: dict[str, bool], adds: bool = False
 ) -> Shape:
-    """With tables for the classes of `several` loops, by "rows", "columns" and "depth"; where it
-    `adds`, with a factor."""
+    """Return a shape with tables for the classes of `several` loops, by "rows", "columns" and
+    "depth".
+
+    With a factor where it `adds`.
+    """
     return Shape(
         element,
         tile,
@@ -116,7 +118,7 @@ B_K, B_PANEL = Var("b_k"), Var("b_panel")
 def block_function(shape: Shape) -> Function:
     """Return `block(C, A, B, …)`: C (+)= A * B for operands that tiles can read.
 
-    a_tile, b_panel   from one tile of A, one panel of B, to the next
+    a_tile, b_panel   the steps from one tile of A, and one panel of B, to the next
     """
     c = Array("C", shape.element, Storage.OUTPUT)
     a, b = Array("A", shape.element, Storage.INPUT), Array("B", shape.element, Storage.INPUT)
@@ -151,38 +153,40 @@ def block_function(shape: Shape) -> Function:
 
 
 def _directness(shape: Shape, direct: Var, columns: Var) -> Block:
-    """Tell whether tiles of this panel can write the result themselves: its rows are even and the
-    panel's columns are neighbours."""
-    across = shape.result_columns
-    whole = eq(columns, shape.tile.columns)
-    straight = and_(whole, shape.result_rows.even)
-    if across.table is None:
-        return block(Declare(direct, and_(straight, eq(across.stride, 1)), True))
-    apart, n = Var("columns_apart"), Var("n")
-    step = select(eq(across.at(add(J, n)), add(across.at(J), n)), 0, 1)
+    """Return code that sets `direct`: whether tiles of this panel can write the result themselves.
+
+    The rows of the result must be even, and the panel's columns contiguous.
+    """
+    columns_steps = shape.result_columns
+    is_full = eq(columns, shape.tile.columns)
+    straight = and_(is_full, shape.result_rows.even)
+    if columns_steps.table is None:
+        return block(Declare(direct, and_(straight, eq(columns_steps.stride, 1)), True))
+    gaps, n = Var("columns_apart"), Var("n")
+    step = select(eq(columns_steps.at(add(J, n)), add(columns_steps.at(J), n)), 0, 1)
     return block(
-        Declare(apart, const(0)),
-        For(n, const(0), columns, Block((Assign(apart, step, "+"),))),
-        Declare(direct, and_(straight, eq(apart, 0)), True),
+        Declare(gaps, const(0)),
+        For(n, const(0), columns, Block((Assign(gaps, step, "+"),))),
+        Declare(direct, and_(straight, eq(gaps, 0)), True),
     )
 
 
 def tile_call(
     rows: Var, tile: Tile, c: Place, operands: tuple[Place, Place], c_row: Expr, adds: Expr
 ) -> Stmt:
-    """Return the call of the tile function for so many rows."""
+    """Return the call of the tile function for `rows` rows."""
     calls = {
         count: Invoke(tile_name(count), (c, *operands), (DEPTH, A_ROW, A_K, B_K, c_row, adds))
         for count in range(1, tile.rows + 1)
     }
-    chosen: Stmt = calls[1]
+    call: Stmt = calls[1]
     for count in range(2, tile.rows + 1):
-        chosen = If(eq(rows, count), block(calls[count]), block(chosen))
-    return chosen
+        call = If(eq(rows, count), block(calls[count]), block(call))
+    return call
 
 
 def _scattered(shape: Shape, c: Array, corner: Array, rows: Var, columns: Var) -> Stmt:
-    """Return the valid part of `corner` into the result."""
+    """Return the copy of the valid part of `corner` into the result."""
     row, column = Var("corner_row"), Var("corner_column")
     at = add(shape.result_rows.at(add(I, row)), shape.result_columns.at(add(J, column)))
     value = load(corner, add(mul(row, shape.tile.columns), column))

@@ -5,9 +5,9 @@
                                                columns j  in C and B
                                                depth k    in A and B, summed
 
-Each class may have any number of loops: order and strides of the arrays do not matter to it, so
-that `C[a, b, c, d] += A[a, e, b, f] * B[d, f, c, e]` is a product of the matrices A[ab, ef] and
-B[ef, cd]. All that follows (tiles, packing, order of loops) is decided by class.
+Each class may have any number of loops, independently of order and strides of the arrays: `C[a, b,
+c, d] += A[a, e, b, f] * B[d, f, c, e]` is a product of the matrices A[ab, ef] and B[ef, cd]. All
+later decisions (tiles, packing, order of loops) are by class.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Contraction:
     """`result += left * right`, and the loops of each class.
 
     rows and columns are in the order of the result's subscripts, the innermost last. depth ends
-    with right's last one and left's last one: a block of it then takes whole cache lines of both.
+    with right's last loop and left's last loop: a block of it then covers full cache lines of both.
     """
 
     statement: Statement
@@ -43,10 +43,10 @@ class Contraction:
     @property
     def classes(self) -> str:
         """Return the classes for explain(), without empty ones."""
-        named = {
+        loops_of = {
             "batch": self.batch, "rows": self.rows, "columns": self.columns, "depth": self.depth
         }  # fmt: skip
-        return "; ".join(f"{name} {', '.join(loops)}" for name, loops in named.items() if loops)
+        return "; ".join(f"{name} {', '.join(loops)}" for name, loops in loops_of.items() if loops)
 
 
 def contraction(statement: Statement) -> Contraction | None:
@@ -64,8 +64,8 @@ def contraction(statement: Statement) -> Contraction | None:
     if not all(_is_plain(access) for access in statement.accesses):
         return None
     left, right = operands
-    written = _loops(result)
-    if written and written[-1] not in _loops(right):
+    result_loops = _loops(result)
+    if result_loops and result_loops[-1] not in _loops(right):
         left, right = right, left
     return _classified(statement, result, left, right)
 
@@ -81,13 +81,13 @@ def _classified(
     ]
     if alone:
         return None
-    both = [loop for loop in in_result if loop in in_left and loop in in_right]
+    batch = [loop for loop in in_result if loop in in_left and loop in in_right]
     return Contraction(
         statement,
         result,
         left,
         right,
-        tuple(both),
+        tuple(batch),
         tuple(loop for loop in in_result if loop not in in_right),
         tuple(loop for loop in in_result if loop not in in_left),
         _depth(
@@ -98,14 +98,14 @@ def _classified(
 
 
 def _depth(in_left: Sequence[str], in_right: Sequence[str]) -> tuple[str, ...]:
-    """Return the summed loops, given in the orders of left and of right."""
+    """Return the summed loops, from the orders of left and of right."""
     last = [*in_right[-1:], *in_left[-1:]]
     inner = last[-1:] if len(set(last)) == 1 else last
     return (*(loop for loop in in_left if loop not in inner), *inner)
 
 
 def _is_box(statement: Statement) -> bool:
-    """Tell whether every loop runs from 0 to something that no other loop changes."""
+    """Tell whether every loop runs from 0 to a bound that no other loop changes."""
     inner = frozenset(statement.variables)
     return not statement.guards and all(
         len(loop.lower) == len(loop.upper) == 1
@@ -117,7 +117,7 @@ def _is_box(statement: Statement) -> bool:
 
 
 def _is_plain(access: Access) -> bool:
-    """Tell whether each subscript is one loop, another for each."""
+    """Tell whether each subscript is one loop, a different one for each."""
     loops = _loops(access)
     return len(set(loops)) == len(loops) and all(
         len(s.terms) == 1 and s.terms[0][1] == 1 and s.constant == 0 for s in access.subscripts

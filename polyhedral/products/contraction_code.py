@@ -51,36 +51,37 @@ from polyhedral.products.blocked import BLOCK, Shape, block_function, shape
 from polyhedral.products.contraction import Contraction
 from polyhedral.products.edge import EDGE, edge_function
 from polyhedral.products.micro_kernel import tile_function
-from polyhedral.products.offsets import Steps, made
+from polyhedral.products.offsets import Steps, steps_of
 from polyhedral.products.packing import pack_left, pack_right
 from polyhedral.products.product import STRIPS, product_function, strips_function
 from polyhedral.products.register_tile import Blocks, Tile
 from polyhedral.products.transposed_product import TURNED, turned_function
 
 SMALL = 1 << 15
-"""Products of elements up to which a step of a batch is small."""
+"""The most products of elements of a small step of a batch."""
 SHARED = 1 << 20
-"""Products of elements from which on threads share a block of the depth: each is begun and ended by
-all of them, which takes microseconds, and a hundred where other processes have the cores."""
+"""The least products of elements for which threads share a block of the depth: all threads begin
+and end each block together, which takes microseconds, and a hundred where other processes use the
+cores."""
 TURNS = 4
-"""Vectors along rows, columns and depth up to which squares take less time than a copy."""
+"""The most vectors along rows, columns and depth for which squares are faster than a copy."""
 ONE_THREAD = const(1, INT32)
 BATCHES_A_THREAD = 4
-"""Steps of a batch for each thread from which on threads share them."""
+"""The least steps of a batch for each thread for which threads share them."""
 
 
 Places = tuple[Place, Place, Place]
-"""Where result, left and right begin."""
+"""The begins of result, left and right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """One array of a contraction, and the distance in elements of its steps along each loop."""
+    """One array of a contraction, and its stride in elements along each loop."""
 
     array: Array
     strides: Mapping[str, Expr]
 
-    def along(self, loops: tuple[str, ...]) -> list[Expr]:
+    def strides_of(self, loops: tuple[str, ...]) -> list[Expr]:
         return [self.strides[loop] for loop in loops]
 
 
@@ -99,88 +100,92 @@ class Operands:
 
 
 def to_functions(
-    found: Contraction,
+    product: Contraction,
     tile: Tile,
     blocks: Blocks,
     operands: Operands,
     head: Function,
     names: Names,
 ) -> Module:
-    """Return the module whose last function is `head`, a threaded function without a body, with
-    one.
+    """Return the module whose last function is `head` with a body.
 
-    names  a supply that has handed out those of `head`'s parameters
+    head   a threaded function without a body
+    names  the supply of the names of `head`'s parameters
     """
-    whole = shape(operands.element, tile, blocks, several_loops(found))
+    full_shape = shape(operands.element, tile, blocks, several_loops(product))
     main = Function(
         head.name,
         head.arrays,
         head.scalars,
-        _main(found, operands, names, tile, blocks),
+        _main(product, operands, names, tile, blocks),
         threaded=True,
     )
-    return Module((*functions_of(whole, bool(found.batch)), main))
+    return Module((*functions_of(full_shape, bool(product.batch)), main))
 
 
-def several_loops(found: Contraction) -> dict[str, bool]:
-    """Which classes have several loops."""
+def several_loops(product: Contraction) -> dict[str, bool]:
+    """Tell which classes have several loops."""
     return {
-        "rows": len(found.rows) > 1,
-        "columns": len(found.columns) > 1,
-        "depth": len(found.depth) > 1,
+        "rows": len(product.rows) > 1,
+        "columns": len(product.columns) > 1,
+        "depth": len(product.depth) > 1,
     }
 
 
-def functions_of(whole: Shape, batch: bool) -> tuple[Function, ...]:
+def functions_of(shape: Shape, batch: bool) -> tuple[Function, ...]:
     """Return the internal functions of contractions of one shape, with those for steps of a
     `batch`."""
-    tile, element = whole.tile, whole.element
+    tile, element = shape.tile, shape.element
     return (
         *(tile_function(rows, tile, element) for rows in range(1, tile.rows + 1)),
-        block_function(whole),
-        *(_small_functions(whole) if batch else ()),
-        pack_right(tile, element, whole.right_columns, whole.right_depth),
-        pack_left(tile, element, whole.left_rows, whole.left_depth, whole.factor),
-        product_function(whole),
-        strips_function(whole),
+        block_function(shape),
+        *(_small_functions(shape) if batch else ()),
+        pack_right(tile, element, shape.right_columns, shape.right_depth),
+        pack_left(tile, element, shape.left_rows, shape.left_depth, shape.factor),
+        product_function(shape),
+        strips_function(shape),
     )
 
 
-def _small_functions(whole: Shape) -> tuple[Function, ...]:
-    """Those for the steps of a batch: `turned` where vectors have several lanes."""
-    edge = edge_function(whole)
-    return (edge, turned_function(whole)) if whole.tile.lanes > 1 else (edge,)
+def _small_functions(shape: Shape) -> tuple[Function, ...]:
+    """Return the functions for the steps of a batch: `turned` where vectors have several lanes."""
+    edge = edge_function(shape)
+    return (edge, turned_function(shape)) if shape.tile.lanes > 1 else (edge,)
 
 
 def _main(
-    found: Contraction, operands: Operands, names: Names, tile: Tile, blocks: Blocks
+    product: Contraction, operands: Operands, names: Names, tile: Tile, blocks: Blocks
 ) -> Block:
-    code, classes = class_steps(found, operands, names)
-    return block(code, _batch(found, operands, classes, names, tile, blocks))
+    code, classes = class_steps(product, operands, names)
+    return block(code, _batch(product, operands, classes, names, tile, blocks))
 
 
-def class_steps(found: Contraction, operands: Operands, names: Names) -> tuple[Block, list[Steps]]:
-    """Return each class in each array, in the order in which functions take them, and the code
-    before."""
+def class_steps(
+    product: Contraction, operands: Operands, names: Names
+) -> tuple[Block, list[Steps]]:
+    """Return the steps of each class in each array, and the code before.
+
+    They are in the order of functions' parameters.
+    """
     code: list[Stmt] = []
     classes: list[Steps] = []
     for name, loops, data in (
-        ("result_rows", found.rows, operands.result),
-        ("result_columns", found.columns, operands.result),
-        ("left_rows", found.rows, operands.left),
-        ("left_depth", found.depth, operands.left),
-        ("right_depth", found.depth, operands.right),
-        ("right_columns", found.columns, operands.right),
+        ("result_rows", product.rows, operands.result),
+        ("result_columns", product.columns, operands.result),
+        ("left_rows", product.rows, operands.left),
+        ("left_depth", product.depth, operands.left),
+        ("right_depth", product.depth, operands.right),
+        ("right_columns", product.columns, operands.right),
     ):
         sizes = [operands.sizes[loop] for loop in loops]
-        before, steps = made(name, sizes, data.along(loops), names)
+        before, steps = steps_of(name, sizes, data.strides_of(loops), names)
         code.append(before)
         classes.append(steps)
     return block(*code), classes
 
 
 def _batch(
-    found: Contraction,
+    product: Contraction,
     operands: Operands,
     classes: list[Steps],
     names: Names,
@@ -189,18 +194,18 @@ def _batch(
 ) -> Stmt:
     """Return the product for each step of the batch."""
     sizes = operands.sizes
-    counts = [mul(*(sizes[x] for x in loops)) for loops in (found.rows, found.columns, found.depth)]
+    counts = [mul(*(sizes[x] for x in loops)) for loops in product.of_classes[1:]]
     step = Var(names.fresh("step"))
-    total = mul(*(sizes[loop] for loop in found.batch))
-    coordinates = coordinates_of(step, found.batch, sizes)
+    total = mul(*(sizes[loop] for loop in product.batch))
+    at = coordinates_of(step, product.batch, sizes)
 
     def start(data: Data) -> Place:
-        return Place(data.array, add(*(mul(coordinates[x], data.strides[x]) for x in found.batch)))
+        return Place(data.array, add(*(mul(at[x], data.strides[x]) for x in product.batch)))
 
     def starts() -> Places:
         return start(operands.result), start(operands.left), start(operands.right)
 
-    def product(threads: Expr) -> Invoke:
+    def run(threads: Expr) -> Invoke:
         tables = [place for steps in classes for place in steps.places(0)]
         values = [value for steps in classes for value in steps.values]
         return Invoke(STRIPS, (*starts(), *tables), (*counts, *values), threads)
@@ -213,15 +218,15 @@ def _batch(
 
     rows, columns, depth = counts
     a_block = mul(rows, columns, minimum(depth, blocks.depth))
-    own = select(ge(a_block, SHARED), THREADS, ONE_THREAD)
-    if not found.batch:
-        return product(own)
+    threads = select(ge(a_block, SHARED), THREADS, ONE_THREAD)
+    if not product.batch:
+        return run(threads)
 
     def turned(kind: LoopKind = LoopKind.SERIAL) -> Block:
         return over(_turned(starts, counts, classes), kind)
 
-    many = ge(total, mul(THREADS, BATCHES_A_THREAD))
-    general = block(If(many, over(product(ONE_THREAD), LoopKind.PARALLEL), over(product(own))))
+    by_steps = ge(total, mul(THREADS, BATCHES_A_THREAD))
+    general = block(If(by_steps, over(run(ONE_THREAD), LoopKind.PARALLEL), over(run(threads))))
     if tile.lanes > 1:
         pays = _is_turned(tile, counts, classes)
         general = block(If(pays, Block((_shared(turned(LoopKind.PARALLEL), turned()),)), general))
@@ -237,9 +242,11 @@ def _shared(parallel: Block, serial: Block) -> If:
 
 
 def _is_small(tile: Tile, blocks: Blocks, counts: list[Expr], classes: list[Steps]) -> Expr:
-    """Tell whether each step of the batch is a few tiles that can read both operands in place: to
-    decide and to copy would take longer than to compute. Columns too few for a tile must be
-    neighbours in the result as well."""
+    """Tell whether each step of the batch is a few tiles that can read both operands in place.
+
+    Decisions and copies would then take longer than the products. Columns too few for a tile must
+    be contiguous in the result as well.
+    """
     _, columns, depth = counts
     _, result_columns, left_rows, left_depth, right_depth, right_columns = classes
     neighbours = and_(result_columns.even, eq(result_columns.stride, 1))
@@ -265,17 +272,29 @@ def _in_place(
     tables = (*result_rows.places(0), *result_columns.places(0))
     strides = (left_rows.stride, left_depth.stride)
     steps = (*result_rows.values, *result_columns.values)
-    whole = mul(div(columns, tile.columns), tile.columns)
-    own = (mul(left_rows.stride, tile.rows), right_depth.stride, const(tile.columns), const(False))
-    some = Invoke(BLOCK, (c, a, b, *tables), (rows, whole, depth, *strides, *own, *steps))
-    edge = (rows, whole, columns, depth, *strides, right_depth.stride, const(1), *steps)
+    full_columns = mul(div(columns, tile.columns), tile.columns)
+    tile_steps = (
+        mul(left_rows.stride, tile.rows),
+        right_depth.stride,
+        const(tile.columns),
+        const(False),
+    )
+    some = Invoke(
+        BLOCK, (c, a, b, *tables), (rows, full_columns, depth, *strides, *tile_steps, *steps)
+    )
+    edge = (rows, full_columns, columns, depth, *strides, right_depth.stride, const(1), *steps)
     rest = Invoke(EDGE, (c, a, b, *tables), edge)
-    return block(If(lt(0, whole), block(some)), If(lt(0, sub(columns, whole)), block(rest)))
+    return block(
+        If(lt(0, full_columns), block(some)), If(lt(0, sub(columns, full_columns)), block(rest))
+    )
 
 
 def _is_turned(tile: Tile, counts: list[Expr], classes: list[Steps]) -> Expr:
-    """Tell whether each step of the batch is small and fills squares, with rows that are neighbours
-    in left and columns that are in the result: what fills none is computed element by element."""
+    """Tell whether each step of the batch is small and consists of full squares.
+
+    Rows must be contiguous in left and columns in the result; partial squares would be computed
+    element by element.
+    """
     rows, columns, depth = counts
     _, result_columns, left_rows, left_depth, right_depth, right_columns = classes
     neighbours = and_(eq(left_rows.stride, 1), eq(result_columns.stride, 1))
@@ -302,12 +321,12 @@ def _turned(starts: Callable[[], Places], counts: list[Expr], classes: list[Step
 
 
 def coordinates_of(step: Var, batch: tuple[str, ...], sizes: Mapping[str, Expr]) -> dict[str, Expr]:
-    """Where a step of the batch stands along each of its loops; the last one runs fastest."""
-    found: dict[str, Expr] = {}
+    """Return the coordinates of a step of the batch along its loops; the last one runs fastest."""
+    coordinates: dict[str, Expr] = {}
     rest: Expr = step
     for loop in reversed(batch[1:]):
-        found[loop] = mod(rest, sizes[loop])
+        coordinates[loop] = mod(rest, sizes[loop])
         rest = div(rest, sizes[loop])
     if batch:
-        found[batch[0]] = rest
-    return found
+        coordinates[batch[0]] = rest
+    return coordinates

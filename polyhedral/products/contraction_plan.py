@@ -1,4 +1,4 @@
-"""What is done with a contraction, and why.
+"""The plan of a contraction, with reasons.
 
 The plan of a product of matrices of 1000 by 1000 doubles, for caches of 32 KiB, 512 KiB and 32 MiB
 and 16 registers of 4 lanes, prints as
@@ -39,7 +39,7 @@ from polyhedral.products.register_tile import (
 
 @dataclass(frozen=True, slots=True)
 class ContractionPlan:
-    """Register tile and cache blocks of a contraction, and how they came about, a line each."""
+    """Register tile and cache blocks of a contraction, and the reasons, a line each."""
 
     contraction: Contraction
     tile: Tile
@@ -48,7 +48,7 @@ class ContractionPlan:
 
     @property
     def shape(self) -> str:
-        """What loops are made for, whatever the extents are."""
+        """Return the sizes that loops are made for, for any extents."""
         blocks = self.blocks
         return (
             f"tiles of {self.tile}, blocks of {blocks.rows} rows, {blocks.columns} columns, "
@@ -60,7 +60,7 @@ class ContractionPlan:
 
 
 def plan_contraction(
-    found: Contraction,
+    product: Contraction,
     machine: Machine,
     extents: Mapping[str, int] | None = None,
     width: int = 0,
@@ -68,102 +68,114 @@ def plan_contraction(
     height: int = 0,
     depth: int = 0,
 ) -> ContractionPlan:
-    """Return the plan of `found` on `machine`; `extents` are those of the loops that are known.
+    """Return the plan of `product` on `machine`; `extents` has the known extents of loops.
 
-    width  columns of a tile at most, where it is not 0
-    times  how often it runs
+    width  the most columns of a tile, where it is not 0
+    times  the number of executions
     height, depth  rows of a tile, and terms of a block, where they are not 0
     """
     tile = register_tile(machine, width, height)
     blocks = cache_blocks(tile, machine, depth)
     reasons = (
-        f"classes: {found.classes}",
+        f"classes: {product.classes}",
         "any order: every loop of the sum carries updates that commute only",
-        f"vector loop: {found.columns[-1] if found.columns else 'none'}, along the result's last "
-        "subscript",
+        f"vector loop: {product.columns[-1] if product.columns else 'none'}, along the result's "
+        "last subscript",
         *_registers(tile, machine),
-        *_caches(tile, _within(blocks, found, extents or {}), machine, _known(found, extents)),
-        *predicted_traffic(found, tile, blocks, machine, extents or {}, times),
+        *_caches(
+            tile,
+            _limit_blocks(blocks, product, extents or {}),
+            machine,
+            _has_extents(product, extents),
+        ),
+        *predicted_traffic(product, tile, blocks, machine, extents or {}, times),
     )
-    return ContractionPlan(found, tile, blocks, reasons)
+    return ContractionPlan(product, tile, blocks, reasons)
 
 
 def _registers(tile: Tile, machine: Machine) -> Iterable[str]:
-    held = tile.rows * tile.vectors
-    used = held + tile.vectors + SPARE
+    accumulators = tile.rows * tile.vectors
+    used = accumulators + tile.vectors + SPARE
     yield (
-        f"registers: {held} accumulators, {tile.vectors} of right, {SPARE} to spread left: "
+        f"registers: {accumulators} accumulators, {tile.vectors} of right, {SPARE} to spread left: "
         f"{used} of {machine.registers}; {loads_a_product(tile):.2g} loads a product"
     )
-    hidden = "hide" if held >= LATENCY * ISSUE else "do not hide"
-    yield f"latency: {held} accumulators {hidden} the {LATENCY * ISSUE} products in flight"
+    hidden = "hide" if accumulators >= LATENCY * ISSUE else "do not hide"
+    yield f"latency: {accumulators} accumulators {hidden} the {LATENCY * ISSUE} products in flight"
 
 
-def _within(blocks: Blocks, found: Contraction, extents: Mapping[str, int]) -> Blocks:
-    """Return the blocks as large as the loops let them be."""
+def _limit_blocks(blocks: Blocks, product: Contraction, extents: Mapping[str, int]) -> Blocks:
+    """Return the blocks limited by the extents of loops."""
 
     def least(size: int, loops: Iterable[str]) -> int:
-        known = [extents.get(loop, size) for loop in loops]
-        return max(1, min(size, prod(known)))
+        lengths = [extents.get(loop, size) for loop in loops]
+        return max(1, min(size, prod(lengths)))
 
     return replace(
         blocks,
-        rows=least(blocks.rows, found.rows),
-        columns=least(blocks.columns, found.columns),
-        depth=least(blocks.depth, found.depth),
+        rows=least(blocks.rows, product.rows),
+        columns=least(blocks.columns, product.columns),
+        depth=least(blocks.depth, product.depth),
     )
 
 
-def _known(found: Contraction, extents: Mapping[str, int] | None) -> bool:
-    return set(found.statement.variables) <= set(extents or ())
+def _has_extents(product: Contraction, extents: Mapping[str, int] | None) -> bool:
+    return set(product.statement.variables) <= set(extents or ())
 
 
-def _caches(tile: Tile, blocks: Blocks, machine: Machine, known: bool) -> Iterable[str]:
-    """What each cache keeps, as large as it becomes; `known` where that is its size."""
-    limit = "" if known else ", at most"
-    held = (
+def _caches(tile: Tile, blocks: Blocks, machine: Machine, is_exact: bool) -> Iterable[str]:
+    """Yield the content of each cache, as large as it becomes; `is_exact` where that is its
+    size."""
+    limit = "" if is_exact else ", at most"
+    contents = (
         (blocks.depth, tile.columns, "a panel of right"),
         (blocks.rows, blocks.depth, "a block of left"),
         (blocks.depth, blocks.columns, "a block of right"),
     )
     size = machine.element_bytes
-    for level, (cache, (one, other, what)) in enumerate(zip(machine.caches, held, strict=False), 1):
-        taken = one * other * size
-        counted = f"cache {level}: {one} * {other} * {size} = {taken}"
-        if taken <= cache:
+    for level, (cache, (one, other, what)) in enumerate(
+        zip(machine.caches, contents, strict=False), 1
+    ):
+        size_bytes = one * other * size
+        counted = f"cache {level}: {one} * {other} * {size} = {size_bytes}"
+        if size_bytes <= cache:
             yield f"{counted} of {cache} bytes hold {what}{limit}"
             continue
-        holder = _holder(machine, taken)
+        holder = _holder(machine, size_bytes)
         yield f"{counted} bytes, more than its {cache}: {holder} holds {what}{limit}"
 
 
-def _holder(machine: Machine, taken: int) -> str:
-    """Return the nearest cache with room for so many bytes."""
-    levels = (level for level, cache in enumerate(machine.caches, 1) if taken <= cache)
+def _holder(machine: Machine, size: int) -> str:
+    """Return the nearest cache with room for `size` bytes."""
+    levels = (level for level, cache in enumerate(machine.caches, 1) if size <= cache)
     return next((f"cache {level}" for level in levels), "no cache")
 
 
 def predicted_traffic(
-    found: Contraction,
+    product: Contraction,
     tile: Tile,
     blocks: Blocks,
     machine: Machine,
     extents: Mapping[str, int],
     times: int = 1,
 ) -> Iterable[str]:
-    """Return bytes into each cache: left once a panel, right once a block of rows, all once a block
-    of columns, and the result once a block of depth; of so many such products together. Nothing
-    where an extent is not known."""
-    if not _known(found, extents):
+    """Yield the line of the bytes into each cache, of `times` products.
+
+    Left enters once a panel, right once a block of rows, all once a block of columns, and the
+    result once a block of depth. Nothing where an extent is not known.
+    """
+    if not _has_extents(product, extents):
         return
     size = machine.element_bytes
     steps, m, n, k = (
         prod(extents[loop] for loop in loops)
-        for loops in (found.batch, found.rows, found.columns, found.depth)
+        for loops in (product.batch, product.rows, product.columns, product.depth)
     )
     result = m * n * (2 * ceil(k / blocks.depth) - 1)
     into_first = m * k * ceil(n / tile.columns) + k * n * ceil(m / blocks.rows) + result
     into_second = m * k * ceil(n / blocks.columns) + k * n * ceil(m / blocks.rows) + result
     into_third = m * k * ceil(n / blocks.columns) + k * n + result
-    amounts = [times * steps * size * each for each in (into_first, into_second, into_third)]
+    amounts = [
+        times * steps * size * elements for elements in (into_first, into_second, into_third)
+    ]
     yield traffic_line(amounts[: len(machine.caches)])

@@ -6,8 +6,8 @@
                                    c_r = sum(k, A[r, k] * B[k, column:+lanes])
                                    C[r, column:+lanes] = c_r
 
-A tile would need zeros behind the last column, in a copy that takes longer than a product of a few
-elements. Both operands are read where they lie, and nothing beyond them.
+A tile would need zeros after the last column, in a copy that takes longer than a product of a few
+elements. Both operands are read in place, and nothing beyond them.
 """
 
 from __future__ import annotations
@@ -36,17 +36,20 @@ from polyhedral.products.offsets import parameters
 
 EDGE = "edge"
 FOUR = 4
-"""Rows at a time: their sums do not wait for each other, and share what is read of right."""
+"""Rows at a time: their sums are independent, and share loads of right."""
 
 ROWS, COLUMNS, DEPTH, FIRST = Var("rows"), Var("columns"), Var("depth"), Var("first")
 A_ROW, A_K, B_K, B_COLUMN = Var("a_row"), Var("a_k"), Var("b_k"), Var("b_column")
 I, J, K = Var("i"), Var("j"), Var("k")  # noqa: E741
-WHOLE, LAST = Var("whole"), Var("last")
+FULL_ROWS, LAST = Var("whole"), Var("last")
 
 
 def edge_function(shape: Shape) -> Function:
-    """Return `edge(C, A, B, …)`: columns from `first` on, neighbours in C; where they are none in
-    B, that is where `b_column` is not 1, one by one."""
+    """Return `edge(C, A, B, …)`: columns from `first` on, contiguous in C.
+
+    Where they are not contiguous in B, that is where `b_column` is not 1, they are computed one by
+    one.
+    """
     element, lanes = shape.element, shape.tile.lanes
     arrays = (
         Array("C", element, Storage.OUTPUT),
@@ -55,7 +58,7 @@ def edge_function(shape: Shape) -> Function:
     )
     filled = mul(div(sub(COLUMNS, FIRST), lanes), lanes)
     body = block(
-        Declare(WHOLE, mul(div(ROWS, FOUR), FOUR), True),
+        Declare(FULL_ROWS, mul(div(ROWS, FOUR), FOUR), True),
         Declare(LAST, select(eq(B_COLUMN, 1), add(FIRST, filled), FIRST), True),
         _columns(shape, arrays, FIRST, LAST, lanes),
         _columns(shape, arrays, LAST, COLUMNS, 1),
@@ -70,8 +73,8 @@ Arrays = tuple[Array, Array, Array]
 
 def _columns(shape: Shape, arrays: Arrays, start: Expr, stop: Expr, lanes: int) -> For:
     body = block(
-        For(I, const(0), WHOLE, _sums(shape, arrays, FOUR, lanes), FOUR),
-        For(I, WHOLE, ROWS, _sums(shape, arrays, 1, lanes)),
+        For(I, const(0), FULL_ROWS, _sums(shape, arrays, FOUR, lanes), FOUR),
+        For(I, FULL_ROWS, ROWS, _sums(shape, arrays, 1, lanes)),
     )
     return For(J, start, stop, body, lanes)
 

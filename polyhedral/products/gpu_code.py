@@ -4,8 +4,8 @@ strides and orders.
     blocks for tile in 0..tiles:
       threads for t: one tile of the result       `gpu_thread`
 
-A class of several loops has a table of offsets, which a kernel before makes. Where the depth is
-split, each part of it has sums of its own, which a kernel behind adds up in their order:
+A class of several loops has a table of offsets, which an earlier kernel computes. Where the depth
+is split, each part of it has separate sums, which a later kernel adds up in their order:
 
     blocks for tile: parts[p,i,j] = sum of the terms of part p
     threads for i, j: result[i,j] = parts[0,i,j] + parts[1,i,j] + …
@@ -63,7 +63,7 @@ from polyhedral.products.offsets import Steps
 
 @dataclass(frozen=True, slots=True)
 class _Class:
-    """One class of loops: how many steps it has, and where they lie in two arrays."""
+    """One class of loops: its number of steps, and their offsets in two arrays."""
 
     size: Expr
     one: Steps
@@ -71,20 +71,21 @@ class _Class:
 
 
 def to_gpu_module(plan: GpuPlan, operands: Operands, head: Function, names: Names) -> Module:
-    """Return the module whose one function is `head`, a threaded function without a body, with one.
+    """Return the module whose one function is `head` with a body.
 
-    names  a supply that has handed out those of `head`'s parameters
+    head   a threaded function without a body
+    names  the supply of the names of `head`'s parameters
     """
     for name in ("n", "r", "c", "i", "j", "k", "l"):  # of loops in threads
         names.fresh(name)
     tables: list[Stmt] = []
-    found = plan.contraction
+    contraction = plan.contraction
     rows, columns, depth = (
         _class(name, loops, one, other, operands, names, tables)
         for name, loops, one, other in (
-            ("row", found.rows, operands.result, operands.left),
-            ("column", found.columns, operands.result, operands.right),
-            ("depth", found.depth, operands.left, operands.right),
+            ("row", contraction.rows, operands.result, operands.left),
+            ("column", contraction.columns, operands.result, operands.right),
+            ("depth", contraction.depth, operands.left, operands.right),
         )
     )
     code = _Code(plan, operands, names, rows, columns, depth)
@@ -93,7 +94,7 @@ def to_gpu_module(plan: GpuPlan, operands: Operands, head: Function, names: Name
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """Writes the loops of one contraction, whose classes of loops are there."""
+    """Writes the loops of one contraction with these classes of loops."""
 
     plan: GpuPlan
     operands: Operands
@@ -107,11 +108,12 @@ class _Code:
 
     @property
     def batch(self) -> Expr:
-        """Return the steps of the batch."""
+        """Return the number of steps of the batch."""
         return mul(*(self.operands.sizes[loop] for loop in self.plan.contraction.batch))
 
     def body(self) -> Iterator[Stmt]:
-        """Yield the blocks that share the tiles, and what adds up the parts of the depth."""
+        """Yield the blocks that share the tiles, and the loop that adds up the parts of the
+        depth."""
         if self.plan.tile.parts == 1:
             yield from self.blocks(None)
             return
@@ -121,7 +123,7 @@ class _Code:
         yield self.added_up(parts)
 
     def elements(self) -> Expr:
-        """Those of the result."""
+        """Return the number of elements of the result."""
         return mul(self.batch, self.rows.size, self.columns.size)
 
     # ------------------------------------------------------------ tiles
@@ -130,14 +132,14 @@ class _Code:
         """Yield the loop over tiles: columns fastest, then rows, the batch, and parts of the
         depth."""
         tile, batch = self.plan.tile, self.plan.contraction.batch
-        number, across, i0, j0 = map(self.var, ("tile", "tiles_across", "i0", "j0"))
-        yield Declare(across, _pieces(self.columns.size, tile.columns), constant=True)
+        number, tiles_across, i0, j0 = map(self.var, ("tile", "tiles_across", "i0", "j0"))
+        yield Declare(tiles_across, _pieces(self.columns.size, tile.columns), constant=True)
         down, several = self.var("tiles_down"), bool(batch) or tile.parts > 1
         yield Declare(down, _pieces(self.rows.size, tile.rows), constant=True)
-        first = div(number, across)
+        first = div(number, tiles_across)
         starts: list[Stmt] = [
             Declare(i0, mul(mod(first, down) if several else first, tile.rows), constant=True),
-            Declare(j0, mul(mod(number, across), tile.columns), constant=True),
+            Declare(j0, mul(mod(number, tiles_across), tile.columns), constant=True),
         ]
         step, rest = self.var("step"), div(first, down)
         if batch:
@@ -147,23 +149,23 @@ class _Code:
         if tile.parts > 1:
             starts.append(Declare(part, div(rest, self.batch), constant=True))
         body = block(*starts, *self.tile(i0, j0, step, part, parts))
-        total = mul(tile.parts, self.batch, down, across)
+        total = mul(tile.parts, self.batch, down, tiles_across)
         yield For(number, const(0), total, body, kind=LoopKind.BLOCKS, units=self.plan.together)
 
     def tile(self, i0: Var, j0: Var, step: Var, part: Var, parts: Array | None) -> Iterator[Stmt]:
         """Yield one tile of the result, of a step of the batch and a part of the depth."""
         tile, plan, operands = self.plan.tile, self.plan, self.operands
-        whole = Var(self.names.fresh("whole"), BOOL)
+        is_full = Var(self.names.fresh("whole"), BOOL)
         inside = and_(
             le(add(i0, tile.rows), self.rows.size), le(add(j0, tile.columns), self.columns.size)
         )
-        yield Declare(whole, inside, constant=True)
+        yield Declare(is_full, inside, constant=True)
         code, start = self.starts(step)
         yield from code
         left = self.copy("left", operands.left, start["left"], i0, plan.left)
         right = self.copy("right", operands.right, start["right"], j0, plan.right)
-        for each in (left, right):
-            yield Allocate(each.shared, const(each.staging.size), align=RUN_BYTES)
+        for operand in (left, right):
+            yield Allocate(operand.shared, const(operand.staging.size), align=RUN_BYTES)
         depth: tuple[Expr, Expr] = (const(0), self.depth.size)
         if parts is None:
             into = self.result(start["result"])
@@ -176,31 +178,31 @@ class _Code:
             depth = (begin, end)
         t = self.var("t")
         warp, element = plan.machine.gpu.warp_threads, operands.element
-        thread = Thread(tile, warp, element, self.names, t, left, right, into, whole, depth)
+        thread = Thread(tile, warp, element, self.names, t, left, right, into, is_full, depth)
         body = block(*thread.body())
         yield For(t, const(0), const(tile.threads), body, kind=LoopKind.THREADS, units=tile.threads)
 
     def starts(self, step: Var) -> tuple[list[Stmt], dict[str, Expr]]:
-        """Where a step of the batch begins in each array, and the code that names it."""
+        """Return the declarations of the begins of a step of the batch in each array, and these."""
         operands, batch = self.operands, self.plan.contraction.batch
         places = {"result": operands.result, "left": operands.left, "right": operands.right}
         if not batch:
             return [], dict.fromkeys(places, const(0))
         at = coordinates_of(step, batch, operands.sizes)
         code: list[Stmt] = []
-        found: dict[str, Expr] = {}
+        begins: dict[str, Expr] = {}
         for name, data in places.items():
             begin = self.var(f"{name}_start")
             offset = add(*(mul(at[loop], data.strides[loop]) for loop in batch))
             code.append(Declare(begin, offset, constant=True))
-            found[name] = begin
-        return code, found
+            begins[name] = begin
+        return code, begins
 
     def copy(self, name: str, data: Data, start: Expr, first: Var, staging: Staging) -> Copy:
-        """What becomes of one operand."""
+        """Return the copy of one operand to shared memory and registers."""
         is_left = name == "left"
         edge, tile = (self.rows if is_left else self.columns), self.plan.tile
-        shared, ahead, own = (
+        shared, ahead, register = (
             Array(self.names.fresh(f"{name}_{part}"), self.operands.element, storage)
             for part, storage in (
                 ("tile", Storage.SHARED), ("ahead", Storage.LOCAL), ("own", Storage.LOCAL)
@@ -216,24 +218,27 @@ class _Code:
             staging,
             shared,
             ahead,
-            own,
+            register,
             tile.own_rows if is_left else tile.own_columns,
             ("i", "k") if is_left else ("j", "l"),
         )
 
-    # ------------------------------------------------------------ what is written
+    # ------------------------------------------------------------ results
 
     def result(self, start: Expr) -> Into:
-        """Return the result, in which runs of columns may be neighbours."""
-        found, data, sizes = self.plan.contraction, self.operands.result, self.operands.sizes
+        """Return the result, in which runs of columns may be contiguous."""
+        contraction, data, sizes = self.plan.contraction, self.operands.result, self.operands.sizes
         into = Into(data.array, start, self.rows.one, self.columns.one, None)
-        last = found.columns[-1] if found.columns else ""
+        last = contraction.columns[-1] if contraction.columns else ""
         if not last or data.strides[last] != const(1):
             return into
-        others = [data.strides[x] for x in (*found.batch, *found.rows, *found.columns[:-1])]
-        others += [sizes[last]] if len(found.columns) > 1 else []
+        steps = [
+            data.strides[x]
+            for x in (*contraction.batch, *contraction.rows, *contraction.columns[:-1])
+        ]
+        steps += [sizes[last]] if len(contraction.columns) > 1 else []
         run = run_of(self.plan.tile.own_columns, self.operands.element.itemsize)
-        ends = (eq(mod(each, run), 0) for each in others)
+        ends = (eq(mod(step, run), 0) for step in steps)
         at_once = eq(Lead(data.array, run * self.operands.element.itemsize), 0)
         return replace(into, aligned=and_(*ends, at_once))
 
@@ -248,7 +253,7 @@ class _Code:
         return Into(parts, start, _even(columns), _even(const(1)), aligned)
 
     def added_up(self, parts: Array) -> Stmt:
-        """Return each element of the result: a sum over the parts in their order."""
+        """Return the loop that sums each element of the result over the parts in their order."""
         operands, rows, columns = self.operands, self.rows.size, self.columns.size
         batch = self.plan.contraction.batch
         i, j = Var("i"), Var("j")
@@ -279,7 +284,7 @@ class _Code:
 
 
 def _pieces(size: Expr, of: int) -> Expr:
-    """Return how many pieces of a size there are, the last one perhaps smaller."""
+    """Return the number of pieces of a size, the last one perhaps smaller."""
     return div(add(size, of - 1), of)
 
 
@@ -296,21 +301,23 @@ def _class(
     names: Names,
     tables: list[Stmt],
 ) -> _Class:
-    """Return a class of loops, with the code that makes its tables behind those that there are."""
+    """Return a class of loops; append the code of its tables to `tables`."""
     sizes = [operands.sizes[loop] for loop in loops]
     steps = []
     for data in (one, other):
-        code, made = _steps(name, sizes, data.along(loops), names)
+        code, class_steps = _steps(name, sizes, data.strides_of(loops), names)
         tables.extend(code.body)
-        steps.append(made)
+        steps.append(class_steps)
     return _Class(mul(*sizes), *steps)
 
 
 def _steps(
     name: str, sizes: Sequence[Expr], strides: Sequence[Expr], names: Names
 ) -> tuple[Block, Steps]:
-    """Return the steps of loops of these sizes and strides in one array; of several loops, the code
-    of their table, of which threads write an offset each."""
+    """Return the steps of loops of these sizes and strides in one array, and code.
+
+    Several loops need a table, whose offsets threads write in the code.
+    """
     if len(sizes) < 2:
         return Block(), _even(strides[0] if strides else const(0))
     table = Array(names.fresh(f"{name}_at"), INT64, Storage.LOCAL)

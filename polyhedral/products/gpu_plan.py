@@ -1,4 +1,4 @@
-"""What is done with a contraction on a GPU, and why.
+"""The plan of a contraction on a GPU, with reasons.
 
 The plan of a product of matrices of 4096 by 4096 floats prints as
 
@@ -34,9 +34,9 @@ from polyhedral.products.gpu_tile import (
 
 @dataclass(frozen=True, slots=True)
 class GpuPlan:
-    """The tile of a contraction, how its operands come into shared memory, and why.
+    """The tile of a contraction, the copies of its operands to shared memory, and reasons.
 
-    together  blocks of a multiprocessor that there are to be registers for
+    together  the blocks of a multiprocessor that registers must suffice for
     """
 
     contraction: Contraction
@@ -56,63 +56,63 @@ class GpuPlan:
 
 
 def plan_on_gpu(
-    found: Contraction,
+    product: Contraction,
     machine: GpuArithmetic,
     tile: GpuTile,
     extents: Mapping[str, int] | None = None,
 ) -> GpuPlan:
-    """Return the plan of `found` in tiles; `extents` are those of the loops that are known."""
+    """Return the plan of a contraction in tiles; `extents` has the known extents of loops."""
     size = machine.element_bytes
     left, right = (
-        staging(tile, edge, own, _along_depth(found, loops), machine)
-        for edge, own, loops in (
-            (tile.rows, tile.own_rows, _last(found, "left")),
-            (tile.columns, tile.own_columns, _last(found, "right")),
+        staging(tile, edge, per_thread, _along_depth(product, loops), machine)
+        for edge, per_thread, loops in (
+            (tile.rows, tile.own_rows, _last(product, "left")),
+            (tile.columns, tile.own_columns, _last(product, "right")),
         )
     )
-    together = blocks_asked_for(tile, machine)
-    plan = GpuPlan(found, machine, tile, left, right, together, ())
+    blocks = blocks_asked_for(tile, machine)
+    plan = GpuPlan(product, machine, tile, left, right, blocks, ())
     reasons = (
-        f"classes: {found.classes}",
+        f"classes: {product.classes}",
         _registers(plan),
         f"shared memory: ({left.edge + left.padding} + {right.edge + right.padding}) * "
         f"{tile.depth} * {size} = {plan.shared_bytes} of {machine.gpu.block_shared_bytes} bytes",
-        f"copies: left {_copied(left, _last(found, 'left'))}; "
-        f"right {_copied(right, _last(found, 'right'))}; "
-        f"{_banks(max(write_cycles(each, machine) for each in (left, right)))}",
+        f"copies: left {_copied(left, _last(product, 'left'))}; "
+        f"right {_copied(right, _last(product, 'right'))}; "
+        f"{_banks(max(write_cycles(operand, machine) for operand in (left, right)))}",
         f"reads: {_share(tile.own_rows, tile.own_columns)} of shared memory a product, "
         f"{_share(tile.rows, tile.columns)} of global memory",
         *_split(tile),
         *_expected(plan, extents or {}),
     )
-    return GpuPlan(found, machine, tile, left, right, together, reasons)
+    return GpuPlan(product, machine, tile, left, right, blocks, reasons)
 
 
-def _last(found: Contraction, side: str) -> str:
-    """Return the loop along which neighbours of an operand lie."""
-    access = found.left if side == "left" else found.right
+def _last(product: Contraction, side: str) -> str:
+    """Return the loop along which an operand is contiguous."""
+    access = product.left if side == "left" else product.right
     return next((name for last in access.subscripts[-1:] for name in last.names), "")
 
 
-def _along_depth(found: Contraction, loop: str) -> bool:
-    return loop in found.depth
+def _along_depth(product: Contraction, loop: str) -> bool:
+    return loop in product.depth
 
 
 def _registers(plan: GpuPlan) -> str:
     tile, machine = plan.tile, plan.machine
     words = ceil(machine.element_bytes / 4)
-    own, ahead = tile.own_rows + tile.own_columns, plan.left.copies + plan.right.copies
+    factors, ahead = tile.own_rows + tile.own_columns, plan.left.copies + plan.right.copies
     return (
-        f"registers: {tile.accumulators * words} of sums, {own * words} of factors, "
+        f"registers: {tile.accumulators * words} of sums, {factors * words} of factors, "
         f"{ahead * words} ahead, {OTHER_REGISTERS} others: "
         f"{registers_of(tile, machine.element_bytes)} of {MOST_REGISTERS} expected"
     )
 
 
 def _copied(plan: Staging, loop: str) -> str:
-    beside = f", {plan.chunk} threads side by side" if plan.chunk else ""
+    adjacent = f", {plan.chunk} threads side by side" if plan.chunk else ""
     padding = f", {plan.padding} of padding" if plan.padding else ""
-    return f"{'along ' + loop if loop else 'one element'}{beside}{padding}"
+    return f"{'along ' + loop if loop else 'one element'}{adjacent}{padding}"
 
 
 def _banks(lanes: int) -> str:
@@ -132,11 +132,13 @@ def _split(tile: GpuTile) -> Iterator[str]:
 
 
 def _expected(plan: GpuPlan, extents: Mapping[str, int]) -> Iterator[str]:
-    """Yield how many blocks there are and what they take, where all extents are known."""
-    found, tile = plan.contraction, plan.tile
-    if not set(found.statement.variables) <= set(extents):
+    """Yield the number of blocks and their expected time, where all extents are known."""
+    contraction, tile = plan.contraction, plan.tile
+    if not set(contraction.statement.variables) <= set(extents):
         return
-    product = GpuProduct(*(prod(extents[loop] for loop in loops) for loops in found.of_classes))
+    product = GpuProduct(
+        *(prod(extents[loop] for loop in loops) for loops in contraction.of_classes)
+    )
     seconds = seconds_of(tile, plan.machine, product)
     yield (
         f"{blocks_of(tile, product)} blocks on {plan.machine.gpu.multiprocessors} multiprocessors: "

@@ -1,4 +1,4 @@
-"""What each thread of a block does for one tile of a contraction on a GPU.
+"""The code of each thread of a block for one tile of a contraction on a GPU.
 
     for k0 in begin..end step 8:
       ahead = left and right at k0          global memory → registers
@@ -6,7 +6,7 @@
       wait; shared = ahead; wait
     result = sums
 
-While the products of a step are computed, the loads of the next one are under way.
+While the products of a step are computed, the elements of the next step are loaded.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ from polyhedral.products.offsets import Steps
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """An operand on its way to the products.
+    """The operand of a block, with its copies in shared memory and registers.
 
-    array   where it comes from, of which the block's matrix begins at `start`
-    edge    the steps of its rows or columns, of which there are `size` and the block's begin at
-            `first`; `depth` those of what is summed over
-    shared  one step of the depth, in shared memory
-    ahead   a thread's elements of the next step, in registers
-    own     a thread's elements of one depth, `count` of them
-    names   of a place along its edge and along the depth
+    array      the operand, in which the block's matrix begins at `start`
+    edge       the steps of its rows or columns, `size` of them; the block begins at `first`
+    depth      the steps of the summed loops
+    shared     one step of the depth, in shared memory
+    ahead      a thread's elements of the next step, in registers
+    registers  a thread's elements of one depth, `count` of them
+    names      names of variables for a coordinate along the edge and one along the depth
     """
 
     array: Array
@@ -74,16 +74,18 @@ class Copy:
     staging: Staging
     shared: Array
     ahead: Array
-    own: Array
+    registers: Array
     count: int
     names: tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Into:
-    """What the sums are written to: an array, where the block's matrix begins, the steps of rows
-    and columns, and whether runs of columns are neighbours at multiples of their size; None where
-    they are not in general."""
+    """The target of the sums: an array, where the block's matrix begins, and the steps.
+
+    aligned  whether runs of columns are contiguous at multiples of their size; None where they are
+             not in general
+    """
 
     array: Array
     start: Expr
@@ -96,8 +98,8 @@ class Into:
 class Thread:
     """A thread `t` of a block, which computes rows and columns of a tile.
 
-    whole  whether all of the block's tile is there
-    depth  where the terms of its sums begin and end
+    is_full  whether all of the block's tile is inside the result
+    depth    the range of the terms of its sums
     """
 
     tile: GpuTile
@@ -108,23 +110,23 @@ class Thread:
     left: Copy
     right: Copy
     into: Into
-    whole: Var
+    is_full: Var
     depth: tuple[Expr, Expr]
 
     def body(self) -> Iterator[Stmt]:
-        """Yield all that the thread does."""
+        """Yield all code of the thread."""
         tile, (begin, end) = self.tile, self.depth
-        sums = Array(self.names.fresh("sums"), self.element, self.left.own.storage)
+        sums = Array(self.names.fresh("sums"), self.element, self.left.registers.storage)
         row, column, k0 = (Var(self.names.fresh(name)) for name in ("row", "column", "k0"))
         yield from self._place(row, column)
         yield Allocate(sums, const(tile.accumulators), align=RUN_BYTES)
         copies = (self.left, self.right)
         yield from (Allocate(copy.ahead, const(copy.staging.copies)) for copy in copies)
         yield unrolled("n", tile.accumulators, lambda n: Store(sums, n, zero(self.element)))
-        within = and_(self.whole, le(add(k0, tile.depth), end))
+        is_inside = and_(self.is_full, le(add(k0, tile.depth), end))
         plain, guarded = (block(*self._ahead(k0, guard)) for guard in (False, True))
         body = block(
-            If(within, plain, block(If(lt(k0, end), guarded))),
+            If(is_inside, plain, block(If(lt(k0, end), guarded))),
             If(lt(begin, k0), block(self._products(sums, row, column))),
             Barrier(LoopKind.THREADS),
             *self._into_shared(),
@@ -134,20 +136,23 @@ class Thread:
         yield self._write(sums, row, column)
 
     def _place(self, row: Var, column: Var) -> Iterator[Stmt]:
-        """Yield the first row and the first column of the thread in its block."""
+        """Yield declarations of the first row and the first column of the thread in its block."""
         tile, t, warp = self.tile, self.t, self.warp
-        down, across = lanes(warp)
-        wide = tile.columns // (across * tile.own_columns)  # warps beside each other
-        runs = (run_of(own, self.element.itemsize) for own in (tile.own_rows, tile.own_columns))
+        down, lane_columns = lanes(warp)
+        wide = tile.columns // (lane_columns * tile.own_columns)  # warps in a row
+        runs = (run_of(count, self.element.itemsize) for count in (tile.own_rows, tile.own_columns))
         above = mul(div(t, warp * wide), down * tile.own_rows)
-        before = mul(mod(div(t, warp), wide), across * tile.own_columns)
-        lane = (div(mod(t, warp), across), mod(t, across))
+        before = mul(mod(div(t, warp), wide), lane_columns * tile.own_columns)
+        lane = (div(mod(t, warp), lane_columns), mod(t, lane_columns))
         for var, far, near, run in zip((row, column), (above, before), lane, runs, strict=True):
             yield Declare(var, add(far, mul(near, run)), constant=True)
 
     def _ahead(self, k0: Var, guarded: bool) -> Iterator[Stmt]:
-        """Read the thread's elements of the step at `k0`. Behind the last row or column it is read
-        again, for what nobody writes; behind the depth, elements are 0."""
+        """Yield loads of the thread's elements of the step at `k0` into registers.
+
+        Behind the last row or column the last one is loaded again, for sums that are not stored;
+        behind the depth, elements are 0.
+        """
 
         def plain(copy: Copy, n: Expr) -> Iterator[Stmt]:
             edge, depth = copy.staging.place(self.t, n, copy.first, k0)
@@ -167,87 +172,92 @@ class Thread:
         return self._of_both(lambda copy: copy.staging.copies, checked if guarded else plain)
 
     def _into_shared(self) -> Iterator[Stmt]:
-        """Write what was read ahead into shared memory."""
+        """Yield stores of the loaded elements into shared memory."""
 
-        def each(copy: Copy, n: Expr) -> Iterator[Stmt]:
+        def store(copy: Copy, n: Expr) -> Iterator[Stmt]:
             edge, depth = copy.staging.place(self.t, n)
             yield Store(copy.shared, copy.staging.in_shared(depth, edge), load(copy.ahead, n))
 
-        return self._of_both(lambda copy: copy.staging.copies, each)
+        return self._of_both(lambda copy: copy.staging.copies, store)
 
     def _of_both(
-        self, count: Callable[[Copy], int], each: Callable[[Copy, Expr], Iterator[Stmt]]
+        self, count: Callable[[Copy], int], body: Callable[[Copy, Expr], Iterator[Stmt]]
     ) -> Iterator[Stmt]:
-        """What is done for the elements of left and those of right: in one loop of as many."""
+        """Yield `body` for the elements of left and for the elements of right.
+
+        In one loop where both have as many elements.
+        """
         copies = (self.left, self.right)
         if count(self.left) == count(self.right):
             yield unrolled(
-                "n", count(self.left), lambda n: block(*(s for c in copies for s in each(c, n)))
+                "n", count(self.left), lambda n: block(*(s for c in copies for s in body(c, n)))
             )
             return
         for copy in copies:
-            yield unrolled("n", count(copy), _of_one(copy, each))
+            yield unrolled("n", count(copy), _of_one(copy, body))
 
     def _products(self, sums: Array, row: Var, column: Var) -> Stmt:
-        """Return the products of one step of the depth, all of them in registers."""
+        """Return the products of one step of the depth, all in registers."""
         left, right = self.left, self.right
 
-        def added(r: Expr, c: Expr) -> Stmt:
-            product = mul(load(left.own, r), load(right.own, c))
+        def multiply_add(r: Expr, c: Expr) -> Stmt:
+            product = mul(load(left.registers, r), load(right.registers, c))
             return Store(sums, add(mul(r, right.count), c), product, "+")
 
         def step(k: Expr) -> Stmt:
-            def own(copy: Copy, n: Expr) -> Iterator[Stmt]:
+            def load_registers(copy: Copy, n: Expr) -> Iterator[Stmt]:
                 first, side = (row, 0) if copy is left else (column, 1)
                 at = copy.staging.in_shared(k, first, *self._spread(n, copy.count, side))
-                yield Store(copy.own, n, load(copy.shared, at))
+                yield Store(copy.registers, n, load(copy.shared, at))
 
             return block(
-                Allocate(left.own, const(left.count)),
-                Allocate(right.own, const(right.count)),
-                *self._of_both(lambda copy: copy.count, own),
+                Allocate(left.registers, const(left.count)),
+                Allocate(right.registers, const(right.count)),
+                *self._of_both(lambda copy: copy.count, load_registers),
                 unrolled(
                     "r",
                     left.count,
-                    lambda r: unrolled("c", right.count, lambda c: added(r, c)),
+                    lambda r: unrolled("c", right.count, lambda c: multiply_add(r, c)),
                 ),
             )
 
         return unrolled("k", self.tile.depth, step)
 
-    def _spread(self, n: Expr, own: int, side: int, each: int = 1) -> tuple[Expr, ...]:
-        """Return how far the n-th part of a thread's rows or columns is from its first one, of so
-        many `each`: runs of all threads of a warp alternate."""
-        run = run_of(own, self.element.itemsize) // each
-        if run * each == own:
-            return (mul(n, each),)
-        whole = mul(div(n, run), run * each * lanes(self.warp)[side])
-        return (whole, mod(n, run)) if run > 1 else (whole,)
+    def _spread(self, n: Expr, count: int, side: int, width: int = 1) -> tuple[Expr, ...]:
+        """Return the distance of the n-th row or column of a thread from its first one.
+
+        In runs of `width`: runs of all threads of a warp alternate.
+        """
+        run = run_of(count, self.element.itemsize) // width
+        if run * width == count:
+            return (mul(n, width),)
+        distance = mul(div(n, run), run * width * lanes(self.warp)[side])
+        return (distance, mod(n, run)) if run > 1 else (distance,)
 
     def _write(self, sums: Array, row: Var, column: Var) -> Stmt:
-        """Write the thread's elements: runs of neighbours at once, where they are aligned."""
+        """Return stores of the thread's elements, in vectors where they are aligned."""
         run = run_of(self.tile.own_columns, self.element.itemsize)
-        plain = self._written(sums, row, column, 1)
+        plain = self._stores(sums, row, column, 1)
         if run == 1 or self.into.aligned is None:
             return plain
-        whole = and_(self.whole, self.into.aligned)
-        return if_(whole, self._written(sums, row, column, run), plain)
+        is_aligned = and_(self.is_full, self.into.aligned)
+        return if_(is_aligned, self._stores(sums, row, column, run), plain)
 
-    def _written(self, sums: Array, row: Var, column: Var, run: int) -> Stmt:
-        """Write so many neighbours at a time."""
+    def _stores(self, sums: Array, row: Var, column: Var, run: int) -> Stmt:
+        """Return stores of `run` contiguous elements at a time."""
         tile, into = self.tile, self.into
         i, j = Var("i"), Var("j")
         at = add(into.start, into.rows.at(i), into.columns.at(j))
 
         def element(r: Expr, c: Expr) -> Stmt:
-            across = add(self.right.first, column, *self._spread(c, tile.own_columns, 1, run))
-            own = add(mul(r, tile.own_columns), mul(c, run))
+            offset = add(self.right.first, column, *self._spread(c, tile.own_columns, 1, run))
+            position = add(mul(r, tile.own_columns), mul(c, run))
             if run > 1:
-                store: Stmt = VectorStore(into.array, at, VectorLoad(sums, own, run))
+                store: Stmt = VectorStore(into.array, at, VectorLoad(sums, position, run))
             else:
                 inside = and_(lt(i, self.left.size), lt(j, self.right.size))
-                store = If(inside, block(Store(into.array, at, load(sums, own))))
-            return block(Declare(j, across, constant=True), store)
+                store = If(inside, block(Store(into.array, at, load(sums, position))))
+            return block(Declare(j, offset, constant=True), store)
 
         def line(r: Expr) -> Stmt:
             down = add(self.left.first, row, *self._spread(r, tile.own_rows, 0))
@@ -258,11 +268,11 @@ class Thread:
         return unrolled("r", tile.own_rows, line)
 
 
-def _of_one(copy: Copy, each: Callable[[Copy, Expr], Iterator[Stmt]]) -> Callable[[Var], Stmt]:
-    return lambda n: block(*each(copy, n))
+def _of_one(copy: Copy, body: Callable[[Copy, Expr], Iterator[Stmt]]) -> Callable[[Var], Stmt]:
+    return lambda n: block(*body(copy, n))
 
 
 def unrolled(name: str, count: int, body: Callable[[Var], Stmt]) -> For:
-    """Return `count` times what is done for a number, one after another in the machine's code."""
+    """Return an unrolled loop of `count` iterations of `body`."""
     var = Var(name)
     return For(var, const(0), const(count), block(body(var)), unroll=count)

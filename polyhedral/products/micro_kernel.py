@@ -10,8 +10,8 @@
     if adds: c_0_0 += C[0:+4] ...
     C[0:+4] = c_0_0 ...
 
-The strides are arguments, so that one function reads packed operands and those in place. Each
-accumulator is a variable of its own: gcc keeps no array of them in registers.
+The strides are arguments, so that one function reads packed operands and operands in place. Each
+accumulator is a separate variable: gcc keeps no array of accumulators in registers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ K = Var("k")
 
 
 def tile_name(rows: int) -> str:
-    """Return the function for a tile of so many rows."""
+    """Return the name of the function for a tile of `rows` rows."""
     return f"tile_{rows}"
 
 
@@ -63,7 +63,7 @@ class _Arrays:
         return Var(f"c_{row}_{vector_}", vector(self.c.element, self.tile.lanes))
 
     def accumulators(self) -> list[tuple[Var, Expr]]:
-        """Return each with its place in the result."""
+        """Return each accumulator with its offset in the result."""
         lanes = self.tile.lanes
         return [
             (self.accumulator(row, v), add(mul(row, C_ROW), v * lanes))
@@ -87,7 +87,7 @@ def tile_function(rows: int, tile: Tile, element: ScalarType) -> Function:
         *(Prefetch(arrays.c, mul(row, C_ROW)) for row in range(rows)),
         *(Declare(total, nothing) for total, _ in places),
         For(K, const(0), DEPTH, _products(arrays)),
-        If(ADDS, _added(arrays)),
+        If(ADDS, _accumulate(arrays)),
         *(VectorStore(arrays.c, at, total) for total, at in places),
     )
     scalars = (DEPTH, A_ROW, A_K, B_K, C_ROW, ADDS)
@@ -111,7 +111,7 @@ def _products(arrays: _Arrays) -> Block:
     return block(*body)
 
 
-def _added(arrays: _Arrays) -> Block:
+def _accumulate(arrays: _Arrays) -> Block:
     return block(
         *(
             Assign(total, VectorLoad(arrays.c, at, arrays.tile.lanes), "+")

@@ -1,12 +1,12 @@
-"""Where the elements of one class of a contraction's loops lie in one array.
+"""The offsets of one class of a contraction's loops in one array.
 
-A class of one loop advances by a stride. One of several loops is walked as if it were one, of
-which the array `table` holds each step's offset:
+A class of one loop advances by a stride. A class of several loops is traversed as one loop; the
+array `table` holds the offset of each step:
 
     for a in 0..2, b in 0..3, strides 100 and 7:   table = 0 7 14 100 107 114
 
-It is `even` where its steps are of one length all the same, as in a contiguous array. Where a loop
-that is not the innermost one runs through neighbours, they lie `hop` steps apart:
+It is `even` where all steps have the same length nevertheless, as in a contiguous array. Where a
+loop that is not the innermost one has stride 1, neighbours are `hop` steps apart:
 
     for a in 0..2, b in 0..3, strides 1 and 100:   table = 0 100 200 1 101 201, hop = 3
 """
@@ -48,9 +48,13 @@ ONE = const(1)
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """A class in one array: the stride of its innermost loop, whether all steps are of that
-    length, and where there are several loops, the table of offsets and how many steps apart
-    neighbours are (0 where no loop runs through them)."""
+    """The steps of a class of loops in one array.
+
+    stride  the stride of its innermost loop
+    even    whether all steps have that length
+    table   the offset of each step, where there are several loops
+    hop     the steps from one neighbour to the next; 0 where no loop has stride 1
+    """
 
     stride: Expr
     even: Expr
@@ -62,22 +66,22 @@ class Steps:
         return mul(step, self.stride) if self.table is None else load(self.table, step)
 
     def origin(self, step: Expr | int) -> Expr:
-        """Return how far the array's own start moves for a function that counts steps from `step`
+        """Return the offset of the array's start for a function that counts steps from `step`
         on."""
         return mul(step, self.stride) if self.table is None else const(0)
 
     def places(self, step: Expr | int) -> tuple[Place, ...]:
-        """Return the table as that function gets it."""
+        """Return the table as an argument of a function that counts steps from `step` on."""
         return () if self.table is None else (Place(self.table, add(step, 0)),)
 
     @property
     def values(self) -> tuple[Expr, ...]:
-        """Return the scalars as a function gets them."""
+        """Return the scalar arguments of a function."""
         return (self.stride, self.even) + (() if self.table is None else (self.hop,))
 
 
 def formal(name: str, several: bool) -> Steps:
-    """Return a class as parameters of an internal function."""
+    """Return a class as formal parameters of an internal function."""
     table = Array(f"{name}_at", INT64, Storage.INPUT) if several else None
     stride, even = Var(f"{name}_stride"), Var(f"{name}_even", BOOL)
     return Steps(stride, even, table, Var(f"{name}_hop")) if several else Steps(stride, even)
@@ -90,11 +94,13 @@ def parameters(*classes: Steps) -> tuple[tuple[Array, ...], tuple[Var, ...]]:
     return arrays, tuple(scalars)
 
 
-def made(
+def steps_of(
     name: str, sizes: Sequence[Expr], strides: Sequence[Expr], names: Names
 ) -> tuple[Block, Steps]:
-    """Return a class with loops of these sizes and strides, outermost first, and the code to make
-    it."""
+    """Return the steps of loops of these sizes and strides, outermost first.
+
+    With the code that computes them.
+    """
     if not sizes:
         return Block(), Steps(const(0), const(True))
     if len(sizes) == 1:
@@ -117,12 +123,11 @@ def made(
 
 
 def _hop(sizes: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
-    """Return the steps of the loops inside the innermost one with stride 1, 0 where there is
-    none."""
-    found: Expr = const(0)
+    """Return the steps from one neighbour to the next; 0 where no loop has stride 1."""
+    hop: Expr = const(0)
     for place, stride in enumerate(strides):
-        found = select(eq(stride, 1), mul(*sizes[place + 1 :]), found)
-    return found
+        hop = select(eq(stride, 1), mul(*sizes[place + 1 :]), hop)
+    return hop
 
 
 def _walk(

@@ -1,4 +1,4 @@
-"""A contraction of matrices of any size: cache blocks, threads, and the copies that pay.
+"""A contraction of matrices of any size: cache blocks, threads, and copies.
 
     for blocks of columns:                   right's block in the third cache
       for blocks of depth:
@@ -7,16 +7,16 @@
           pack left                          (not where tiles can read left in place)
           block                              (polyhedral.products.blocked)
 
-(Goto and van de Geijn 2008). Depth and rows are cut into equal blocks, so that none is a rest, and
-rows into at least one block a thread.
+(Goto and van de Geijn 2008). Depth and rows are split into equal blocks, so that there is no
+remainder, and rows into at least one block a thread.
 
-Where one block holds all rows, no other block uses a packed panel again. Then `strips` cuts the
-columns into strips that keep what they pack in half of the second cache, and threads share these.
+Where one block holds all rows, no other block uses a packed panel again. Then `strips` splits
+the columns into strips whose packed panels fit half of the second cache, and threads share these.
 
-Right is read in place where its columns are neighbours and all of it lies in the first cache (rows
-a power of two apart fall into few sets of a larger one), or where it is read once or twice. Left is
-read in place where k runs along its rows and these do not start a page or more apart, or where
-there are few panels of right to read it for; a factor that is not 1 it is packed with.
+Right is read in place where its columns are contiguous and all of it fits the first cache (rows a
+power of two apart share few sets of a larger cache), or where it is read once or twice. Left is
+read in place where k runs along its rows and these are less than a page apart, or where there are
+few panels of right; it is packed where a factor other than 1 multiplies it.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ from polyhedral.products.register_tile import PAGE
 
 PRODUCT, STRIPS = "product", "strips"
 FEW = 16
-"""Panels of right up to which copying left, once for all of them, costs more than it saves."""
+"""The most panels of right for which one copy of left costs more than it saves."""
 SEVERAL = 16
-"""Panels of right that are packed together, less where each thread would not get as many."""
+"""The most panels of right that a thread packs in one call."""
 
 VISITED = 16
-"""Tiles of rows in a block whose tiles are visited."""
+"""Tiles of rows in a block for a visitor."""
 
 ROWS, COLUMNS, DEPTH = Var("rows"), Var("columns"), Var("depth")
 LEFT_IN_PLACE, RIGHT_IN_PLACE = Var("left_in_place", BOOL), Var("right_in_place", BOOL)
@@ -80,11 +80,11 @@ J0, WIDE = Var("j0"), Var("wide")
 K0, STEEP, KB = Var("k0"), Var("steep"), Var("kb")
 I0, TALL, IB = Var("i0"), Var("tall"), Var("ib")
 """Start and size of the current block of columns, depth and rows."""
-P, FIRST, WHOLE, GROUP = Var("p"), Var("first"), Var("whole"), Var("group")
+P, FIRST, IN_PLACE, GROUP = Var("p"), Var("first"), Var("whole"), Var("group")
 
 
 def rounded(value: Expr, of: int) -> Expr:
-    """Return `value` up to a multiple of `of`."""
+    """Return `value` rounded up to a multiple of `of`."""
     return mul(_quotient(value, const(of)), of)
 
 
@@ -95,7 +95,7 @@ def _quotient(value: Expr, by: Expr) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class _Arrays:
-    """The result or what a visitor reads and writes, the operands, what these are packed into."""
+    """The results (or a visitor's arrays), the operands, and the arrays for packed operands."""
 
     results: tuple[Array, ...]
     a: Array
@@ -119,14 +119,18 @@ def product_function(shape: Shape) -> Function:
     body = block(
         _block_sizes(shape),
         _decisions(shape),
-        *(() if shape.visitor is None else shape.visitor.begun(ROWS, COLUMNS, _blocks_of_rows())),
+        *(
+            ()
+            if shape.visitor is None
+            else shape.visitor.before_tiles(ROWS, COLUMNS, _blocks_of_rows())
+        ),
         Allocate(arrays.panels, room, align=LINE),
         For(J0, const(0), COLUMNS, _columns_block(shape, arrays), shape.blocks.columns),
-        *(() if shape.visitor is None else shape.visitor.ended(COLUMNS, _blocks_of_rows())),
+        *(() if shape.visitor is None else shape.visitor.after_tiles(COLUMNS, _blocks_of_rows())),
     )
     tables, steps = parameters(*shape.classes)
-    own = () if shape.visitor is None else shape.visitor.scalars
-    scalars = (ROWS, COLUMNS, DEPTH, *steps, *shape.factors, *own)
+    visitor_scalars = () if shape.visitor is None else shape.visitor.scalars
+    scalars = (ROWS, COLUMNS, DEPTH, *steps, *shape.factors, *visitor_scalars)
     parameters_ = (*arrays.results, arrays.a, arrays.b, *tables)
     return Function(PRODUCT, parameters_, scalars, body, threaded=True, internal=True)
 
@@ -135,8 +139,11 @@ def product_function(shape: Shape) -> Function:
 
 
 def _block_sizes(shape: Shape) -> Block:
-    """Equal blocks of depth and rows. For a visitor the depth is one block, for it reads complete
-    sums, and blocks of rows are the same for any number of threads."""
+    """Return declarations of the equal blocks of depth and rows.
+
+    For a visitor the depth is one block, because it reads complete sums, and blocks of rows are the
+    same for any number of threads.
+    """
     blocks, tile = shape.blocks, shape.tile
     if shape.visitor is not None:
         return block(
@@ -145,10 +152,10 @@ def _block_sizes(shape: Shape) -> Block:
         )
     depth_blocks = maximum(_quotient(DEPTH, const(blocks.depth)), 1)
     rounds = maximum(_quotient(ROWS, mul(THREADS, blocks.rows)), 1)
-    each = _quotient(ROWS, mul(THREADS, rounds))
+    share = _quotient(ROWS, mul(THREADS, rounds))
     return block(
         Declare(DEEP, maximum(rounded(_quotient(DEPTH, depth_blocks), 8), 8), True),
-        Declare(HIGH, maximum(rounded(each, tile.rows), tile.rows), True),
+        Declare(HIGH, maximum(rounded(share, tile.rows), tile.rows), True),
     )
 
 
@@ -156,20 +163,20 @@ def _decisions(shape: Shape) -> Block:
     tile, size = shape.tile, shape.element.itemsize
     near = shape.blocks.near
     rows, depth = shape.left_rows, shape.left_depth
-    along = and_(depth.even, eq(depth.stride, 1))
+    is_contiguous = and_(depth.even, eq(depth.stride, 1))
     by_rows = or_(lt(rows.stride, PAGE // size), le(COLUMNS, FEW * tile.columns))
-    once = le(COLUMNS, tile.columns)
+    is_narrow = le(COLUMNS, tile.columns)
     left = and_(
         rows.even,
         depth.even,
-        or_(and_(along, by_rows), le(mul(DEPTH, depth.stride), near), once),
+        or_(and_(is_contiguous, by_rows), le(mul(DEPTH, depth.stride), near), is_narrow),
         *(eq(factor, one(shape.element)) for factor in shape.factors),
     )
     columns, deep = shape.right_columns, shape.right_depth
     readable = and_(columns.even, eq(columns.stride, 1), deep.even)
     right = and_(readable, or_(le(mul(DEPTH, deep.stride), near), le(ROWS, 2 * tile.rows)))
     return block(
-        Declare(LEFT_ALONG, along, True),
+        Declare(LEFT_ALONG, is_contiguous, True),
         Declare(RIGHT_ALONG, and_(deep.even, eq(deep.stride, 1)), True),
         Declare(LEFT_IN_PLACE, left, True),
         Declare(RIGHT_IN_PLACE, right, True),
@@ -190,29 +197,31 @@ def _columns_block(shape: Shape, arrays: _Arrays) -> Block:
     )
     return block(
         Declare(WIDE, minimum(sub(COLUMNS, J0), shape.blocks.columns), True),
-        Declare(WHOLE, in_place, True),
+        Declare(IN_PLACE, in_place, True),
         For(KB, const(0), maximum(_quotient(DEPTH, DEEP), 1), body),
     )
 
 
 def _packed_right(shape: Shape, arrays: _Arrays) -> Block:
-    """Return the panels that tiles cannot read in place: all, or the last one where it is not
-    whole."""
+    """Return the packing of the panels that tiles cannot read in place.
+
+    All, or the last one where it is not full.
+    """
     width = shape.tile.columns
-    across, down = shape.right_columns, shape.right_depth
-    start = add(across.origin(add(J0, FIRST)), down.origin(K0))
+    columns, down = shape.right_columns, shape.right_depth
+    start = add(columns.origin(add(J0, FIRST)), down.origin(K0))
     packing = Invoke(
         PACK_RIGHT,
         (
-            Place(arrays.panels, mul(sub(FIRST, WHOLE), STEEP)),
+            Place(arrays.panels, mul(sub(FIRST, IN_PLACE), STEEP)),
             Place(arrays.b, start),
-            *across.places(add(J0, FIRST)),
+            *columns.places(add(J0, FIRST)),
             *down.places(K0),
         ),
-        (minimum(sub(WIDE, FIRST), GROUP), STEEP, RIGHT_ALONG, *across.values, *down.values),
+        (minimum(sub(WIDE, FIRST), GROUP), STEEP, RIGHT_ALONG, *columns.values, *down.values),
     )
-    body = block(Declare(FIRST, add(WHOLE, mul(P, GROUP)), True), packing)
-    left = sub(WIDE, WHOLE)
+    body = block(Declare(FIRST, add(IN_PLACE, mul(P, GROUP)), True), packing)
+    left = sub(WIDE, IN_PLACE)
     panels = minimum(maximum(_quotient(left, mul(THREADS, width)), 1), SEVERAL)
     return block(
         Declare(GROUP, mul(panels, width), True),
@@ -259,7 +268,10 @@ def _blocks_of_rows() -> Expr:
 
 
 def _shared(var: Var, start: Expr, stop: Expr, body: Block) -> If:
-    """Return a loop shared by the threads; without any others, no parallel region is entered."""
+    """Return a loop shared by the threads.
+
+    With one thread, no parallel region is entered.
+    """
     parallel = For(var, start, stop, body, 1, LoopKind.PARALLEL)
     return If(lt(1, THREADS), Block((parallel,)), Block((For(var, start, stop, body),)))
 
@@ -267,16 +279,16 @@ def _shared(var: Var, start: Expr, stop: Expr, body: Block) -> If:
 def _both_parts(
     shape: Shape, arrays: _Arrays, left: Place, steps: tuple[Expr, Expr, Expr]
 ) -> Block:
-    """Return the columns whose right operand is read in place, then those that are packed."""
-    tile, across, down = shape.tile, shape.right_columns, shape.right_depth
-    in_place = Place(arrays.b, add(across.at(J0), down.at(K0)))
+    """Return the products with the columns of right in place, then with packed columns."""
+    tile, columns, down = shape.tile, shape.right_columns, shape.right_depth
+    in_place = Place(arrays.b, add(columns.at(J0), down.at(K0)))
     packed = Place(arrays.panels, const(0))
-    own = (down.stride, const(tile.columns))
+    in_place_steps = (down.stride, const(tile.columns))
     copied = (const(tile.columns), mul(tile.columns, STEEP))
-    first = _block_call(shape, arrays, left, in_place, (*steps, *own), J0, WHOLE)
-    rest = sub(WIDE, WHOLE)
-    second = _block_call(shape, arrays, left, packed, (*steps, *copied), add(J0, WHOLE), rest)
-    return block(If(lt(0, WHOLE), block(first)), If(lt(0, rest), block(second)))
+    first = _block_call(shape, arrays, left, in_place, (*steps, *in_place_steps), J0, IN_PLACE)
+    rest = sub(WIDE, IN_PLACE)
+    second = _block_call(shape, arrays, left, packed, (*steps, *copied), add(J0, IN_PLACE), rest)
+    return block(If(lt(0, IN_PLACE), block(first)), If(lt(0, rest), block(second)))
 
 
 def _block_call(
@@ -293,11 +305,17 @@ def _block_call(
         where = (I0, j, IB, COLUMNS)
         scalars = (*where, TALL, columns, STEEP, *steps, *shape.visitor.scalars)
         return Invoke(BLOCK, (*visited, left, right), scalars)
-    rows, across = shape.result_rows, shape.result_columns
-    start = add(rows.origin(I0), across.origin(j))
-    places = (Place(arrays.results[0], start), left, right, *rows.places(I0), *across.places(j))
+    rows, result_columns = shape.result_rows, shape.result_columns
+    start = add(rows.origin(I0), result_columns.origin(j))
+    places = (
+        Place(arrays.results[0], start),
+        left,
+        right,
+        *rows.places(I0),
+        *result_columns.places(j),
+    )
     adds = lt(0, K0) if shape.factor is None else const(True)
-    scalars = (TALL, columns, STEEP, *steps, adds, *rows.values, *across.values)
+    scalars = (TALL, columns, STEEP, *steps, adds, *rows.values, *result_columns.values)
     return Invoke(BLOCK, places, scalars)
 
 
@@ -309,9 +327,15 @@ def _start(array: Array) -> Place:
 
 
 def strips_function(shape: Shape) -> Function:
-    """Return `strips(C, A, B, …)`, with the parameters of `product`, which it calls once or for
-    strips."""
-    element, across, over = shape.element, shape.result_columns, shape.right_columns
+    """Return `strips(C, A, B, …)`, which calls `product` once or for each strip.
+
+    It has the parameters of `product`.
+    """
+    element, result_columns, right_columns = (
+        shape.element,
+        shape.result_columns,
+        shape.right_columns,
+    )
     c = Array("C", element, Storage.OUTPUT)
     a, b = Array("A", element, Storage.INPUT), Array("B", element, Storage.INPUT)
     tables, steps = parameters(*shape.classes)
@@ -320,18 +344,18 @@ def strips_function(shape: Shape) -> Function:
     j = mul(strip, width)
 
     def product(places: tuple[Place, Place], columns: Expr, j: Expr, threads: Expr) -> Invoke:
-        moved = (across, over)
+        advancing = (result_columns, right_columns)
         inside = [
             place
-            for each in shape.classes
-            for place in each.places(j if each in moved else const(0))
+            for steps_ in shape.classes
+            for place in steps_.places(j if steps_ in advancing else const(0))
         ]
         left = Place(a, const(0))
         operands = (places[0], left, places[1])
         scalars = (ROWS, columns, DEPTH, *steps, *shape.factors)
         return Invoke(PRODUCT, (*operands, *inside), scalars, threads)
 
-    start = (Place(c, across.origin(j)), Place(b, over.origin(j)))
+    start = (Place(c, result_columns.origin(j)), Place(b, right_columns.origin(j)))
     part = product(start, minimum(sub(COLUMNS, j), width), j, const(1, INT32))
     all_at_once = product((Place(c, const(0)), Place(b, const(0))), COLUMNS, const(0), THREADS)
     flat = and_(le(ROWS, shape.blocks.rows), lt(width, COLUMNS))

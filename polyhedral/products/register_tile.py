@@ -6,11 +6,11 @@ A tile of R rows by V vectors of the result stays in registers while k runs:
       b_v = B[k, v]          v < V          products per k   V * R
       c_rv += A[r, k] * b_v  r < R, v < V   registers        V * R + V + spare
 
-Products of one accumulator wait for each other, so that latency * issue of them must be in flight.
-Around it stand the blocks of Goto and van de Geijn (2008), each as large as what it stays in:
+Sums of one accumulator depend on each other, so that latency * issue of them must be in flight.
+Around it are the blocks of Goto and van de Geijn (2008), each as large as its cache allows:
 
-    depth    a panel of right, depth * V lanes, in half of the first cache; but LEAST_DEPTH at
-             least, for the result is read and written once a block of it
+    depth    a panel of right, depth * V lanes, in half of the first cache; at least LEAST_DEPTH,
+             because the result is read and written once for each block
     rows     a block of left, rows * depth, in a third of the second: right streams through it
     columns  a block of right, depth * columns, in half of the third
 """
@@ -22,21 +22,26 @@ from codegen.records import dataclass
 from codegen.types import ScalarType
 
 SPARE = 2
-"""Registers for elements of left on their way to all lanes."""
+"""Registers for elements of left that are broadcast to all lanes."""
 LATENCY = 4
-"""Cycles until the sum of a multiply-add can be added to."""
+"""Cycles until the result of a multiply-add is available."""
 ISSUE = 2
-"""Multiply-adds that start each cycle."""
+"""Multiply-adds that start in each cycle."""
 PAGE = 4096
-"""Bytes of memory that are translated to addresses together."""
+"""Bytes of a page of virtual memory."""
 LEAST_DEPTH = 256
 MOST_COLUMNS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What tiles depend on: `lanes` of a vector of the element type, its bytes, `registers`, and
-    the sizes of the caches in bytes, the nearest first."""
+    """The properties of a machine that tiles depend on.
+
+    lanes          lanes of a vector of the element type
+    element_bytes  bytes of an element
+    registers      vector registers
+    caches         sizes of the caches in bytes, the nearest first
+    """
 
     lanes: int
     element_bytes: int
@@ -68,7 +73,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The largest blocks of the three classes; fewer are left where the extents are smaller.
+    """The largest blocks of the three classes.
 
     strip  columns of right whose block takes half of the second cache, for products of few rows
     near   elements that fit the first cache
@@ -85,9 +90,9 @@ def register_tile(machine: Machine, width: int = 0, height: int = 0) -> Tile:
     """Return the tile with the fewest loads a product that fits the registers and hides the
     latency.
 
-    Its vectors are a power of two, so that usual extents have no rest. It has at most `width`
+    Its vectors are a power of two, so that usual extents have no remainder. It has at most `width`
     columns, a power of two, where that is not 0; then it has no more rows than hide the latency,
-    for it is meant for small matrices. It has `height` rows where that is not 0, and fits.
+    because it is for small matrices. It has `height` rows where that is not 0, and fits.
     """
     lanes = min(machine.lanes, width) if width else machine.lanes
     tiles = [
@@ -106,13 +111,15 @@ def register_tile(machine: Machine, width: int = 0, height: int = 0) -> Tile:
 
 
 def loads_a_product(tile: Tile) -> float:
-    """Return loads for each vector multiply-add."""
+    """Return the loads for each vector multiply-add."""
     return (tile.rows + tile.vectors) / (tile.rows * tile.vectors)
 
 
 def cache_blocks(tile: Tile, machine: Machine, deep: int = 0) -> Blocks:
-    """Return the blocks of the docstring above, in whole tiles; of the depth `deep` where it is not
-    0."""
+    """Return the blocks of the module's docstring, in full tiles.
+
+    With the depth `deep` where it is not 0.
+    """
     first, second, *more = (*machine.caches, 32768, 524288)[: max(2, len(machine.caches))]
     third = more[0] if more else 8 * second
     size = machine.element_bytes

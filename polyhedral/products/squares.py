@@ -1,6 +1,6 @@
-"""Squares of elements transposed in registers.
+"""Squares of elements that are transposed in registers.
 
-In stages of distance d = 1, 2, 4 …, rows r and r + d exchange the lanes that are theirs:
+In stages of distance d = 1, 2, 4 …, rows r and r + d exchange lanes:
 
     a0 a1 a2 a3      a0 b0 a2 b2      a0 b0 c0 d0
     b0 b1 b2 b3  1   a1 b1 a3 b3  2   a1 b1 c1 d1
@@ -14,11 +14,14 @@ from codegen.ir import Declare, Shuffle, Stmt, Var
 
 
 def transposed(rows: list[Var], code: list[Stmt]) -> list[Var]:
-    """Return the columns of a square of as many vectors as each has lanes; `code` makes them."""
+    """Return the columns of a square of as many vectors as each has lanes.
+
+    `code` gets the statements that compute them.
+    """
     lanes = len(rows)
     distance = 1
     while distance < lanes:
-        made: list[Var] = list(rows)
+        exchanged: list[Var] = list(rows)
         for row in range(lanes):
             if row & distance:
                 continue
@@ -27,14 +30,17 @@ def transposed(rows: list[Var], code: list[Stmt]) -> list[Var]:
                 (row, _exchanged(lanes, distance, 0)),
                 (row + distance, _exchanged(lanes, distance, distance)),
             ):
-                made[place] = Var(f"{rows[place].name}_{distance}", rows[place].type)
-                code.append(Declare(made[place], Shuffle(one, other, picks), True))
-        rows = made
+                exchanged[place] = Var(f"{rows[place].name}_{distance}", rows[place].type)
+                code.append(Declare(exchanged[place], Shuffle(one, other, picks), True))
+        rows = exchanged
         distance *= 2
     return rows
 
 
 def _exchanged(lanes: int, distance: int, start: int) -> tuple[int, ...]:
-    """Lanes n with n & distance == 0 of the first vector from `start` on, and of the second in
-    between."""
+    """Return the lanes of two rows that form one row of the next stage.
+
+    Lanes n with n & distance == 0 of the first row from `start` on, and lanes of the second row
+    between them.
+    """
     return tuple((n - distance + lanes if n & distance else n) + start for n in range(lanes))

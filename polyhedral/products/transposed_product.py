@@ -1,12 +1,12 @@
-"""A small product of matrices whose result lies the other way round than its operands.
+"""Small products of matrices whose result is stored in the other order than the operands.
 
     turned(C, A, B, …):   for squares of rows r and columns c, as wide as a vector:
                             t_c = sum(k, A[r:+lanes, k] * B[k, c])
                             C[r, c:+lanes] = the square of all t_c transposed
-                          what fills no square: edge
+                          the remainder: edge
 
-Rows of A are neighbours, columns of C are, those of B are not: to copy B in another order would
-take longer than to multiply.
+Rows of A and columns of C are contiguous, rows and columns of B are not: a copy of B in another
+order would take longer than the product.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ HIGH, WIDE = Var("high"), Var("wide")
 
 
 def turned_function(shape: Shape) -> Function:
-    """Return `turned(C, A, B, …)`: A's rows and C's columns are neighbours."""
+    """Return `turned(C, A, B, …)`, for contiguous rows of A and columns of C."""
     element, lanes = shape.element, shape.tile.lanes
     c = Array("C", element, Storage.OUTPUT)
     a, b = Array("A", element, Storage.INPUT), Array("B", element, Storage.INPUT)
-    rows, across = shape.result_rows, shape.result_columns
-    steps = (A_ROW, A_K, B_K, B_COLUMN, *rows.values, *across.values)
-    below = Invoke(
+    rows, columns = shape.result_rows, shape.result_columns
+    steps = (A_ROW, A_K, B_K, B_COLUMN, *rows.values, *columns.values)
+    edge_rows = Invoke(
         EDGE,
         (
             Place(c, rows.origin(HIGH)),
             Place(a, mul(HIGH, A_ROW)),
             Place(b, const(0)),
             *rows.places(HIGH),
-            *across.places(0),
+            *columns.places(0),
         ),
         (sub(ROWS, HIGH), const(0), WIDE, DEPTH, *steps),
     )
     starts = (Place(c, const(0)), Place(a, const(0)), Place(b, const(0)))
-    beside = Invoke(
+    edge_columns = Invoke(
         EDGE,
-        (*starts, *rows.places(0), *across.places(0)),
+        (*starts, *rows.places(0), *columns.places(0)),
         (ROWS, WIDE, COLUMNS, DEPTH, *steps),
     )
     squares = For(I, const(0), HIGH, _square(shape, c, a, b), lanes)
@@ -70,10 +70,10 @@ def turned_function(shape: Shape) -> Function:
         Declare(HIGH, mul(div(ROWS, lanes), lanes), True),
         Declare(WIDE, mul(div(COLUMNS, lanes), lanes), True),
         For(J, const(0), WIDE, Block((squares,)), lanes),
-        If(lt(HIGH, ROWS), block(below)),
-        If(lt(WIDE, COLUMNS), block(beside)),
+        If(lt(HIGH, ROWS), block(edge_rows)),
+        If(lt(WIDE, COLUMNS), block(edge_columns)),
     )
-    tables, more = parameters(rows, across)
+    tables, more = parameters(rows, columns)
     scalars = (ROWS, COLUMNS, DEPTH, A_ROW, A_K, B_K, B_COLUMN, *more)
     return Function(TURNED, (c, a, b, *tables), scalars, body, internal=True)
 

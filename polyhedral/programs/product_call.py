@@ -1,4 +1,4 @@
-"""A call of the functions of a contraction for a part of a statement's instances.
+"""Calls of the functions of a contraction for a part of a statement's instances.
 
 for i in 1..N, j, k: C[i, j] += alpha * A[i, k] * B[k, j]     ->     strips(C + stride, A + …)
 """
@@ -29,8 +29,8 @@ class Strided:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """Where the arrays of a product lie, by name, and the value of its factor."""
+class ProductArguments:
+    """The arrays of a product by name, and the value of its factor."""
 
     arrays: Mapping[str, Strided]
     factor: Expr
@@ -38,11 +38,11 @@ class Given:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caller:
-    """What all calls for one statement have in common."""
+    """The data that all calls for one statement share."""
 
     plan: ProductPlan
     statement: Statement
-    given: Given
+    arguments: ProductArguments
     parameters: Mapping[str, Expr]
     function: str
     names: Names
@@ -50,25 +50,31 @@ class Caller:
     def call(
         self, lower: Mapping[str, Expr], sizes: Mapping[str, Expr], into: Data | None = None
     ) -> Stmt:
-        """Return the product of the instances from `lower` on, `sizes` of them along each loop,
-        added to the result or else to what begins there `into`; nothing where there are none."""
-        found = self.plan.contraction.contraction
+        """Return the product of a box of instances, added to `into`, or to the result.
+
+        lower, sizes  the first value and the number of iterations of each loop; no code where one
+                      is 0
+        """
+        product = self.plan.contraction.contraction
         values = {**self.parameters, **lower}
-        where = [(use, self.given.arrays[use.array]) for use in self.plan.uses]
-        data = [_data(use, self.statement, strided) for use, strided in where]
-        starts = [Place(strided.array, start(use, strided, values)) for use, strided in where]
+        arrays = [(use, self.arguments.arrays[use.array]) for use in self.plan.uses]
+        data = [_data(use, self.statement, strided) for use, strided in arrays]
+        starts = [Place(strided.array, start(use, strided, values)) for use, strided in arrays]
         if into is not None:
             data[0], starts[0] = into, Place(into.array, const(0))
-        before, classes = class_steps(found, Operands(data[0], data[1], data[2], sizes), self.names)
+        before, classes = class_steps(
+            product, Operands(data[0], data[1], data[2], sizes), self.names
+        )
         counts = [
-            mul(*(sizes[x] for x in loops)) for loops in (found.rows, found.columns, found.depth)
+            mul(*(sizes[x] for x in loops))
+            for loops in (product.rows, product.columns, product.depth)
         ]
         tables = tuple(place for steps in classes for place in steps.places(0))
         steps = tuple(value for steps in classes for value in steps.values)
-        scalars = (*counts, *steps, self.given.factor)
+        scalars = (*counts, *steps, self.arguments.factor)
         call = Invoke(self.function, (*starts, *tables), scalars, self._threads(counts))
-        some = and_(*(lt(0, size) for size in sizes.values()))
-        return If(some, block(before, call))
+        is_nonempty = and_(*(lt(0, size) for size in sizes.values()))
+        return If(is_nonempty, block(before, call))
 
     def _threads(self, counts: list[Expr]) -> Expr:
         if not self.plan.threaded:
@@ -77,7 +83,7 @@ class Caller:
 
 
 def in_box(caller: Caller) -> Block:
-    """Return one call for all instances of a statement whose loops make a box."""
+    """Return one call for all instances of a statement whose loops are a box."""
     values, loops = caller.parameters, caller.plan.region.loops
     first = {x.name: lowest(x, values) for x in loops}
     return block(
@@ -103,11 +109,11 @@ def _data(access: Access, statement: Statement, where: Strided) -> Data:
 
 
 def start(access: Access, where: Strided, values: Mapping[str, Expr]) -> Expr:
-    """Return the element at which all loops begin."""
+    """Return the offset of the element at which all loops begin."""
     pairs = zip(access.subscripts, where.strides, strict=True)
     return add(const(0), *(mul(value_of(subscript, values), stride) for subscript, stride in pairs))
 
 
 def value_of(value: Affine, values: Mapping[str, Expr]) -> Expr:
-    """Return `value` where names have these values."""
+    """Return `value` for these values of names."""
     return add(value.constant, *(mul(values[name], factor) for name, factor in value.terms))

@@ -4,7 +4,7 @@
                                                                    if all of them are positive:
                                                                      strips(C + 1, A, B, …, alpha)
 
-Such a statement has no loops of its own any more (`without_loops`): its one instance is the call.
+The loops of such a statement are removed (`without_loops`): its one instance is the call.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from polyhedral.products.contraction_code import (
     functions_of,
     several_loops,
 )
-from polyhedral.programs.product_call import Caller, Given, in_box
+from polyhedral.programs.product_call import Caller, ProductArguments, in_box
 from polyhedral.programs.program_product import ProductPlan
 from polyhedral.programs.program_triangle import in_strips
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """A call for each statement that is a product, and the functions that are called."""
+    """A call for each statement that is a product, and the called functions."""
 
     blocks: Mapping[str, Block]
     functions: tuple[Function, ...]
@@ -42,43 +42,52 @@ class Calls:
 
     @property
     def names(self) -> set[str]:
-        """What is not to be used anew: names of functions, and those in the calls."""
+        """Return the names in use: names of functions, and names in the calls."""
         inside = (name for call in self.blocks.values() for name in used_names(call))
-        return {*inside, *(each.name for each in self.functions)}
+        return {*inside, *(function.name for function in self.functions)}
 
 
 def product_calls(
     nest: Nest,
     plans: Iterable[ProductPlan],
-    given: Mapping[str, Given],
+    arguments: Mapping[str, ProductArguments],
     parameters: Mapping[str, Expr],
     names: Names,
 ) -> Calls:
-    """Return the calls of `plans`. Statements of one shape share functions."""
+    """Return the calls of `plans`; statements of one shape share functions."""
     blocks: dict[str, Block] = {}
-    made: dict[Shape, tuple[Function, ...]] = {}
+    functions_by_shape: dict[Shape, tuple[Function, ...]] = {}
     for plan in plans:
-        chosen = plan.contraction
-        several = several_loops(chosen.contraction)
-        whole = shape(plan.element, chosen.tile, chosen.blocks, several, adds=True)
-        if whole not in made:
-            made[whole] = _renamed(functions_of(whole, False), names)
-        function = made[whole][-1].name
+        contraction_plan = plan.contraction
+        several = several_loops(contraction_plan.contraction)
+        shape_ = shape(
+            plan.element, contraction_plan.tile, contraction_plan.blocks, several, adds=True
+        )
+        if shape_ not in functions_by_shape:
+            functions_by_shape[shape_] = _renamed(functions_of(shape_, False), names)
+        function = functions_by_shape[shape_][-1].name
         statement = nest.statement(plan.statement)
-        where = given[plan.statement]
+        where = arguments[plan.statement]
         caller = Caller(plan, statement, where, parameters, function, names)
         blocks[plan.statement] = in_box(caller) if plan.region.strip is None else in_strips(caller)
-    return Calls(blocks, tuple(each for functions in made.values() for each in functions))
+    return Calls(
+        blocks,
+        tuple(function_ for functions in functions_by_shape.values() for function_ in functions),
+    )
 
 
 def without_loops(nest: Nest, names: Iterable[str]) -> Nest:
-    """Return `nest` with those statements of one instance each. Where they stand is for
-    schedules."""
-    chosen = set(names)
-    last = max((each.order[0] for each in nest.statements), default=0)
+    """Return `nest` with one instance of each of the statements `names`.
+
+    Schedules define the order of these instances.
+    """
+    called = set(names)
+    last = max((statement.order[0] for statement in nest.statements), default=0)
     statements = tuple(
-        Statement(each.name, (), (), (last + 1 + place,)) if each.name in chosen else each
-        for place, each in enumerate(nest.statements)
+        Statement(statement.name, (), (), (last + 1 + place,))
+        if statement.name in called
+        else statement
+        for place, statement in enumerate(nest.statements)
     )
     return Nest(statements, nest.parameters, nest.context)
 
@@ -89,11 +98,12 @@ def _always(call: Block) -> Body:
 
 def _renamed(functions: tuple[Function, ...], names: Names) -> tuple[Function, ...]:
     """Return functions that call each other, with new names."""
-    new = {each.name: names.fresh(each.name) for each in functions}
+    new = {function.name: names.fresh(function.name) for function in functions}
 
     def rename(node: object) -> object:
         return replace(node, function=new[node.function]) if isinstance(node, Invoke) else node
 
     return tuple(
-        replace(each, name=new[each.name], body=rewrite(each.body, rename)) for each in functions
+        replace(function, name=new[function.name], body=rewrite(function.body, rename))
+        for function in functions
     )

@@ -1,4 +1,4 @@
-"""A planned nest as loop IR: scanned by ISL, then unrolled and jammed."""
+"""A planned nest as loop IR: ISL's loops, then unrolled and jammed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from polyhedral.programs.program_calls import without_loops
 from polyhedral.programs.program_plan import ProgramPlan
 
 MOST_LOOPS = 12
-"""Vector loops of a program whose full tiles run apart, at most: passes make several of each, and a
-C compiler takes a tenth of a second for every one of those."""
+"""The most vector loops of a program with separate full tiles: passes generate several of each, and
+a C compiler takes a tenth of a second for each."""
 MOST_JAMMED = 24
-"""The same where they do not: bounds that depend on a jammed loop, as in triangles, are compared
-when they are reached, and the loops that follow are there twice."""
+"""The most vector loops of other programs: bounds that depend on a jammed loop, as in triangles,
+are compared at run time, and the loops that follow are generated twice."""
 
 
 def program_loops(
@@ -29,22 +29,23 @@ def program_loops(
     plan: ProgramPlan,
     bodies: Mapping[str, Body],
     parameters: Mapping[str, Expr],
-    taken: Iterable[str] = (),
+    reserved: Iterable[str] = (),
     budget: int = BUDGET,
 ) -> Block:
-    """Return loops that run `nest` as `plan` says; their names differ from those that are `taken`.
-    The bodies of its products run all of their instances.
+    """Return loops that run `nest` by `plan`, with names other than `reserved`.
 
-    Raises BudgetExceededError, and LargeCodeError where there are more loops for vectors than that,
-    and a smaller plan.
+    The bodies of products run all of their instances.
+
+    Raises BudgetExceededError, and LargeCodeError where there are too many vector loops and a
+    smaller plan exists.
     """
     nest = without_loops(nest, (product.statement for product in plan.products))
-    loops = to_loops(nest, plan.schedule, bodies, parameters, budget, taken)
-    names = Names({*taken, *used_names(loops)})
-    made = hoist_sums(unroll_and_jam(loops, names), names)
-    count = sum(loop.is_vector for loop in find(made, For))
-    apart = plan.simpler is not None
-    most, what = (MOST_LOOPS, "loops of their own") if apart else (MOST_JAMMED, "they")
+    loops = to_loops(nest, plan.schedule, bodies, parameters, budget, reserved)
+    names = Names({*reserved, *used_names(loops)})
+    code = hoist_sums(unroll_and_jam(loops, names), names)
+    count = sum(loop.is_vector for loop in find(code, For))
+    is_separated = plan.simpler is not None
+    most, what = (MOST_LOOPS, "loops of their own") if is_separated else (MOST_JAMMED, "they")
     if count > most and plan.smaller("") is not None:
         raise LargeCodeError(f"{what} made {count} vector loops, {most} at most")
-    return made
+    return code

@@ -1,4 +1,4 @@
-"""Which statements of a nest run as products of matrices, in packed blocks and register tiles.
+"""Statements of a nest that run as products of matrices, in packed blocks and register tiles.
 
     S: C[i, j] += alpha * A[i, k] * B[k, j]     for i in 0..N, j in 1..M, k in 0..K
 
@@ -7,8 +7,8 @@ is a contraction of the part of C at [0, 1] with N rows and M - 1 columns. It ma
 - its loops make a box, where no bound or guard has the index of another loop; or a triangle in the
   result, where one has (polyhedral.programs.program_triangle);
 - each subscript is one loop and an offset, and of the three classes none is empty;
-- no other statement shares its band of loops, so that all of it runs before what comes later;
-- of its instances, only those depend on each other that add to one element: then any order will do.
+- no other statement shares its band of loops, so that all of it runs before later statements;
+- only instances that add to one element depend on each other: then any order is legal.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from math import ceil, prod
 from codegen.records import dataclass
 from codegen.types import ScalarType
 from polyhedral.affine import Affine, affine, variable
-from polyhedral.isl.held import Held
+from polyhedral.isl.nest_relations import Relations
 from polyhedral.model import Access, Loop, Mode, Statement
 from polyhedral.products.contraction import Contraction, contraction
 from polyhedral.products.contraction_plan import ContractionPlan, plan_contraction
 from polyhedral.products.register_tile import Machine
 
 EDGE = 96
-"""The height of the strips that cut a triangle into rectangles and small triangles."""
+"""The height of the strips that split a triangle into rectangles and small triangles."""
 LEAST = 8
-"""Rows, columns and depth from which on copies and register tiles pay."""
+"""The least rows, columns and depth for which copies and register tiles pay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """That a statement adds `left * right` to its target, or subtracts it, all of one type.
+    """The operands of a statement that adds `left * right` to its target, or subtracts it.
 
-    scaled  the operand that a factor multiplies first, where there is a factor
+    element  the type of all three
+    scaled   the operand that a factor multiplies first, where there is a factor
     """
 
     left: Access
@@ -47,14 +48,14 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Loops that make a box; or a triangle, in which the bounds of `cut` advance with `strip`."""
+    """Loops of a box, or of a triangle, in which the bounds of `cut` advance with `strip`."""
 
     loops: tuple[Loop, ...]
     strip: str | None = None
     cut: str | None = None
 
     def loop(self, name: str | None) -> Loop:
-        return next(each for each in self.loops if each.name == name)
+        return next(loop for loop in self.loops if loop.name == name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class ProductPlan:
     """How a statement runs as a contraction.
 
     region    its loops
-    uses      its target, left and right, with the offsets that the contraction is without
+    uses      its target, left and right, with the offsets that the contraction lacks
     threaded  whether threads may share it
     edge      height of the strips of a triangle
     """
@@ -77,7 +78,7 @@ class ProductPlan:
 
     @property
     def outline(self) -> str:
-        """What runs, whatever the sizes are."""
+        """Return the text of the plan for all sizes."""
         _, left, right = self.uses
         head = f"{self.statement}: contraction of {left} and {right}, added to what is there"
         if self.region.strip is not None:
@@ -90,38 +91,44 @@ class ProductPlan:
 
     @property
     def kernel_key(self) -> str:
-        """What of the plan decides the loops: all but the reasons, which tell of sizes."""
+        """Return the parts of the plan that determine the loops: all but the reasons."""
         return repr(replace(self, contraction=replace(self.contraction, reasons=())))
 
 
 def plan_product(
-    held: Held,
+    relations: Relations,
     statement: Statement,
     product: Product,
     values: Mapping[str, int],
     machine: Machine,
     threaded: bool,
 ) -> ProductPlan | None:
-    """Return the plan of a statement that has its band of loops for itself, for parameters about
-    `values`; None where it is no contraction, or too small for one."""
-    where, found = region(statement), as_contraction(statement, product)
-    if where is None or found is None or not _in_any_order(held, statement):
+    """Return the plan of a statement that has a band of loops of its own.
+
+    None where it is no contraction, or too small for one.
+
+    values  about the values of parameters
+    """
+    region_, contraction_ = region(statement), as_contraction(statement, product)
+    if region_ is None or contraction_ is None or not _in_any_order(relations, statement):
         return None
-    extents = _extents(where, values)
-    if not (_pays(found, extents) and _suits(found, where, extents)):
+    extents = _extents(region_, values)
+    if not (_pays(contraction_, extents) and _suits(contraction_, region_, extents)):
         return None
-    inside, times = _pieces(where, extents)
-    plan = plan_contraction(found, machine, inside, times=times)
+    inside, times = _pieces(region_, extents)
+    plan = plan_contraction(contraction_, machine, inside, times=times)
     left, right = product.left, product.right
-    if _plain(left, statement) != found.left:
+    if _plain(left, statement) != contraction_.left:
         left, right = right, left
     uses = (statement.accesses[0], left, right)
-    return ProductPlan(statement.name, where, uses, plan, product.element, threaded, EDGE)
+    return ProductPlan(statement.name, region_, uses, plan, product.element, threaded, EDGE)
 
 
 def _pieces(where: Region, extents: Mapping[str, int]) -> tuple[Mapping[str, int], int]:
-    """Return the extents of a product that runs as a whole, and how many of those there are: in a
-    triangle one for each strip, on the average half as long as the longest."""
+    """Return the extents of a product that runs as a unit, and the number of such products.
+
+    In a triangle one for each strip, on the average half as long as the longest.
+    """
     if where.strip is None or where.cut is None:
         return extents, 1
     half = ceil(extents[where.cut] / 2)
@@ -129,21 +136,19 @@ def _pieces(where: Region, extents: Mapping[str, int]) -> tuple[Mapping[str, int
     return {**extents, **strip}, ceil(extents[where.strip] / EDGE)
 
 
-def _pays(found: Contraction, extents: Mapping[str, int]) -> bool:
-    classes = (found.rows, found.columns, found.depth)
+def _pays(contraction_: Contraction, extents: Mapping[str, int]) -> bool:
+    classes = (contraction_.rows, contraction_.columns, contraction_.depth)
     return min(prod(extents[x] for x in loops) for loops in classes) >= LEAST
 
 
-def _suits(found: Contraction, region: Region, extents: Mapping[str, int]) -> bool:
-    """Tell whether a triangle lies in the result, of one loop a class, and is several strips
-    high."""
+def _suits(contraction_: Contraction, region: Region, extents: Mapping[str, int]) -> bool:
+    """Tell whether a triangle is in the result, of one loop a class, and is several strips high."""
     if region.strip is None:
         return True
-    plain = (region.strip, region.cut) in (
-        (found.rows[0], found.columns[0]), (found.columns[0], found.rows[0])
-    )  # fmt: skip
+    row, column = contraction_.rows[0], contraction_.columns[0]
+    plain = (region.strip, region.cut) in ((row, column), (column, row))
     high = min(extents[x] for x in (region.strip, region.cut) if x) >= 2 * EDGE
-    return plain and high and len(found.statement.loops) == 3
+    return plain and high and len(contraction_.statement.loops) == 3
 
 
 def as_contraction(statement: Statement, product: Product) -> Contraction | None:
@@ -153,39 +158,50 @@ def as_contraction(statement: Statement, product: Product) -> Contraction | None
         return None
     plain = (_plain(use, statement) for use in uses)
     loops = tuple(Loop(x, (affine(0),), (variable(f"n_{x}"),)) for x in statement.variables)
-    found = contraction(Statement(statement.name, loops, tuple(plain), (0,) * (len(loops) + 1)))
-    if found is None or found.batch or not (found.rows and found.columns and found.depth):
+    contraction_ = contraction(
+        Statement(statement.name, loops, tuple(plain), (0,) * (len(loops) + 1))
+    )
+    if (
+        contraction_ is None
+        or contraction_.batch
+        or not (contraction_.rows and contraction_.columns and contraction_.depth)
+    ):
         return None
     scaled = None if product.scaled is None else _plain(product.scaled, statement)
-    return found if scaled in (None, found.left) else None
+    return contraction_ if scaled in (None, contraction_.left) else None
 
 
 def region(statement: Statement) -> Region | None:
-    """Where `statement` runs, as a box or a triangle; guards of one loop each are bounds of it."""
+    """Return the box or the triangle in which `statement` runs.
+
+    Guards of one loop are bounds of that loop.
+    """
     loops = {loop.name: loop for loop in statement.loops}
     for guard in statement.guards:
         used = [name for name in guard.names if name in loops]
         if len(used) != 1 or abs(guard.coefficient(used[0])) != 1:
             return None
         loops[used[0]] = _guarded(loops[used[0]], guard)
-    cut = [name for name, loop in loops.items() if _others(loop, loops.keys())]
+    cut = [name for name, loop in loops.items() if _bound_loops(loop, loops.keys())]
     if not cut:
         return Region(tuple(loops.values()))
     return _triangle(loops, cut[0]) if len(cut) == 1 else None
 
 
-def _others(loop: Loop, names: Collection[str]) -> set[str]:
+def _bound_loops(loop: Loop, names: Collection[str]) -> set[str]:
     """Return the loops in the bounds of `loop`."""
     return {name for bound in (*loop.lower, *loop.upper) for name in bound.names if name in names}
 
 
 def _triangle(loops: dict[str, Loop], cut: str) -> Region | None:
-    """Where one loop's bounds advance with another one, of which only the part is left where some
-    instance runs."""
-    strip, *more = _others(loops[cut], loops.keys())
+    """Return a triangle in which the bounds of the loop `cut` advance with one other loop.
+
+    The other loop is limited to iterations in which some instance runs.
+    """
+    strip, *more = _bound_loops(loops[cut], loops.keys())
     lower, upper = loops[cut].lower, loops[cut].upper
     slopes = [[bound.coefficient(strip) for bound in bounds] for bounds in (lower, upper)]
-    if more or any(sum(map(abs, each)) > 1 for each in slopes):
+    if more or any(sum(map(abs, slopes_)) > 1 for slopes_ in slopes):
         return None
     for low in lower:
         for high in upper:
@@ -207,16 +223,15 @@ def _guarded(loop: Loop, guard: Affine) -> Loop:
 
 
 def _extents(region: Region, values: Mapping[str, int]) -> dict[str, int]:
-    """Return the length of each loop of a box, and about the greatest one of the loop that is
-    cut."""
-    found = {each.name: _length(each, values) for each in region.loops if each.name != region.cut}
+    """Return the length of each loop of a box; of the loop that is cut, about the greatest one."""
+    lengths = {loop.name: _length(loop, values) for loop in region.loops if loop.name != region.cut}
     if region.strip is not None:
         cut, strip = region.loop(region.cut), region.loop(region.strip)
         first = max(bound.evaluate(values) for bound in strip.lower)
-        count = max(found[strip.name], 1)
+        count = max(lengths[strip.name], 1)
         some = (first, first + count // 2, first + count - 1)
-        found[cut.name] = max(_length(cut, {**values, strip.name: at}) for at in some)
-    return found
+        lengths[cut.name] = max(_length(cut, {**values, strip.name: at}) for at in some)
+    return lengths
 
 
 def _length(loop: Loop, values: Mapping[str, int]) -> int:
@@ -230,7 +245,7 @@ def loop_of(subscript: Affine, statement: Statement) -> str | None:
 
 
 def _is_simple(access: Access, statement: Statement) -> bool:
-    """Tell whether each subscript is at most one loop, another for each, and an offset."""
+    """Tell whether each subscript is an offset and at most one loop, with no loop twice."""
     inner = set(statement.variables)
     used = [inner & set(subscript.names) for subscript in access.subscripts]
     loops = [name for names in used for name in names]
@@ -249,14 +264,15 @@ def _plain(access: Access, statement: Statement) -> Access:
     return Access(access.array, subscripts, access.mode, access.operator)
 
 
-def _in_any_order(held: Held, statement: Statement) -> bool:
+def _in_any_order(relations: Relations, statement: Statement) -> bool:
     """Tell whether instances of `statement` depend on each other in sums only."""
-    target = held.names.nest.statement(statement.name).accesses[0]
+    target = relations.names.nest.statement(statement.name).accesses[0]
     return (
         target.mode is Mode.UPDATE
         and target.operator == "+"
         and not any(
-            each.source.name == each.sink.name == statement.name and not each.commuting
-            for each in held.dependents
+            dependence.source.name == dependence.sink.name == statement.name
+            and not dependence.commuting
+            for dependence in relations.dependents
         )
     )

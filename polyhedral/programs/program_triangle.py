@@ -3,11 +3,11 @@
     for i in 0..N, j in 0..i + 1, k: C[i, j] += A[i, k] * B[j, k]
 
     for i0 in 0..N step edge, i1 = min(i0 + edge, N):
-      C[i0..i1, 0..i0+1] += A * B                   what all of i0..i1 have, in one call
-      corner = A * B for i0..i1, j in i0+1..i1      what only some of them have, in another
+      C[i0..i1, 0..i0+1] += A * B                   columns of all rows i0..i1, in one call
+      corner = A * B for i0..i1, j in i0+1..i1      columns of some rows only, in another call
       for i in i0..i1, j in i0+1..i+1: C[i, j] += corner[i - i0, j - i0 - 1]
 
-Every row and every column of the corner belongs to some instance, so that nothing else is read.
+Every row and every column of the corner belongs to some instance, so that no other element is read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from polyhedral.programs.product_call import Caller, highest, lowest, start, val
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Strip:
-    """The strip loop from `first` to `end`, the loop that is cut, and what else the loops are."""
+    """The strip loop from `first` to `end`, the loop that is cut, and the `fixed` other loops."""
 
     caller: Caller
     strip: Loop
@@ -59,7 +59,7 @@ class _Strip:
 
 
 def in_strips(caller: Caller) -> Block:
-    """Return the calls for all instances of a statement whose loops make a triangle."""
+    """Return the calls for all instances of a statement whose loops are a triangle."""
     region, names, values = caller.plan.region, caller.names, caller.parameters
     strip, cut = region.loop(region.strip), region.loop(region.cut)
     first, end = Var(names.fresh(f"{strip.name}_first")), Var(names.fresh(f"{strip.name}_end"))
@@ -80,7 +80,7 @@ def in_strips(caller: Caller) -> Block:
 
 
 def _parts(one: _Strip) -> list[Stmt]:
-    """Return the corner before what the whole strip has, that, and the corner behind it."""
+    """Return the corner before the columns of all rows, their product, and the corner after it."""
     lower, upper = one.cut.lower, one.cut.upper
     names = one.caller.names
     low, begin, stop, high = (
@@ -109,23 +109,28 @@ def _at(one: _Strip, bound: Affine, least: bool) -> Expr:
 
 
 def _corner(one: _Strip, low: Expr, high: Expr) -> If:
-    """Return columns that not all rows have: their product apart, of which each row gets its
-    own."""
+    """Return the code for columns that not all rows have.
+
+    Their product is computed separately, and each row gets its columns.
+    """
     caller, names = one.caller, one.caller.names
-    found = caller.plan.contraction.contraction
-    strides: dict[str, Expr] = {found.rows[0]: const(caller.plan.edge), found.columns[0]: const(1)}
+    product = caller.plan.contraction.contraction
+    strides: dict[str, Expr] = {
+        product.rows[0]: const(caller.plan.edge),
+        product.columns[0]: const(1),
+    }
     data = Data(one.corner, strides)
     row, column = Var(names.fresh(one.strip.name)), Var(names.fresh(one.cut.name))
     values = {**caller.parameters, one.strip.name: row, one.cut.name: column}
     use = caller.plan.uses[0]
-    into = caller.given.arrays[use.array]
+    into = caller.arguments.arrays[use.array]
     place = add(
         mul(sub(row, one.first), strides[one.strip.name]),
         mul(sub(column, low), strides[one.cut.name]),
     )
-    added = Store(into.array, start(use, into, values), load(one.corner, place), "+")
-    own = (maximum(low, lowest(one.cut, values)), minimum(high, highest(one.cut, values)))
-    inner = For(column, *own, block(added))
+    add_element = Store(into.array, start(use, into, values), load(one.corner, place), "+")
+    bounds = (maximum(low, lowest(one.cut, values)), minimum(high, highest(one.cut, values)))
+    inner = For(column, *bounds, block(add_element))
     clear = Fill(one.corner, const(0), const(caller.plan.edge**2), zero(one.corner.element))
     rows = For(row, one.first, one.end, block(inner))
     return If(lt(low, high), block(clear, one.part(low, high, data), rows))

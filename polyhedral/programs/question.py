@@ -1,4 +1,4 @@
-"""What a plan for a nest is asked for, and on which machine."""
+"""The input of a plan for a nest: sizes, requests and the machine."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from polyhedral.programs.program_product import Product
 
 @dataclass(frozen=True, slots=True)
 class ProgramQuestion:
-    """A nest, the values of its parameters that plans are made for, and what is wished.
+    """A nest, the expected values of its parameters, and the user's requests.
 
-    element_bytes  of the arrays, 8 where not given
-    tiles          None: as the model says. Else sizes of the tiles of every band, from the
-                   outermost loop on, the last one for all that follow; () for no tiles
-    reorder        whether loops inside a tile, or without tiles, may change places
+    element_bytes  bytes of the elements of arrays, 8 by default
+    tiles          None for the model's choice, else sizes of the tiles of every band, from the
+                   outermost loop on, the last one for all further loops; () for no tiles
+    reorder        whether loops inside a tile, or without tiles, may be interchanged
     parallel       whether threads may share tiles
     products       statements that add or subtract products of two elements, by name
 
-    Raises NestError where a parameter has no value or one that is no integer, ScheduleError for
-    sizes that no tile can have, or a cache without bytes.
+    Raises NestError where a parameter has no integer value, ScheduleError for invalid sizes of
+    tiles, or a cache without bytes.
     """
 
     nest: Nest
@@ -53,7 +53,7 @@ class ProgramQuestion:
 
 
 def _integer(name: str, value: Any) -> int:
-    """Return the value of a parameter, NumPy's integers too."""
+    """Return the value of a parameter as an integer, also one of NumPy's."""
     try:
         return index(value)
     except TypeError:

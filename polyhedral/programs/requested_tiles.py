@@ -1,9 +1,9 @@
-"""Tiles of loops that someone asks for by name: taken where every dependence allows it.
+"""Tiles of loops that the user requests by name: applied where all dependences allow it.
 
     tiles of i, j by 32, 8     for i: for j: S   ->   for i_tile, j_tile: for i, j in tile: S
 
-What is asked for comes first, an order of the nest; whether it is legal is found out from the
-dependences of the nest as written.
+The request is translated to an order of the nest, whose legality is checked by the dependences of
+the original nest.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import replace
 from polyhedral.affine import variable
 from polyhedral.band_schedule import Schedule, Tag
 from polyhedral.errors import BudgetExceededError, ScheduleError
-from polyhedral.isl.held import hold
 from polyhedral.isl.limits import BUDGET, limited
+from polyhedral.isl.nest_relations import hold
 from polyhedral.model import Nest
 from polyhedral.nests.dependence import Dependence, dependences
 from polyhedral.nests.tile import tile
-from polyhedral.nests.tile_ends import told_apart
+from polyhedral.nests.tile_ends import separates_full_tiles
 from polyhedral.nests.tile_legality import Answer, check_order, check_parallel
 from polyhedral.programs.program_plan import ProgramPlan, finished, unchanged
 from polyhedral.programs.question import ProgramQuestion
@@ -28,16 +28,17 @@ from polyhedral.programs.question import ProgramQuestion
 def plan_asked(
     question: ProgramQuestion, sizes: Mapping[str, int], budget: int = BUDGET
 ) -> ProgramPlan:
-    """Return the nest with the band of the loops in `sizes` tiled and run in their order; as
-    written, with the reason, where ISL ran out of `budget`.
+    """Return the plan of the nest with the loops in `sizes` tiled, in their order.
 
-    Raises ScheduleError, with a pair of instances that shows it, where a dependence forbids it.
+    The original order, with the reason, where ISL runs out of `budget`.
+
+    Raises ScheduleError, with a pair of instances as the proof, where a dependence forbids it.
     """
     nest, loops = question.nest, tuple(sizes)
     order = tile(nest, loops, sizes)
     try:
-        found = dependences(nest, budget)
-        verdict = check_order(nest, order, found, budget)
+        pairs = dependences(nest, budget)
+        verdict = check_order(nest, order, pairs, budget)
         if verdict.answer is Answer.ILLEGAL:
             raise ScheduleError(
                 f"Expected tiles of {', '.join(loops)} that keep every dependence, found "
@@ -46,19 +47,19 @@ def plan_asked(
             )
         if not verdict:
             return unchanged(nest, verdict.reason)
-        ends, why = _ends(nest, sizes)
-        chosen = _apart(order, f"{loops[-1]}_tile") if ends else order
-        shared, told = _shared(question, loops, order, found, budget)
-        chosen = chosen.tagged(shared, Tag.PARALLEL) if shared else chosen
+        ends, reason = _ends(nest, sizes)
+        tiled = _separate(order, f"{loops[-1]}_tile") if ends else order
+        shared, thread_lines = _shared(question, loops, order, pairs, budget)
+        tiled = tiled.tagged(shared, Tag.PARALLEL) if shared else tiled
         reasons = (
             f"tile {', '.join(loops)} by {', '.join(map(str, sizes.values()))}",
             "  sizes: asked for",
             f"  legal: {verdict.reason}",
-            f"  {why}",
-            *told,
+            f"  {reason}",
+            *thread_lines,
         )
         with limited(budget) as context:
-            return finished(hold(context, nest), question, dict(chosen.rows), reasons)
+            return finished(hold(context, nest), question, dict(tiled.rows), reasons)
     except BudgetExceededError as error:
         return unchanged(nest, error.message)
 
@@ -67,36 +68,42 @@ def _shared(
     question: ProgramQuestion,
     loops: Sequence[str],
     order: Schedule,
-    found: Sequence[Dependence],
+    pairs: Sequence[Dependence],
     budget: int,
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Return the outermost loop over tiles whose iterations are independent, and a line that says
-    so, or why there is none; nothing where there is one thread."""
+    """Return the outermost loop over tiles whose iterations are independent.
+
+    With a line about it, or about why there is none; nothing where there is one thread.
+    """
     if not question.parallel:
         return None, ()
-    why = []
+    reasons = []
     for name in (f"{loop}_tile" for loop in loops):
-        verdict = check_parallel(question.nest, order, name, found, budget)
+        verdict = check_parallel(question.nest, order, name, pairs, budget)
         if verdict:
             return name, (f"  threads share: {name}",)
-        why.append(f"of {name}, {verdict.reason}")
-    return None, (f"  threads share: none, for tiles wait for each other: {'; '.join(why)}",)
+        reasons.append(f"of {name}, {verdict.reason}")
+    return None, (f"  threads share: none, for tiles wait for each other: {'; '.join(reasons)}",)
 
 
 def _ends(nest: Nest, sizes: Mapping[str, int]) -> tuple[bool, str]:
-    """Tell whether full tiles run apart, and why."""
+    """Tell whether full tiles run in separate loops, and why."""
     *_, last = sizes
     planes = tuple(map(variable, sizes))
-    inside = [each for each in nest.statements if set(sizes) <= set(each.variables)]
-    innermost = {each.name: last if each.variables[-1] in sizes else None for each in inside}
-    return told_apart([(each, planes) for each in inside], tuple(sizes.values()), innermost)
+    inside = [statement for statement in nest.statements if set(sizes) <= set(statement.variables)]
+    innermost = {
+        statement.name: last if statement.variables[-1] in sizes else None for statement in inside
+    }
+    return separates_full_tiles(
+        [(statement, planes) for statement in inside], tuple(sizes.values()), innermost
+    )
 
 
-def _apart(schedule: Schedule, loop: str) -> Schedule:
-    """Return the same order, the full tiles of `loop` apart."""
+def _separate(schedule: Schedule, loop: str) -> Schedule:
+    """Return the same order, with separated full tiles of `loop`."""
     return Schedule(
         tuple(
-            (name, tuple(replace(row, apart=row.name == loop) for row in rows))
+            (name, tuple(replace(row, separates=row.name == loop) for row in rows))
             for name, rows in schedule.rows
         )
     )

@@ -30,12 +30,13 @@ T = TypeVar("T")
 
 
 def remembered(key: Hashable, make: Callable[[], T]) -> T:
-    """What was made under a key before, or is made now; kernels' cache forgets it with others."""
-    found: T | None = KERNELS.memo.get(key)
-    if found is None:
-        found = make()
-        KERNELS.memo.put(key, found)
-    return found
+    """Return the cached value of a key, or make and cache it; clearing the kernel cache
+    clears it."""
+    value: T | None = KERNELS.memo.get(key)
+    if value is None:
+        value = make()
+        KERNELS.memo.put(key, value)
+    return value
 
 
 @cache
@@ -49,9 +50,9 @@ def devices() -> Devices:
 def gpu(target: str) -> CudaDevice:
     """Return the GPU that `target` names. Raises DeviceError where there is none."""
     with refusals():
-        found = devices().cuda(target)
-        found.open()
-        return found
+        device = devices().cuda(target)
+        device.open()
+        return device
 
 
 def device_of(target: str) -> Device:
@@ -62,7 +63,7 @@ def device_of(target: str) -> Device:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Raise what a device refuses as an error of this package; reports of kernels stay."""
+    """Raise errors of devices as errors of this package; emulation reports pass unchanged."""
     from codegen.devices.device import DeviceError as Refused
     from codegen.devices.reports import EmulationError
 
@@ -75,8 +76,10 @@ def refusals() -> Iterator[None]:
 
 
 def loaded(target: str, text: str) -> tuple[Device, Module | None]:
-    """Return the kernels of a text on a device, which has none of an empty one. Raises
-    DeviceError."""
+    """Return the device and the module of a text's kernels; no module for an empty text.
+
+    Raises DeviceError.
+    """
     device = device_of(target)
     if not text:
         return device, None
@@ -87,12 +90,12 @@ def architecture_of(target: str) -> str:
     """Return the architecture of the GPU that `target` names, "" where there is none: "sm_90"."""
     if devices().why_not(target):
         return ""
-    found = getattr(device_of(target), "facts", None)
-    return "" if found is None else str(found.architecture)
+    facts = getattr(device_of(target), "facts", None)
+    return "" if facts is None else str(facts.architecture)
 
 
 def compiled_reports(text: str, architecture: str) -> dict[str, KernelReport]:
-    """What each kernel of a text takes, by the compiler of CUDA: compiled now, or kept.
+    """Return the resources that each kernel of a text takes, as the CUDA compiler reports them.
 
     Raises CompilerError where there is no compiler, or it fails.
     """
@@ -113,7 +116,7 @@ class DeviceCall:
 
     The device is opened by the first call, which raises DeviceError where there is none.
 
-    promised  commands by which the schedule takes it on itself that threads do not race
+    promised  commands of the schedule that promise the absence of races
     """
 
     def __init__(
@@ -150,8 +153,8 @@ class DeviceCall:
             raise self._wrong(error) from error
 
     def _wrong(self, error: EmulationError) -> TacoError:
-        """What the emulated device reports, as a fault of the schedule that promised otherwise, or
-        as one of ours."""
+        """Return the error for a report of the emulated device: the schedule's fault, or an
+        internal one."""
         from codegen.devices.reports import RACES
 
         target, text, _ = self._key

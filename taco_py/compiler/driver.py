@@ -2,8 +2,8 @@
 
     lower (`ways`) → passes → emit → build
 
-A routine that is there already is called as it is. The kernel cache is asked first; on a hit none
-of it is imported.
+An existing routine is called unchanged. The kernel cache is searched first; on a hit none of the
+stages is imported.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 SIDE_BY_SIDE = 2
-"""Kernels that are compiled at a time: more compilers share the memory and the cores of others."""
+"""Kernels that are compiled at a time: more compilers would compete for memory and cores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What explain() tells of one kernel.
+    """The report of explain() on one kernel.
 
     stored    indices of which a sparse result stores every coordinate
     launches  of the kernels of a GPU: their grids, blocks and shared memory
@@ -57,7 +57,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledKernel:
-    """A kernel and what its caller must know.
+    """A kernel and the facts that its caller must know.
 
     parameters    the parameters of `call`, each with the source of its argument
     requirements  (tensor, ordered, unique): what must be true of operands' coordinates
@@ -65,8 +65,8 @@ class CompiledKernel:
     covers        whether every element of a dense result is written, so that it need not be zero
                   before
     hit           "memory", "disk" or "built"; "routine" where nothing is compiled
-    routine       the name of a function that is there already (`taco_py.data.kernels`), or ""
-    arrays        that it makes for itself (`codegen.passes.local_arrays`)
+    routine       the name of an existing function (`taco_py.data.kernels`), or ""
+    arrays        the arrays that it allocates (`codegen.passes.local_arrays`)
     """
 
     recipe: Recipe
@@ -85,7 +85,7 @@ class CompiledKernel:
 
     @property
     def target(self) -> str:
-        """What the kernel runs on, as `target=` has it."""
+        """Return the target that the kernel runs on, as `target=` names it."""
         return self.recipe.target
 
     @property
@@ -95,15 +95,15 @@ class CompiledKernel:
 
     @property
     def key(self) -> str:
-        """What a later process finds the kernel's function by."""
+        """Return the key under which a later process finds the kernel's function."""
         return self.routine or self.recipe.key
 
 
 def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKernel:
-    """Return the kernel of `recipe`, from the cache or made now.
+    """Return the kernel of `recipe` from the cache, or compile it.
 
-    Raises CompilerError when there is no compiler or it fails, InternalError where the fault is
-    ours, and ScheduleError.
+    Raises CompilerError when there is no compiler or it fails, InternalError for a fault of this
+    package, and ScheduleError.
     """
     way = way_of(recipe.schedule.make)
     if way.routine is not None:
@@ -114,22 +114,22 @@ def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKern
     if target.where is not Where.NATIVE:
         return _device_kernel(recipe, target)
     try:
-        found = cache.get_or_build(recipe.key, lambda: _source(recipe))
+        cached = cache.get_or_build(recipe.key, lambda: _source(recipe))
     except ToolchainError as error:
         raise CompilerError(error.message, hint=error.hint) from error
-    facts = json.loads(found.kernel.metadata)
+    facts = json.loads(cached.kernel.metadata)
     bindings: dict[str, Source] = dict(bindings_from_json(facts["bindings"]))
-    (signature,) = found.kernel.signatures
+    (signature,) = cached.kernel.signatures
     parameters = tuple((p, bindings.get(p.name)) for p in signature.parameters)
-    call = found.kernel.functions[signature.name]
-    source = found.kernel.source
-    return _with_facts(recipe, call, parameters, facts, source, found.hit, found.seconds)
+    call = cached.kernel.functions[signature.name]
+    source = cached.kernel.source
+    return _with_facts(recipe, call, parameters, facts, source, cached.hit, cached.seconds)
 
 
 def compile_recipes(
     recipes: Sequence[Recipe], cache: KernelCache = KERNELS
 ) -> tuple[CompiledKernel, ...]:
-    """Return the kernels of recipes, each distinct one made once, some side by side.
+    """Return the kernels of recipes; each distinct one is compiled once, some in parallel.
 
     Raises what `compile_recipe` raises, for the first recipe of which it does.
     """
@@ -167,40 +167,39 @@ def _device_kernel(recipe: Recipe, target: Target) -> CompiledKernel:
 
 
 def _device_source(recipe: Recipe) -> tuple[KernelSource, str, str]:
-    """Return the CUDA of a recipe, its host's Python, and whether they were in memory, on disk or
-    built.
+    """Return the CUDA of a recipe, its host's Python, and "memory", "disk" or "built".
 
     Raises DeviceError.
     """
     key = recipe.source_key
-    known: tuple[KernelSource, str] | None = KERNELS.memo.get(key)
-    if known is not None:
-        return *known, "memory"
+    source_and_host: tuple[KernelSource, str] | None = KERNELS.memo.get(key)
+    if source_and_host is not None:
+        return *source_and_host, "memory"
     text = KERNELS.text(key)
     if text is not None:
-        known, hit = _kept_source(json.loads(text)), "disk"
+        source_and_host, hit = _decode_source(json.loads(text)), "disk"
     else:
-        known, hit = make_device_source(recipe), "built"
-        source, host = known
+        source_and_host, hit = make_device_source(recipe), "built"
+        source, host = source_and_host
         signatures = [signature.to_json() for signature in source.signatures]
         KERNELS.write_text(key, json.dumps([source.source, signatures, source.metadata, host]))
-    KERNELS.memo.put(key, known)
-    return *known, hit
+    KERNELS.memo.put(key, source_and_host)
+    return *source_and_host, hit
 
 
-def _kept_source(kept: Sequence[Any]) -> tuple[KernelSource, str]:
-    """What `_device_source` has written."""
+def _decode_source(entry: Sequence[Any]) -> tuple[KernelSource, str]:
+    """Decode the entry that `_device_source` has written to the cache."""
     from codegen.runtime.kernel_cache import KernelSource
     from codegen.runtime.signature import signature_from_json
 
-    source, signatures, metadata, host = kept
+    source, signatures, metadata, host = entry
     return KernelSource(source, tuple(map(signature_from_json, signatures)), metadata), host
 
 
 def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, str]:
-    """Text for `recipe`, through every stage, and the Python text of the host that launches it.
+    """Return the text of `recipe`, through every stage, and the Python text of its host.
 
-    Raises DeviceError for what kernels of devices do not compute.
+    Raises DeviceError for statements that kernels of devices do not compute.
     """
     from codegen.languages import LANGUAGES
     from codegen.passes.gpu.launch_notes import launch_notes
@@ -209,16 +208,16 @@ def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, st
 
     target = TARGETS[recipe.target]
     lowered = _lowered(recipe, target)
-    module = _named(lowered.module, name or recipe.phase)
+    module = _with_name(lowered.module, name or recipe.phase)
     emit_host = LANGUAGES[target.language].emit_host
     module, text, host = _device_texts(recipe, module, emit_host)
     bindings = bindings_to_json(_used(lowered.bindings, module))
-    own = {
+    device_report = {
         "tiles": [],
         "launches": launch_notes(module, target.gpu.block_warps),
         "blocks": [(kernel.name, kernel.block) for kernel in module.kernels],
     }
-    report = {**own, **lowered.facts["report"]}
+    report = {**device_report, **lowered.facts["report"]}
     facts = {**lowered.facts, "bindings": bindings, "report": report, "threaded": False}
     signatures = tuple(signature_of(f) for f in module.exported)
     return KernelSource(text, signatures, json.dumps(facts), False), host
@@ -227,12 +226,12 @@ def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, st
 def make_cuda_program(recipe: Recipe, name: str) -> tuple[str, str]:
     """Return the kernels of `recipe` in CUDA, and the functions of its host, `name`, in C++.
 
-    What they call begins with `name` too, so that texts of several recipes make one program. Raises
-    DeviceError as `make_device_source`.
+    Functions that they call begin with `name` too, so that texts of several recipes make one
+    program. Raises DeviceError as `make_device_source`.
     """
     from codegen.emit.host_cuda import emit_host_cuda
 
-    module = _apart(_named(_lowered(recipe, TARGETS[recipe.target]).module, name), name)
+    module = _with_prefix(_with_name(_lowered(recipe, TARGETS[recipe.target]).module, name), name)
     _, text, host = _device_texts(recipe, module, emit_host_cuda)
     return text, host
 
@@ -256,24 +255,26 @@ def _device_texts(
         ) from error
 
 
-def _apart(module: Module, prefix: str) -> Module:
-    """With other names for the functions that others do not see: `prefix`_running_totals."""
+def _with_prefix(module: Module, prefix: str) -> Module:
+    """Return the module with a prefix to the names of its internal functions:
+    `prefix`_running_totals."""
     from codegen.ir import Invoke
     from codegen.tree import map_children
 
-    own = {f.name: f"{prefix}_{f.name}" for f in module.functions if f.internal}
+    new_names = {f.name: f"{prefix}_{f.name}" for f in module.functions if f.internal}
 
     def renamed(node: Any) -> Any:
         node = map_children(node, renamed)
-        return replace(node, function=own[node.function]) if isinstance(node, Invoke) else node
+        return (
+            replace(node, function=new_names[node.function]) if isinstance(node, Invoke) else node
+        )
 
-    functions = (renamed(replace(f, name=own.get(f.name, f.name))) for f in module.functions)
+    functions = (renamed(replace(f, name=new_names.get(f.name, f.name))) for f in module.functions)
     return replace(module, functions=tuple(functions))
 
 
 def source_of(recipe: Recipe, name: str = "") -> str:
-    """Return the text of a recipe's kernel on what it runs on, C or CUDA, in the phase that it
-    says."""
+    """Return the text of a recipe's kernel in its target's language, C or CUDA."""
     if way_of(recipe.schedule.make).on_gpu:
         return make_device_source(recipe, name)[0].source
     return make_source(recipe, name).source
@@ -296,7 +297,7 @@ def _with_facts(
     hit: str,
     seconds: float,
 ) -> CompiledKernel:
-    """Return the kernel that a function is, with what its caller must know."""
+    """Return the kernel of a function, with the facts that its caller must know."""
     report = facts["report"]
     return CompiledKernel(
         recipe,
@@ -324,7 +325,7 @@ def _with_facts(
 
 
 def _source(recipe: Recipe) -> KernelSource:
-    """Return `make_source`, where what goes wrong is a fault of ours unless it is a refusal."""
+    """Return `make_source`; an error that is no refusal becomes an InternalError."""
     try:
         return make_source(recipe)
     except Exception as error:
@@ -337,9 +338,9 @@ def _source(recipe: Recipe) -> KernelSource:
 
 
 def make_source(recipe: Recipe, name: str = "") -> KernelSource:
-    """Text for `recipe`, through every stage: C, or another language that is called as it is.
+    """Return the text of `recipe`, through every stage: C, or another language called directly.
 
-    name  of the function; that of the phase where none is given
+    name  of the function; the name of the phase where it is empty
     """
     from codegen.languages import LANGUAGES
     from codegen.passes.local_arrays import local_arrays
@@ -350,7 +351,7 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
 
     target = replace(native_target(), language=TARGETS[recipe.target].language)
     lowered = _lowered(recipe, target)
-    module = _named(run_passes(lowered.module, target), name or recipe.phase)
+    module = _with_name(run_passes(lowered.module, target), name or recipe.phase)
     report = {"tiles": notes(module, _loop_names(recipe)), **lowered.facts["report"]}
     bindings = bindings_to_json(_used(lowered.bindings, module))
     facts = {**lowered.facts, "bindings": bindings, "report": report}
@@ -361,7 +362,7 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
 
 
 def _loop_names(recipe: Recipe) -> frozenset[str]:
-    """What loops are called that the notation and the schedule have."""
+    """Return the names of loops that the notation and the schedule have."""
     words = re.findall(r"\w+", str(recipe.schedule.on_loops))
     return frozenset((*(name for order in recipe.schedule.orders for name in order), *words))
 
@@ -373,8 +374,8 @@ def _lowered(recipe: Recipe, target: Target) -> LoweredRecipe:
     return way.lower(recipe, target)
 
 
-def _named(module: Module, name: str) -> Module:
-    """With the function that others call, of which there is one, called `name`."""
+def _with_name(module: Module, name: str) -> Module:
+    """Return the module with its one exported function called `name`."""
     functions = (f if f.internal else replace(f, name=name) for f in module.functions)
     return replace(module, functions=tuple(functions))
 

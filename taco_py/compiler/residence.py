@@ -1,7 +1,7 @@
 """The arrays of one run of a plan on the device that its kernels run on.
 
 there = Residence("cuda")
-there.array(A.data)                          goes over once, however many kernels read it
+there.array(A.data)                          copied once, however many kernels read it
 there.new_array((n,), (0,), "float64", True)    a result, which stays for the next kernel
 """
 
@@ -31,25 +31,23 @@ class Residence:
         self._there: dict[int, tuple[Array, DeviceArray]] = {}
 
     def array(self, array: Any, name: str = "") -> DeviceArray:
-        """Return the elements of an array on the device: its own there, or those of the host,
-        copied."""
+        """Return an array on the device: itself if it is there, else a copy of the host's array."""
         if not isinstance(array, np.ndarray):
-            return self._own(array, name)
+            return self._check_device(array, name)
         if id(array) not in self._there:
             with refusals():
                 self._there[id(array)] = array, self._host.array(array, name)
         return self._there[id(array)][1]
 
     def copied(self, array: Array) -> DeviceArray:
-        """Return the elements of an array of the host in memory without gaps, never to be
-        changed."""
+        """Return a device copy of a host array, contiguous and never to be changed."""
         lies = array.flags.c_contiguous or array.flags.f_contiguous
         with refusals():
-            found = self._host.array(array if lies else np.array(array, order="K"))
-        found.mirror = None
-        return found
+            copy = self._host.array(array if lies else np.array(array, order="K"))
+        copy.mirror = None
+        return copy
 
-    def _own(self, array: DeviceArray, name: str) -> DeviceArray:
+    def _check_device(self, array: DeviceArray, name: str) -> DeviceArray:
         if array.buffer.device is not self._host.device:
             raise DeviceError(
                 f"Expected {name} on the device that kernels run on, found it on another one",
@@ -61,7 +59,8 @@ class Residence:
     def new_array(
         self, shape: tuple[int, ...], order: Sequence[int], dtype: str, covered: bool
     ) -> Any:
-        """Zeros, or any values where the kernel overwrites all, laid out in the order of levels."""
+        """Return zeros, or any values where the kernel overwrites all, laid out in the order of
+        levels."""
         size = int(np.prod([float(n) for n in shape])) if shape else 1
         with refusals():
             vector = self._host.allocate(size, dtype, not covered)

@@ -15,7 +15,7 @@ import numpy as np
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.compiler.concrete.nodes import Race
-from taco_py.compiler.concrete.terms import accumulating, split_terms, sums_outside, whole_reduction
+from taco_py.compiler.concrete.terms import accumulating, split_terms, sums_outside, top_reduction
 from taco_py.compiler.schedule import distribute
 from taco_py.compiler.schedule.commands import Parallelize, Serial
 from taco_py.compiler.schedule.schedule import OPEN, Schedule
@@ -174,7 +174,7 @@ def _is_reduction(program: Program) -> bool:
     dense."""
     value = program.last.value
     dense = program.is_full(program.result)
-    return whole_reduction(value) is not None or (dense and accumulating(value) is not None)
+    return top_reduction(value) is not None or (dense and accumulating(value) is not None)
 
 
 def _check_compared(program: Program) -> None:

@@ -20,7 +20,7 @@ from taco_py.compiler.concrete.nodes import Assembly
 from taco_py.compiler.concrete.terms import Term, map_terms, split_terms
 from taco_py.compiler.cost.estimate import Statistics
 from taco_py.compiler.iteration.graph import sparse_levels
-from taco_py.compiler.order.loop_costs import made_as_array, storing_alone
+from taco_py.compiler.order.loop_costs import is_gathered, storing_alone
 from taco_py.compiler.order.orders import needs_copy
 from taco_py.compiler.order.streams import chosen_order
 from taco_py.compiler.schedule.apply import apply_all
@@ -150,7 +150,7 @@ def _kernel(
     value = map_terms(assignment.value, lambda expr: read_copies(expr, next(remaining)))
     final = problem_of(replace(assignment, value=value), everything, request)
     final = replace(final, result=draft.result)
-    final = _chained(final, loops, lambda: made_as_array(draft, stats))
+    final = _chained(final, loops, lambda: is_gathered(draft, stats))
     schedule = Schedule.of_orders(orders)
     kernel = KernelStep(assignment.target.tensor, final, schedule, size_sources(final))
     return kernel, _Copies(of_terms, everything)

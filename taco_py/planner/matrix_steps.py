@@ -286,7 +286,7 @@ class MatrixSteps:
         if large:
             stats = real_statistics(assignment, {"A": one, "B": other}, self.machine)
             choice = choose(Question(problem, lambda: stats, self.libraries))
-            schedule, why = schedule.with_way(choice.make), choice.why
+            schedule, why = schedule.with_way(choice.make), choice.reason
         return KernelStep("T", problem, schedule, _sizes(problem), (), why)
 
 

@@ -75,7 +75,7 @@ def test_the_plan_says_what_it_found() -> None:
     assert (tags["i_tile"], tags["j_tile"]) == (Tag.PARALLEL, Tag.SERIAL)
     alone = plan_asked(question(ROWS), {"i": 8, "j": 8})
     assert "threads share" not in str(alone)
-    assert [row.apart for row in alone.schedule.of("S") if row.name == "j_tile"] == [True]
+    assert [row.separates for row in alone.schedule.of("S") if row.name == "j_tile"] == [True]
 
 
 def test_a_small_budget_leaves_the_loops_and_says_so() -> None:

@@ -135,7 +135,7 @@ def test_a_cost_below_another_means_less_work(text: str, formats: dict[str, str]
 def sampled(whole: Problem, sparse: list[Access], rng: np.random.Generator) -> list[Directed]:
     """A dozen schedules of the problem's universe."""
     every = []
-    for skeleton in search(whole.assignment).kept:
+    for skeleton in search(whole.assignment).least:
         for nest in nests(skeleton, "float64"):
             read = (*sparse, *nest.temporaries)
             steps = {a: frozenset(i for i in a.indices if rng.random() < 0.5) for a in read}

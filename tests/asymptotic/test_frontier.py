@@ -92,7 +92,7 @@ def test_pruning_early_loses_nothing(name: str, scope: Scope) -> None:
     costs = Costs(assumptions(sparse, (whole.target, *read)))
     recorder = Recorder(scope)
     every = []
-    for skeleton in search(whole).kept:
+    for skeleton in search(whole).least:
         for nest in nests(skeleton, "float64"):
             open_ = (*sparse, *nest.temporaries)
             for choice in product(*(subsets(a.indices) for a in open_)):

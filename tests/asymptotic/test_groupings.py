@@ -96,11 +96,11 @@ COUNTS = (
 def test_nests_of_least_depth(text: str, programs: int, depth: int, kept: int) -> None:
     found = search(assignment(text))
     assert (found.programs, found.depth) == (programs, depth)
-    assert sum(skeleton.count for skeleton in found.kept) == kept
+    assert sum(skeleton.count for skeleton in found.least) == kept
 
 
 def statements(text: str) -> list[Statement]:
-    return [n.statement for s in search(assignment(text)).kept for n in nests(s, "float64")]
+    return [n.statement for s in search(assignment(text)).least for n in nests(s, "float64")]
 
 
 def test_every_nest_is_another_one() -> None:
@@ -128,14 +128,14 @@ def test_loop_orders_are_made_as_they_are_asked_for() -> None:
     ends = zip("abcdefghijk", "bcdefghijkl", strict=True)
     chain = " * ".join(f"{one.upper()}[{one},{other}]" for one, other in ends)
     found = search(assignment(f"Z[a,l] = {chain}"), end=0.0)
-    orders = [to_text(n.statement) for n in islice(nests(found.kept[0], "float64"), 3)]
+    orders = [to_text(n.statement) for n in islice(nests(found.least[0], "float64"), 3)]
     assert len(set(orders)) == 3
     assert not found.complete
 
 
 def test_nests_share_their_parts() -> None:
     """Tasks are recorded once for the same object (`Recorder`)."""
-    (skeleton, *_) = search(assignment("A[i,j] = B[i,k] * C[k,l] * D[j,l]")).kept
+    (skeleton, *_) = search(assignment("A[i,j] = B[i,k] * C[k,l] * D[j,l]")).least
     made = [n.statement for n in nests(skeleton, "float64")]
     parts = [part for s in made if isinstance(s, Where) for part in (s.consumer, s.producer)]
     assert (len(made), len(parts), len({id(part) for part in parts})) == (36, 72, 12)

@@ -206,7 +206,7 @@ LIMITS = {
     "compiler/order/locality.py": {"NEIGHBOUR_SHARE", "ELSEWHERE_RATIO"},
     "compiler/order/orders.py": {"SEARCH_NODES", "NEAR_ROUNDS", "BETTER_SHARE", "EQUAL_SHARE"},
     "compiler/order/steps.py": {"EVERY_SET_LOOPS", "NEAR_ORDER_LOOPS"},
-    "compiler/order/walk_counts.py": {"NONE", "ASKED"},
+    "compiler/order/walk_counts.py": {"NONE", "LOCATED"},
     "planner/algebra/contraction_trees.py": {"EXACT_FACTORS", "FEW_FACTORS", "CONNECTED_GROUPS"},
     "planner/algebra/distribution.py": {"FAR_CHEAPER", "FEWER_ELEMENTS"},
     "planner/algebra/pair_orders.py": {

@@ -132,8 +132,8 @@ def test_tau_is_the_largest_that_fits_and_the_tile_fits(
     cache, parts = Cache(size), footprints(accesses, loops)
     reuse = reuse_counts(accesses, loops)
     found = solve(parts, reuse, vector, cache)
-    assert found.taken == total_bytes(parts, dict(found.sizes), cache.line)
-    assert found.taken <= cache.size or set(dict(found.sizes).values()) == {8}
+    assert found.bytes == total_bytes(parts, dict(found.sizes), cache.line)
+    assert found.bytes <= cache.size or set(dict(found.sizes).values()) == {8}
 
     def taken(tau: int) -> float:
         return total_bytes(parts, {**{n: c * tau for n, c in reuse.items()}, vector: 512}, 64)

@@ -14,8 +14,8 @@ from codegen.pretty import pretty
 from polyhedral.affine import affine
 from polyhedral.band_schedule import Schedule, Tag, original, rearrange
 from polyhedral.isl.bands import components
-from polyhedral.isl.held import hold, keeps_order
 from polyhedral.isl.limits import limited
+from polyhedral.isl.nest_relations import hold, keeps_order
 from polyhedral.model import Nest, nest, statement
 from polyhedral.nests.dependence import dependences
 from polyhedral.nests.tile_legality import check_order, check_parallel, check_reduction
@@ -179,7 +179,7 @@ def test_a_long_stencil_is_tiled_in_time() -> None:
 
 def test_full_tiles_run_apart_where_rows_are_short() -> None:
     def last(plan: ProgramPlan) -> bool:
-        return [row.apart for row in plan.schedule.rows[0][1] if row.name.endswith("_tile")][-1]
+        return [row.separates for row in plan.schedule.rows[0][1] if row.name.endswith("_tile")][-1]
 
     short, long = (plan_program(question(GEMM, tiles=(16, size))) for size in (64, 65))
     assert last(short)

@@ -90,7 +90,7 @@ def marked(schedule: Schedule) -> Schedule:
 
 def _marked(rows: tuple[Row, ...]) -> tuple[Row, ...]:
     last = max((at for at, row in enumerate(rows) if row.size > 1), default=-1)
-    return tuple(replace(row, apart=at == last) for at, row in enumerate(rows))
+    return tuple(replace(row, separates=at == last) for at, row in enumerate(rows))
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
@@ -147,7 +147,7 @@ parallel for i_tile in 0..(N - 1 < 0 ? (N - 32) / 32 : (N - 1) / 32) + 1:
 def test_full_tiles_of_a_triangle_run_in_loops_of_their_own() -> None:
     made = nest(statement("S", "i in 0..N, j in 0..i", "x[i,j] ="))
     rows = tile(made, "ij", {"i": 3, "j": 2}).of("S")
-    schedule = Schedule((("S", tuple(replace(r, apart=r.name == "j_tile") for r in rows)),))
+    schedule = Schedule((("S", tuple(replace(r, separates=r.name == "j_tile") for r in rows)),))
     whole = (
         "for j_tile in 0..i_tile + i_tile / 2:\n"
         "        for i in i_tile * 3..i_tile * 3 + 3:\n"

@@ -102,7 +102,7 @@ def next_commands(loops: Loops, program: Program) -> Iterator[Command]:
     yield from moves.candidates(loops, [n for n, f in program.forms.items() if f != "dense"])
     parts = [node for node, _ in walk(loops.assignment.value) if isinstance(node, Access | Call)]
     places = [(v,) for v in loops.variables] + list(permutations(loops.variables, 2))
-    name = f"w{len(loops.taken)}"
+    name = f"w{len(loops.names)}"
     for part, indices in product(dict.fromkeys(parts), places):
         yield Precompute(part, indices, indices, name)
     for variable in loops.variables:

@@ -30,7 +30,7 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import hand_out
 from taco_py.calls.call.prepare import Prepared, prepare, start
 from taco_py.calls.call.read_text import accumulated, parsed
-from taco_py.compiler.concrete.nodes import APART, Assembly, Merge, Race
+from taco_py.compiler.concrete.nodes import PRIVATE_COPIES, Assembly, Merge, Race
 from taco_py.compiler.concrete.terms import split_terms, sums_apart, sums_outside
 from taco_py.compiler.lower.threads import value_ranges as apart
 from taco_py.compiler.schedule.apply import apply
@@ -311,7 +311,7 @@ def _parallelize(draw: Any, loops: Loops, program: Program, names: Names) -> Com
     """Mostly an outermost loop. Nothing is promised that need not hold: IgnoreRaces is left out."""
     outermost = [order[0] for order in loops.orders if order]
     variable = draw(st.sampled_from([*outermost, *outermost, *loops.variables]))
-    races = (Race.NONE, Race.NONE, Race.NONE, Race.ATOMICS, Race.ATOMICS, *APART)
+    races = (Race.NONE, Race.NONE, Race.NONE, Race.ATOMICS, Race.ATOMICS, *PRIVATE_COPIES)
     return Parallelize(variable, draw(st.sampled_from(races)))
 
 

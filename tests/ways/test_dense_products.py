@@ -30,8 +30,8 @@ def test_what_an_index_is() -> None:
     assert FEW_ROWS.points == 128 * 3 * 64 * 24
     assert (FEW_ROWS.columns, FEW_ROWS.rows_are_whole) == (("f",), False)
     assert (MATRICES.columns, MATRICES.rows_are_whole) == (("j",), True)
-    assert [i for i in BATCH.indices if BATCH.along(i)] == ["b"]
-    assert not any(map(FEW_ROWS.along, FEW_ROWS.indices))
+    assert [i for i in BATCH.indices if BATCH.is_contiguous(i)] == ["b"]
+    assert not any(map(FEW_ROWS.is_contiguous, FEW_ROWS.indices))
 
 
 def test_products_of_matrices_take_tiles() -> None:
@@ -48,7 +48,7 @@ def test_a_long_batch_that_all_store_last_takes_loops_along_it() -> None:
 
 def test_a_small_operand_is_copied_where_loops_would_stride() -> None:
     found = best(FEW_ROWS)
-    assert (found.copied, found.along) == ((True, False), "a")
+    assert (found.copied, found.contiguous) == ((True, False), "a")
     assert found.product.left == ("c", "e", "a")
     assert found.seconds < seconds_of_loops(FEW_ROWS) / 2
 

@@ -1,4 +1,4 @@
-"""What is done with each tile of a product while its elements are near, in place of storing it."""
+"""Visitors: computations with each tile of a product in a cache, in place of storing it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from codegen.ir import Allocate, Array, Block, Expr, For, Stmt, Storage, Store, 
 from codegen.records import dataclass
 
 NEAR_ELEMENTS = 1 << 12
-"""Elements of rows that are visited together: they stay in the first cache."""
+"""The most elements of rows in one visit: they stay in the first cache."""
 MOST_ROWS = 64
-"""The most rows that are visited together."""
+"""The most rows in one visit."""
 PART_ROW, PART_COLUMN, PART_BLOCK = Var("part_row"), Var("part_column"), Var("part_block")
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A tile of the result: `tile` holds its elements, `pitch` of them from one row to the next.
+    """A tile of the result: `tile` has its elements, `pitch` of them from one row to the next.
 
-    row, column    of its first element in the result
-    rows, columns  how many it has
-    block          the number of the block of rows that it is in
-    width          columns of the result
+    row, column    the coordinates of its first element in the result
+    rows, columns  its numbers of rows and columns
+    block          the number of its block of rows
+    width          the columns of the result
     """
 
     tile: Array
@@ -38,11 +38,12 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Sums of one result over rows: `array` holds one for each block of rows, which are added up in
-    order at the end.
+    """Sums of one result over rows: `array` has one for each block of rows.
 
-    wide   whether it is a row, not a number
-    total  where the sum goes, `stride` elements from one column to the next
+    These are added up in order at the end.
+
+    wide   whether each sum is a row, not a number
+    total  the array of the result, `stride` elements from one column to the next
     """
 
     array: Array
@@ -52,54 +53,54 @@ class Part:
 
     @property
     def local(self) -> Array:
-        """Return the array itself, of which functions inside have a pointer."""
+        """Return the array itself, of which inner functions have a pointer."""
         return replace(self.array, storage=Storage.LOCAL)
 
     def width(self, columns: Expr) -> Expr:
         """Return the elements for each block of rows."""
         return columns if self.wide else const(1)
 
-    def added(self, columns: Expr, blocks: Expr) -> Block:
-        """Return code that adds the blocks' sums up in order."""
+    def add_blocks(self, columns: Expr, blocks: Expr) -> Block:
+        """Return code that adds up the sums of blocks in order."""
         width = self.width(columns)
         at = mul(PART_COLUMN, self.stride)
-        each = load(self.local, add(mul(PART_BLOCK, width), PART_COLUMN))
+        term = load(self.local, add(mul(PART_BLOCK, width), PART_COLUMN))
 
         def over_columns(stmt: Stmt) -> For:
             return For(PART_COLUMN, const(0), width, Block((stmt,)))
 
-        cleared = over_columns(Store(self.total, at, zero(self.total.element)))
-        summed = over_columns(Store(self.total, at, each, "+"))
-        return block(cleared, For(PART_BLOCK, const(0), blocks, Block((summed,))))
+        clear = over_columns(Store(self.total, at, zero(self.total.element)))
+        add_terms = over_columns(Store(self.total, at, term, "+"))
+        return block(clear, For(PART_BLOCK, const(0), blocks, Block((add_terms,))))
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Code for a tile, and the parameters that it needs of all functions around it.
+    """Code for a tile, and its parameters, which all outer functions have.
 
-    arrays, scalars  the kernel's, by their own names
-    parts            what is summed over rows
-    along            what is summed over columns, and the distance of its elements
+    arrays, scalars  the kernel's parameters
+    parts            the sums over rows
+    row_sums         the sums over columns, and the distance of their elements
     visit            the code for one tile
-    foresee          code before a tile is made: asks for the lines that its visit reads and writes
+    foresee          code before a tile is computed: prefetches of the lines of its visit
     """
 
     arrays: tuple[Array, ...]
     scalars: tuple[Var, ...]
     parts: tuple[Part, ...]
-    along: tuple[tuple[Array, Expr], ...]
+    row_sums: tuple[tuple[Array, Expr], ...]
     visit: Callable[[Region], Block]
     foresee: Callable[[Region], Block]
 
-    def begun(self, rows: Expr, columns: Expr, blocks: Expr) -> Iterator[Stmt]:
-        """What is done before all tiles: sums are 0."""
-        for array, stride in self.along:
+    def before_tiles(self, rows: Expr, columns: Expr, blocks: Expr) -> Iterator[Stmt]:
+        """Yield code before all tiles: sums become 0."""
+        for array, stride in self.row_sums:
             nothing = Store(array, mul(PART_ROW, stride), zero(array.element))
             yield For(PART_ROW, const(0), rows, Block((nothing,)))
         for part in self.parts:
             yield Allocate(part.local, mul(blocks, part.width(columns)), zero=True)
 
-    def ended(self, columns: Expr, blocks: Expr) -> Iterator[Stmt]:
-        """What is done after all tiles."""
+    def after_tiles(self, columns: Expr, blocks: Expr) -> Iterator[Stmt]:
+        """Yield code after all tiles: sums of blocks are added up."""
         for part in self.parts:
-            yield part.added(columns, blocks)
+            yield part.add_blocks(columns, blocks)

@@ -1,15 +1,16 @@
-"""A product of matrices whose elements are read where they are made, and stored nowhere.
+"""Products of matrices with visitors: each element is read from a cache, and the product is not
+stored.
 
     zero sums over columns
     for blocks of columns:
       parallel for panels: pack right
-      parallel for blocks of rows:             of a number that no thread counts
+      parallel for blocks of rows:             their number is independent of threads
         pack left
         for panels of right:
           for tiles of rows:
-            ask for what the visit will read and write: it comes while the tile is made
+            prefetch the lines of the visit while the tile is computed
             tile writes its accumulators to a corner in the first cache
-            visit the corner: what it is needed for is computed, stored and summed there
+            visit the corner: all values that depend on it are computed, stored and summed
     add up the sums of the blocks of rows, in order
 
 The depth is one block: a sum must be complete when it is visited. (Chen et al. 2024, EVT: epilogues
@@ -45,7 +46,7 @@ from polyhedral.products.blocked import BLOCK, LINE, Shape, shape, tile_call
 from polyhedral.products.contraction import Contraction
 from polyhedral.products.contraction_code import ONE_THREAD, SHARED, Data, several_loops
 from polyhedral.products.micro_kernel import tile_function
-from polyhedral.products.offsets import Steps, made
+from polyhedral.products.offsets import Steps, steps_of
 from polyhedral.products.packing import pack_left, pack_right
 from polyhedral.products.product import PRODUCT, product_function
 from polyhedral.products.register_tile import Blocks, Tile
@@ -57,12 +58,12 @@ A_ROW, A_K, A_TILE = Var("a_row"), Var("a_k"), Var("a_tile")
 B_K, B_PANEL = Var("b_k"), Var("b_panel")
 FIRST_ROW, FIRST_COLUMN = Var("first_row"), Var("first_column")
 NUMBER, WIDTH = Var("block_number"), Var("width")
-"""Of the block in the result, and the columns of that."""
+"""The number of the block in the result, and the columns of the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisitedOperands:
-    """The operands of a contraction of one loop a class but the depth, and the loops' sizes."""
+    """The operands of a contraction whose classes except the depth have one loop, and sizes."""
 
     left: Data
     right: Data
@@ -70,7 +71,7 @@ class VisitedOperands:
 
 
 def to_visited_functions(
-    found: Contraction,
+    product: Contraction,
     tile: Tile,
     blocks: Blocks,
     operands: VisitedOperands,
@@ -78,44 +79,46 @@ def to_visited_functions(
     head: Function,
     names: Names,
 ) -> Module:
-    """Return the module whose last function is `head`, a threaded function without a body, with
-    one.
+    """Return a module whose last function is `head` with the body of the product.
 
-    names  a supply that has handed out those of `head`'s parameters
+    head   a threaded function without a body
+    names  a supply that has handed out the names of `head`'s parameters
     """
-    plain = shape(operands.left.array.element, tile, blocks, several_loops(found))
-    whole = replace(plain, visitor=visitor)
-    element = whole.element
+    plain = shape(operands.left.array.element, tile, blocks, several_loops(product))
+    visited = replace(plain, visitor=visitor)
+    element = visited.element
     functions = (
         *(tile_function(rows, tile, element) for rows in range(1, tile.rows + 1)),
-        visited_block(whole),
-        pack_right(tile, element, whole.right_columns, whole.right_depth),
-        pack_left(tile, element, whole.left_rows, whole.left_depth, few=LoopKind.VECTOR),
-        product_function(whole),
+        visited_block(visited),
+        pack_right(tile, element, visited.right_columns, visited.right_depth),
+        pack_left(tile, element, visited.left_rows, visited.left_depth, few=LoopKind.VECTOR),
+        product_function(visited),
     )
-    body = _whole(found, operands, visitor, names, blocks)
+    body = _call_product(product, operands, visitor, names, blocks)
     return Module((*functions, replace(head, body=body)))
 
 
-def _whole(
-    found: Contraction,
+def _call_product(
+    product: Contraction,
     operands: VisitedOperands,
     visitor: Visitor,
     names: Names,
     blocks: Blocks,
 ) -> Block:
-    """Return the call of the product, by all threads where there is enough to do."""
+    """Return the call of the product, by all threads where there is enough work."""
     sizes, before, classes = operands.sizes, list[Block](), list[Steps]()
     for name, loops, data in (
-        ("left_rows", found.rows, operands.left),
-        ("left_depth", found.depth, operands.left),
-        ("right_depth", found.depth, operands.right),
-        ("right_columns", found.columns, operands.right),
+        ("left_rows", product.rows, operands.left),
+        ("left_depth", product.depth, operands.left),
+        ("right_depth", product.depth, operands.right),
+        ("right_columns", product.columns, operands.right),
     ):
-        code, steps = made(name, [sizes[loop] for loop in loops], data.along(loops), names)
+        code, steps = steps_of(name, [sizes[loop] for loop in loops], data.strides_of(loops), names)
         before.append(code)
         classes.append(steps)
-    counts = [mul(*(sizes[x] for x in loops)) for loops in (found.rows, found.columns, found.depth)]
+    counts = [
+        mul(*(sizes[x] for x in loops)) for loops in (product.rows, product.columns, product.depth)
+    ]
     rows, columns, depth = counts
     enough = ge(mul(rows, columns, minimum(depth, blocks.depth)), SHARED)
     tables = [place for steps in classes for place in steps.places(0)]
@@ -127,7 +130,8 @@ def _whole(
 
 
 def visited_block(shape: Shape) -> Function:
-    """Return `block(…, A, B, …)`: the tiles of a block of rows, each visited where it is made."""
+    """Return `block(…, A, B, …)`: the tiles of a block of rows, each visited after it is
+    computed."""
     visitor, tile, element = shape.visitor, shape.tile, shape.element
     assert visitor is not None
     a, b = Array("A", element, Storage.INPUT), Array("B", element, Storage.INPUT)
@@ -138,18 +142,18 @@ def visited_block(shape: Shape) -> Function:
         Place(b, mul(div(J, tile.columns), B_PANEL)),
     )
     start = Place(corner, const(0))
-    made_ = tile_call(rows, tile, start, operands, const(tile.columns), const(False))
+    compute_tile = tile_call(rows, tile, start, operands, const(tile.columns), const(False))
 
     def region(count: Expr) -> Region:
         place = add(FIRST_ROW, I), add(FIRST_COLUMN, J)
         return Region(corner, const(tile.columns), *place, rows, count, NUMBER, WIDTH)
 
-    whole = eq(columns, tile.columns)
+    is_full = eq(columns, tile.columns)
     one = block(
         Declare(rows, minimum(sub(ROWS, I), tile.rows), True),
         visitor.foresee(region(columns)),
-        made_,
-        If(whole, visitor.visit(region(const(tile.columns))), visitor.visit(region(columns))),
+        compute_tile,
+        If(is_full, visitor.visit(region(const(tile.columns))), visitor.visit(region(columns))),
     )
     panel = block(
         Declare(columns, minimum(sub(COLUMNS, J), tile.columns), True),

@@ -1,10 +1,10 @@
-"""Which statements add products of two elements, and what of.
+"""Statements that add products of two elements, with their factors.
 
     C[i,j] += alpha * A[i,k] * B[k,j]     left A[i,k], scaled by alpha, right B[k,j]
     A[i,j] -= L[i,k] * U[k,j]             left L[i,k], right U[k,j]; the factor is -1
 
-A factor multiplies the operand that it stands beside before the other one does, as written.
-Whether such a statement runs as a contraction is for `polyhedral.programs.program_product` to say.
+A factor multiplies the adjacent operand before the other one does, as written. Whether such a
+statement runs as a contraction is decided in `polyhedral.programs.program_product`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from taco_py.language.notation.dtypes import DType, operand_dtype
 from taco_py.language.notation.operators import ADD, MUL, SUB
 
 if TYPE_CHECKING:
-    from polyhedral.programs.product_call import Given
+    from polyhedral.programs.product_call import ProductArguments
     from polyhedral.programs.program_product import Product
 
 
@@ -47,33 +47,37 @@ def products(statements: Iterable[Placed], types: Mapping[str, OperandType]) -> 
     from polyhedral.programs.program_product import Product
 
     dtypes = {name: np.dtype(type.dtype) for name, type in types.items()}
-    found: dict[str, Product] = {}
-    for each in statements:
-        term = _term(each.update)
-        if term is not None and _has_one_type(each.update, term, dtypes):
-            element = scalar(dtypes[each.update.target.tensor].name)
+    by_name: dict[str, Product] = {}
+    for statement in statements:
+        term = _term(statement.update)
+        if term is not None and _has_one_type(statement.update, term, dtypes):
+            element = scalar(dtypes[statement.update.target.tensor].name)
             scaled = None if term.scaled is None else _access(term.scaled)
-            found[each.name] = Product(_access(term.left), _access(term.right), element, scaled)
-    return found
+            by_name[statement.name] = Product(
+                _access(term.left), _access(term.right), element, scaled
+            )
+    return by_name
 
 
 def values_of_products(
     statements: Iterable[Placed], memory: Memory, sizes: Mapping[str, Expr]
-) -> dict[str, Given]:
-    """Where the arrays of each sum of products lie, and its factor."""
-    from polyhedral.programs.product_call import Given, Strided
+) -> dict[str, ProductArguments]:
+    """Return the arrays of each sum of products, and its factor."""
+    from polyhedral.programs.product_call import ProductArguments, Strided
 
     arrays = {
         name: Strided(data.array, data.strides)
         for name, data in memory.data.items()
         if data.array is not None
     }
-    found: dict[str, Given] = {}
-    for each in statements:
-        term = _term(each.update)
+    operands: dict[str, ProductArguments] = {}
+    for statement in statements:
+        term = _term(statement.update)
         if term is not None:
-            found[each.name] = Given(arrays, _factor(each.update, term, memory, sizes))
-    return found
+            operands[statement.name] = ProductArguments(
+                arrays, _factor(statement.update, term, memory, sizes)
+            )
+    return operands
 
 
 def _factor(update: Update, term: _Term, memory: Memory, sizes: Mapping[str, Expr]) -> Expr:
@@ -84,7 +88,7 @@ def _factor(update: Update, term: _Term, memory: Memory, sizes: Mapping[str, Exp
 
 
 def _term(update: Update) -> _Term | None:
-    """Return the term of a sum of products; None where the statement is none."""
+    """Return the term of a sum of products; None where the statement is no such sum."""
     match update.value:
         case nodes.Call(operator, (one, other)) if operator == MUL:
             left, right = _scaled(one), _scaled(other)
@@ -120,11 +124,11 @@ def _is_number(value: nodes.Expr) -> bool:
 
 
 def _has_one_type(update: Update, term: _Term, dtypes: Mapping[str, DType]) -> bool:
-    """Tell whether all is computed in the floating type that the arrays have."""
+    """Tell whether all operations are computed in the floating type of the arrays."""
     element = dtypes[update.target.tensor]
     assert update.operator is not None  # a term says so
-    whole = nodes.Call(update.operator, (update.target, update.value), update.span)
-    used = (dtypes[term.left.tensor], dtypes[term.right.tensor], operand_dtype(whole, dtypes))
+    call = nodes.Call(update.operator, (update.target, update.value), update.span)
+    used = (dtypes[term.left.tensor], dtypes[term.right.tensor], operand_dtype(call, dtypes))
     return element.kind == "f" and all(dtype == element for dtype in used)
 
 

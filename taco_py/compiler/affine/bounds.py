@@ -1,7 +1,7 @@
-"""That written ranges keep every access inside its array, checked for each call.
+"""Checks for each call that explicit ranges keep every access inside its array.
 
-Intervals of the indices answer most calls at once. Where they cannot, as in a triangle, ISL looks
-for an instance that is outside; that there is none is remembered.
+Intervals of the indices answer most calls at once. Where they cannot, as in a triangle, ISL
+searches for an instance that is outside; the answer that there is none is cached.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from taco_py.language.diagnostics.errors import DimensionError
 
 
 def check_inside(lowered: Lowered, values: Mapping[str, int]) -> None:
-    """Raise DimensionError where a subscript of written indices alone leaves its array.
+    """Raise DimensionError where a subscript of explicit indices alone leaves its array.
 
     values  of all parameters and sizes of modes
     """
-    for each in lowered.required:
-        size = values[lowered.sizes[each.access.tensor, each.mode]]
-        statement = lowered.nest.statement(each.statement)
+    for required in lowered.required:
+        size = values[lowered.sizes[required.access.tensor, required.mode]]
+        statement = lowered.nest.statement(required.statement)
         if never_runs(statement, values):
             continue
         inside = ranges(statement, values)
-        known = {**{name: (value, value) for name, value in values.items()}, **inside}
-        low, high = interval(each.subscript, known)
+        intervals = {**{name: (value, value) for name, value in values.items()}, **inside}
+        low, high = interval(required.subscript, intervals)
         if low < 0 or high >= size:
-            key = ("inside", lowered.nest, each, size, tuple(values.items()))
+            key = ("inside", lowered.nest, required, size, tuple(values.items()))
             if KERNELS.memo.get(key) is None:
-                _look(lowered, statement, each, size, values)
+                _look(lowered, statement, required, size, values)
                 KERNELS.memo.put(key, True)
 
 
 def _look(
-    lowered: Lowered, statement: Statement, each: Required, size: int, values: Mapping[str, int]
+    lowered: Lowered, statement: Statement, required: Required, size: int, values: Mapping[str, int]
 ) -> None:
-    for outside in (-each.subscript - 1, each.subscript - size):
-        found = _instance(lowered, statement, outside, values)
-        if found is not None:
-            at = ", ".join(f"{name} = {value}" for name, value in found.items())
-            access, place = each.access, each.subscript.evaluate({**values, **found})
+    for outside in (-required.subscript - 1, required.subscript - size):
+        instance = _instance(lowered, statement, outside, values)
+        if instance is not None:
+            at = ", ".join(f"{name} = {value}" for name, value in instance.items())
+            access, place = required.access, required.subscript.evaluate({**values, **instance})
             raise DimensionError(
                 f"Expected {access.tensor}[{', '.join(access.indices)}] inside {access.tensor}, of "
-                f"size {size} along mode {each.mode}, found subscript {place} where {at}",
+                f"size {size} along mode {required.mode}, found subscript {place} where {at}",
                 access.span,
                 "narrow the range, or leave its end out: the loop then ends where accesses do",
             )

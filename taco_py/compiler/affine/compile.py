@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from polyhedral.programs.program_plan import ProgramPlan
 
 Argument = tuple[str, str, int]
-"""Where a parameter comes from: ("values" | "number", tensor, 0), ("stride", tensor, mode),
+"""The source of a parameter: ("values" | "number", tensor, 0), ("stride", tensor, mode),
 ("size", name, 0)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledProgram:
-    """A kernel, where its arguments come from in order, and how it was made."""
+    """A kernel, the sources of its arguments in order, and how it was built."""
 
     call: Callable[..., Any]
     arguments: tuple[Argument, ...]
@@ -49,27 +49,27 @@ def compile_program(
     budget: int,
     cache: KernelCache = KERNELS,
 ) -> CompiledProgram:
-    """Return the kernel, from the cache or made now, within `budget` operations of ISL (0: no
+    """Return the kernel from the cache, or compile it within `budget` operations of ISL (0: no
     limit).
 
     Raises CompilerError, and BudgetExceededError.
     """
     key = repr(("program", statements, lowered.nest, sorted(types.items()), plan.kernel_key))
     try:
-        found = cache.get_or_build(
+        cached = cache.get_or_build(
             key, lambda: make_source(statements, lowered, types, plan, target, budget)
         )
     except ToolchainError as error:
         raise CompilerError(error.message, hint=error.hint) from error
-    facts = json.loads(found.kernel.metadata)
-    (signature,) = found.kernel.signatures
+    facts = json.loads(cached.kernel.metadata)
+    (signature,) = cached.kernel.signatures
     return CompiledProgram(
-        found.kernel.functions[signature.name],
+        cached.kernel.functions[signature.name],
         tuple((str(w), str(n), int(at)) for w, n, at in facts["arguments"]),
         bool(facts["threaded"]),
-        found.kernel.source,
-        found.hit,
-        found.seconds,
+        cached.kernel.source,
+        cached.hit,
+        cached.seconds,
     )
 
 
@@ -81,7 +81,7 @@ def make_source(
     target: Target,
     budget: int,
 ) -> KernelSource:
-    """C for a program, through every stage."""
+    """Return the C of a program, through every stage."""
     from codegen.emit.c import emit_c
     from codegen.ir import For as Loop
     from codegen.ir import Function, Module, Var
@@ -99,21 +99,21 @@ def make_source(
     memory = lay_out(statements, types, names)
     sizes = {name: Var(names.fresh(name)) for name in lowered.nest.parameters}
     scalars = (*sizes.values(), *(var for var, _ in memory.scalars))
-    given = values_of_products(statements, memory, sizes)
-    calls = product_calls(lowered.nest, plan.products, given, sizes, names)
-    made = {**bodies(statements, memory, sizes), **calls.bodies}
-    used = {*(each.name for each in memory.arrays), *(each.name for each in scalars)}
-    taken = used | calls.names
-    body = program_loops(lowered.nest, plan, made, sizes, taken, budget)
+    operands = values_of_products(statements, memory, sizes)
+    calls = product_calls(lowered.nest, plan.products, operands, sizes, names)
+    all_bodies = {**bodies(statements, memory, sizes), **calls.bodies}
+    used = {*(array.name for array in memory.arrays), *(var.name for var in scalars)}
+    reserved = used | calls.names
+    body = program_loops(lowered.nest, plan, all_bodies, sizes, reserved, budget)
     threaded = any(loop.is_parallel for loop in find(body, Loop))
-    threaded = threaded or any(each.threaded for each in plan.products)
+    threaded = threaded or any(product.threaded for product in plan.products)
     function = Function("run", memory.arrays, scalars, body, threaded=threaded)
     (function,) = run_nest_passes(Module((function,)), target).functions
     inner = run_passes(Module(calls.functions), target).functions
     module = Module((*inner, function), header=_header(lowered, plan))
     sources: dict[str, Argument] = {var.name: ("size", name, 0) for name, var in sizes.items()}
     sources |= {var.name: source for var, source in memory.scalars}
-    arrays = {each.array.name: name for name, each in memory.data.items() if each.array}
+    arrays = {data.array.name: name for name, data in memory.data.items() if data.array}
     sources |= {array: ("values", name, 0) for array, name in arrays.items()}
     parameters = (*(a.name for a in function.arrays), *(v.name for v in function.scalars))
     arguments = [sources[name] for name in parameters]

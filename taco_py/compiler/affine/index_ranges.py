@@ -1,10 +1,10 @@
-"""The points at which a statement runs: its written ranges, and where its accesses are inside.
+"""The domain of a statement: its explicit ranges, and the points whose accesses are in bounds.
 
     B[i,j] = A[i-1,j] + A[i+1,j]     i from 1 to the size of A's first mode - 1
 
-Each subscript e of an array of size n says 0 <= e < n. Where it has the index of an open loop, the
-innermost such loop ends there; a subscript in written indices alone restricts nothing, and must be
-inside wherever the statement runs (`required`, checked for every call).
+Each subscript e of an array of size n requires 0 <= e < n. Where it has the index of an open loop,
+the innermost such loop ends there; a subscript in explicit indices alone restricts nothing, and
+must be in bounds wherever the statement runs (`required`, checked for every call).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Mode = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """That `0 <= subscript < size of mode` wherever `statement` runs."""
+    """The condition `0 <= subscript < size of mode` wherever `statement` runs."""
 
     statement: str
     access: Access
@@ -35,37 +35,37 @@ class Required:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The loops of a statement, conditions `>= 0` beside them, and what is left to check."""
+    """The loops of a statement, further conditions `>= 0`, and the conditions that calls check."""
 
     loops: tuple[model.Loop, ...]
     guards: tuple[Affine, ...]
     required: tuple[Required, ...]
 
 
-def domain(each: Placed, sizes: Mapping[Mode, str]) -> Domain:
-    """Where a statement runs. `sizes` names the size of each mode.
+def domain(statement: Placed, sizes: Mapping[Mode, str]) -> Domain:
+    """Return the domain of a statement; `sizes` names the size of each mode.
 
     Raises:
         NotationError: an open loop that no access ends.
     """
-    lower = {loop.index: list(loop.range.lower) for loop in each.loops}
-    upper = {loop.index: list(loop.range.upper) for loop in each.loops}
+    lower = {loop.index: list(loop.range.lower) for loop in statement.loops}
+    upper = {loop.index: list(loop.range.upper) for loop in statement.loops}
     guards: list[Affine] = []
     required: list[Required] = []
-    for access, mode, value in _subscripts(each):
+    for access, mode, value in _subscripts(statement):
         last = variable(sizes[access.tensor, mode]) - 1
-        loop = _closed_by(value, each.loops)
+        loop = _closed_by(value, statement.loops)
         if loop is None:
-            required.append(Required(each.name, access, mode, value))
+            required.append(Required(statement.name, access, mode, value))
             continue
         for at_least_zero in (value, last - value):
-            _restrict(loop, at_least_zero, each.indices, lower, upper, guards)
-    loops = tuple(_loop(each, loop, lower, upper) for loop in each.loops)
+            _restrict(loop, at_least_zero, statement.indices, lower, upper, guards)
+    loops = tuple(_loop(statement, loop, lower, upper) for loop in statement.loops)
     return Domain(loops, tuple(dict.fromkeys(guards)), tuple(required))
 
 
-def _subscripts(each: Placed) -> Iterator[tuple[Access, int, Affine]]:
-    for access in dict.fromkeys(each.update.accesses):
+def _subscripts(statement: Placed) -> Iterator[tuple[Access, int, Affine]]:
+    for access in dict.fromkeys(statement.update.accesses):
         for mode, value in enumerate(subscripts(access)):
             yield access, mode, value
 
@@ -86,7 +86,7 @@ def _restrict(
     upper: dict[str, list[Affine]],
     guards: list[Affine],
 ) -> None:
-    """`condition >= 0` as a bound of `loop` where it can be one, else as a guard."""
+    """Add `condition >= 0` as a bound of `loop` where it can be one, else as a guard."""
     factor = condition.coefficient(loop.index)
     rest = condition - variable(loop.index) * factor
     inner = indices[indices.index(loop.index) + 1 :]
@@ -100,7 +100,7 @@ def _restrict(
 
 
 def _loop(
-    each: Placed,
+    statement: Placed,
     loop: Loop,
     lower: Mapping[str, list[Affine]],
     upper: Mapping[str, list[Affine]],
@@ -108,8 +108,8 @@ def _loop(
     if not (lower[loop.index] and upper[loop.index]):
         raise NotationError(
             f"Expected a subscript that ends the loop over {loop.index}, found none in "
-            f"{each.update.target.tensor}[{', '.join(each.update.target.indices)}] = …",
-            each.update.span,
+            f"{statement.update.target.tensor}[{', '.join(statement.update.target.indices)}] = …",
+            statement.update.span,
             f"write its range, as in `for {loop.index} in 0..N: …`",
         )
     return model.Loop(
@@ -118,7 +118,7 @@ def _loop(
 
 
 def _tightest(bounds: list[Affine], extreme: Callable[[list[int]], int]) -> tuple[Affine, ...]:
-    """Of bounds that differ in a constant only, the one that matters."""
+    """Return the bounds, except bounds that are weaker than another by a constant."""
     groups: dict[Affine, list[int]] = {}
     for bound in bounds:
         groups.setdefault(bound - bound.constant, []).append(bound.constant)
@@ -129,7 +129,7 @@ def _tightest(bounds: list[Affine], extreme: Callable[[list[int]], int]) -> tupl
 
 
 def size_classes(statements: tuple[Placed, ...]) -> dict[Mode, Mode]:
-    """For each mode the first one that is known to have its size.
+    """Return, for each mode, the first mode that is known to have its size.
 
     In one statement, modes that an implied index subscripts without an offset have one size, as
     in index notation.
@@ -141,30 +141,30 @@ def size_classes(statements: tuple[Placed, ...]) -> dict[Mode, Mode]:
             mode = parents[mode]
         return mode
 
-    for each in statements:
+    for statement in statements:
         bare: dict[str, Mode] = {}
-        for access, mode, value in _subscripts(each):
-            here = root((access.tensor, mode))
-            name = _bare_index(value, each.loops)
+        for access, mode, value in _subscripts(statement):
+            current = root((access.tensor, mode))
+            name = _bare_index(value, statement.loops)
             if name is not None:
-                first = root(bare.setdefault(name, here))
-                parents[max(first, here)] = min(first, here)
+                first = root(bare.setdefault(name, current))
+                parents[max(first, current)] = min(first, current)
     return {mode: root(mode) for mode in tuple(parents)}
 
 
 def same_sizes(statements: tuple[Placed, ...]) -> Iterator[tuple[str, Access, int, Access, int]]:
     """Yield pairs of modes that must agree: (index, access, mode, access, mode)."""
-    for each in statements:
+    for statement in statements:
         bare: dict[str, tuple[Access, int]] = {}
-        for access, mode, value in _subscripts(each):
-            name = _bare_index(value, each.loops)
+        for access, mode, value in _subscripts(statement):
+            name = _bare_index(value, statement.loops)
             if name is not None:
                 first = bare.setdefault(name, (access, mode))
                 yield name, *first, access, mode
 
 
 def _bare_index(value: Affine, loops: tuple[Loop, ...]) -> str | None:
-    """Return the implied index that `value` is."""
+    """Return the implied index that `value` consists of, if it does."""
     for loop in loops:
         if loop.implied and value == variable(loop.index):
             return loop.index

@@ -3,7 +3,7 @@
     for t in 0..T:          indent 0: for t in 0 .. T :
         x[t+1] += 0.5*x[t]  indent 4: x [ t + 1 ] += 0.5 * x [ t ]
 
-A line goes on where a bracket is open. What follows `#` is a comment.
+A line continues where a bracket is open. Text after `#` is a comment.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ def lines(text: str) -> tuple[Line, ...]:
     Raises:
         NotationError: a character that no token has.
     """
-    source, found, current, depth = Source(text, "program"), [], list[Token](), 0
+    source, result, current, depth = Source(text, "program"), [], list[Token](), 0
     for kind, match in _matches(source):
         if kind == "newline":
             if depth == 0 and current:
-                found.append(_line(current))
+                result.append(_line(current))
                 current = []
             continue
         token = Token(TokenKind(kind), match.group(), Span(source, match.start(), match.end()))
         depth = max(0, depth + (token.text in "([") - (token.text in ")]"))
         current.append(token)
-    return (*found, _line(current)) if current else tuple(found)
+    return (*result, _line(current)) if current else tuple(result)
 
 
 def _matches(source: Source) -> list[tuple[str, re.Match[str]]]:
-    position, found = 0, []
+    position, matches = 0, []
     while position < len(source.text):
         match = _TOKEN.match(source.text, position)
         if match is None:
@@ -65,9 +65,9 @@ def _matches(source: Source) -> list[tuple[str, re.Match[str]]]:
                 _EXAMPLE,
             )
         if match.lastgroup not in (None, "space"):
-            found.append((str(match.lastgroup), match))
+            matches.append((str(match.lastgroup), match))
         position = match.end()
-    return found
+    return matches
 
 
 def _line(tokens: list[Token]) -> Line:

@@ -1,8 +1,8 @@
-"""Statements of a program as loop IR: what one instance does, from the values of its indices.
+"""Statements of a program as loop IR: one instance, from the values of its indices.
 
     S0: A[i,j] -= A[i,k] * A[k,j]   →   A_vals[i*A1_stride + j] -= A_vals[…] * A_vals[…]
 
-Values have NumPy's dtypes; what is assigned is converted to the dtype of the target.
+Values have NumPy's dtypes; the assigned value is converted to the dtype of the target.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _LIBRARY = {"sqrt": {32: "sqrtf", 64: "sqrt"}}
 
 @dataclass(frozen=True, slots=True)
 class OperandType:
-    """What of an operand a kernel depends on.
+    """The properties of an operand that a kernel depends on.
 
-    unit  whether neighbours along the last mode are neighbours in memory
+    unit  whether the stride of the last mode is one
     """
 
     dtype: str
@@ -51,7 +51,7 @@ class OperandType:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Where an operand lies: its array with a stride for each mode, or a number by itself."""
+    """The data of an operand: its array with a stride for each mode, or a number."""
 
     array: Array | None
     strides: tuple[Expr, ...] = ()
@@ -62,7 +62,7 @@ class Data:
 class Memory:
     """Every operand of a program.
 
-    scalars  the parameters that are not arrays, with where they come from: ("stride", A, 0)
+    scalars  the parameters that are not arrays, with their sources: ("stride", A, 0)
     """
 
     data: Mapping[str, Data]
@@ -71,25 +71,25 @@ class Memory:
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        return tuple(each.array for each in self.data.values() if each.array is not None)
+        return tuple(data.array for data in self.data.values() if data.array is not None)
 
 
 def lay_out(
     statements: tuple[Placed, ...], types: Mapping[str, OperandType], names: Names
 ) -> Memory:
     """Return arrays and parameters for the operands of `statements`."""
-    written = written_names(statements)
+    outputs = written_names(statements)
     data: dict[str, Data] = {}
     scalars: list[tuple[Var, tuple[str, str, int]]] = []
     for name in tensor_names(statements):
         type = types[name]
         element = scalar(type.dtype)
-        if type.order == 0 and name not in written:
+        if type.order == 0 and name not in outputs:
             var = Var(names.fresh(name), element)
             data[name] = Data(None, (), var)
             scalars.append((var, ("number", name, 0)))
             continue
-        storage = Storage.OUTPUT if name in written else Storage.INPUT
+        storage = Storage.OUTPUT if name in outputs else Storage.INPUT
         array = Array(names.fresh(f"{name}_vals"), element, storage)
         strides = [Var(names.fresh(f"{name}{mode + 1}_stride")) for mode in range(type.order)]
         if type.unit and strides:
@@ -104,12 +104,12 @@ def lay_out(
 def bodies(
     statements: Iterable[Placed], memory: Memory, sizes: Mapping[str, Expr]
 ) -> dict[str, Body]:
-    """Return a body for each statement. `sizes` are the values of names that no loop has."""
+    """Return a body for each statement; `sizes` has the values of names that no loop has."""
 
     def body(update: Update) -> Body:
         return lambda values: _store(update, memory, {**sizes, **values})
 
-    return {each.name: body(each.update) for each in statements}
+    return {statement.name: body(statement.update) for statement in statements}
 
 
 # ---------------------------------------------------------------- one instance
@@ -130,12 +130,14 @@ def _store(update: Update, memory: Memory, values: Mapping[str, Expr]) -> Stmt:
 
 
 def sums_in_place(update: Update, dtypes: Mapping[str, DType]) -> bool:
-    """Tell whether it is `target op= value`, computed in the target's own dtype: else each term is
-    converted back to that after it was added."""
+    """Tell whether an update is `target op= value`, computed in the dtype of the target.
+
+    Otherwise each sum is converted back to that dtype after an addition.
+    """
     if update.operator is None:
         return False
-    whole = nodes.Call(update.operator, (update.target, update.value), update.span)
-    return operand_dtype(whole, dtypes) == dtypes[update.target.tensor]
+    call = nodes.Call(update.operator, (update.target, update.value), update.span)
+    return operand_dtype(call, dtypes) == dtypes[update.target.tensor]
 
 
 def _place(access: nodes.Access, memory: Memory, values: Mapping[str, Expr]) -> Load:
@@ -164,9 +166,9 @@ def value_of(
             number = memory.data[expr.tensor].number
             return build.cast(type, _place(expr, memory, values) if number is None else number)
         case nodes.Call():
-            own = scalar(operand_dtype(expr, memory.dtypes).name)
-            args = [value_of(arg, memory, values, own) for arg in expr.args]
-            return build.cast(type, _call(expr.operator, args, own))
+            call_type = scalar(operand_dtype(expr, memory.dtypes).name)
+            args = [value_of(arg, memory, values, call_type) for arg in expr.args]
+            return build.cast(type, _call(expr.operator, args, call_type))
         case nodes.Reduce():
             raise TypeError("a program has no sums inside expressions")
         case _:
@@ -193,15 +195,15 @@ def _number(value: complex, type: ScalarType) -> Any:
 
 
 def check_types(statements: Iterable[Placed], types: Mapping[str, OperandType]) -> None:
-    """What is assigned can be converted to the dtype of its target as NumPy would in place.
+    """Check that each value can be converted to the dtype of its target, as NumPy would in place.
 
     Raises:
         OperandTypeError
-        NumberOverflowError: a literal that the dtype of its target has not.
+        NumberOverflowError: a literal that the dtype of its target cannot hold.
     """
     dtypes = {name: np.dtype(type.dtype) for name, type in types.items()}
-    for each in statements:
-        update = each.update
+    for statement in statements:
+        update = statement.update
         value = expression_dtype(update.value, dtypes)
         target = dtypes[update.target.tensor]
         _check_functions(update.value, dtypes)

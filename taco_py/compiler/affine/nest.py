@@ -1,4 +1,4 @@
-"""A program as an affine nest: what `polyhedral` knows of it."""
+"""A program as an affine nest of `polyhedral`."""
 
 from __future__ import annotations
 
@@ -28,51 +28,54 @@ class Lowered:
     required: tuple[Required, ...]
 
 
-def to_nest(statements: tuple[Placed, ...], given: tuple[str, ...]) -> Lowered:
-    """Return the nest of `statements`, with the sizes `given` by the caller as its first
-    parameters.
+def to_nest(statements: tuple[Placed, ...], caller_sizes: tuple[str, ...]) -> Lowered:
+    """Return the nest of `statements`; the sizes `caller_sizes` are its first parameters.
 
     Raises:
         NotationError: as `ranges.domain`.
     """
-    sizes = _size_parameters(statements, given)
-    domains = {each.name: domain(each, sizes) for each in statements}
+    sizes = _size_parameters(statements, caller_sizes)
+    domains = {statement.name: domain(statement, sizes) for statement in statements}
     parts = tuple(
         model.Statement(
-            each.name,
-            domains[each.name].loops,
-            _accesses(each),
-            each.order,
-            domains[each.name].guards,
+            statement.name,
+            domains[statement.name].loops,
+            _accesses(statement),
+            statement.order,
+            domains[statement.name].guards,
         )
-        for each in statements
+        for statement in statements
     )
-    required = tuple(part for each in domains.values() for part in each.required)
-    known = {*given, *_used_sizes(parts)}
-    parameters = (*given, *(name for name in dict.fromkeys(sizes.values()) if name in known))
+    required = tuple(part for statement in domains.values() for part in statement.required)
+    used = {*caller_sizes, *_used_sizes(parts)}
+    parameters = (*caller_sizes, *(name for name in dict.fromkeys(sizes.values()) if name in used))
     context = tuple(variable(name) for name in parameters)
     return Lowered(model.Nest(parts, parameters, context), sizes, required)
 
 
 def in_order(nest: model.Nest, statements: Collection[str]) -> model.Nest:
-    """Return `nest`, in which what these statements add to one element stays in order."""
+    """Return `nest` with the updates of one element by these statements kept in order."""
 
-    def kept(each: model.Statement) -> model.Statement:
-        target, *read = each.accesses
-        return replace(each, accesses=(replace(target, operator=None), *read))
+    def ordered(statement: model.Statement) -> model.Statement:
+        target, *read = statement.accesses
+        return replace(statement, accesses=(replace(target, operator=None), *read))
 
     return replace(
         nest,
-        statements=tuple(kept(s) if s.name in statements else s for s in nest.statements),
+        statements=tuple(ordered(s) if s.name in statements else s for s in nest.statements),
     )
 
 
-def _size_parameters(statements: tuple[Placed, ...], given: tuple[str, ...]) -> dict[Mode, str]:
-    indices = (index for each in statements for index in each.indices)
-    names = Names({*given, *indices})
+def _size_parameters(
+    statements: tuple[Placed, ...], caller_sizes: tuple[str, ...]
+) -> dict[Mode, str]:
+    indices = (index for statement in statements for index in statement.indices)
+    names = Names({*caller_sizes, *indices})
     classes = size_classes(statements)
-    named = {root: names.fresh(f"{root[0]}_n{root[1]}") for root in dict.fromkeys(classes.values())}
-    return {mode: named[root] for mode, root in classes.items()}
+    parameters = {
+        root: names.fresh(f"{root[0]}_n{root[1]}") for root in dict.fromkeys(classes.values())
+    }
+    return {mode: parameters[root] for mode, root in classes.items()}
 
 
 def _used_sizes(parts: tuple[model.Statement, ...]) -> set[str]:
@@ -89,9 +92,10 @@ def _used_sizes(parts: tuple[model.Statement, ...]) -> set[str]:
     }
 
 
-def _accesses(each: Placed) -> tuple[model.Access, ...]:
-    """Return the target, then what is read. Sums into one element may be added up in any order."""
-    update = each.update
+def _accesses(statement: Placed) -> tuple[model.Access, ...]:
+    """Return the target, then the accesses that are read. Sums into one element may be added up
+    in any order."""
+    update = statement.update
     mode = model.Mode.WRITE if update.operator is None else model.Mode.UPDATE
     operator = None if update.operator is None else "+"
     target = model.Access(update.target.tensor, subscripts(update.target), mode, operator)

@@ -5,8 +5,8 @@
         A[i] = B[i]
 
 A statement's value is an expression of index notation (`notation.nodes`) in which the indices of an
-access are affine expressions as text, `"i - 1"`; `subscripts` gives them as values. Spans say where
-in the text a node came from and take no part in equality.
+access are affine expressions as text, `"i - 1"`; `subscripts` returns them as values. Spans are the
+origins of nodes in the text and take no part in equality.
 """
 
 from __future__ import annotations
@@ -28,19 +28,18 @@ def _function(name: str, arity: int, evaluate: np.ufunc, floats: bool = False) -
 
 
 FUNCTIONS = {
-    each.name: each
-    for each in (
+    function.name: function
+    for function in (
         _function("sqrt", 1, np.sqrt, floats=True),
         _function("min", 2, np.minimum),
         _function("max", 2, np.maximum),
     )
 }
-"""What a program may call, beside the operators of index notation."""
+"""The functions that a program may call, beside the operators of index notation."""
 
 
 LARGEST_SIZE = 2**31
-"""Of integers in ranges and subscripts, of sizes that a caller gives, and of tiles: a product of
-two stays within 64 bits."""
+"""The largest integer in ranges and subscripts, sizes and tiles: a product of two fits 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class Update:
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        """Return the target, then what the value reads, left to right."""
+        """Return the target, then the accesses of the value, left to right."""
         return (self.target, *accesses(self.value))
 
 

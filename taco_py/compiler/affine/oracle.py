@@ -1,7 +1,7 @@
-"""The oracle: a program run instance by instance, in the order in which it is written.
+"""The oracle: a program run instance by instance, in the order of its text.
 
-It is as plain and slow as it can be: no loop is exchanged, every value is a NumPy scalar of the
-dtype that the compiled program computes in.
+It is as simple as possible: no loop is interchanged, and every value is a NumPy scalar of the dtype
+in which the compiled program computes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DTypeOf = Callable[[Call], np.dtype[Any]]
 
 
 def run_program(program: Program, arrays: Arrays, sizes: Mapping[str, int]) -> None:
-    """Run `program` on `arrays`, which it changes in place. `sizes` are those its ranges name.
+    """Run `program` on `arrays`, which it changes in place; `sizes` has the sizes that ranges name.
 
     Raises:
         DimensionError: a subscript leaves its array.
@@ -36,20 +36,21 @@ def run_program(program: Program, arrays: Arrays, sizes: Mapping[str, int]) -> N
     lowered = to_nest(statements, size_names(program))
     modes = {name: arrays[mode[0]].shape[mode[1]] for mode, name in lowered.sizes.items()}
     values = {**modes, **sizes}
-    updates = {each.name: each.update for each in statements}
+    updates = {statement.name: statement.update for statement in statements}
     dtypes = {name: array.dtype for name, array in arrays.items()}
     dtype_of = cache(lambda call: operand_dtype(call, dtypes))
-    found = [
+    timed = [
         (_time(statement, point), statement.name, point)
         for statement in lowered.nest.statements
         for point in instances(statement, values)
     ]
-    for _, name, point in sorted(found, key=lambda each: each[0]):
+    for _, name, point in sorted(timed, key=lambda pair: pair[0]):
         _run(updates[name], arrays, {**values, **point}, dtype_of)
 
 
 def _time(statement: Statement, point: Mapping[str, int]) -> tuple[int, ...]:
-    """When an instance runs: order numbers and loop values in turns, compared in that order."""
+    """Return the time of an instance: order numbers and loop values in turns, compared in that
+    order."""
     time = [statement.order[0]]
     for name, order in zip(statement.variables, statement.order[1:], strict=True):
         time += [point[name], order]
@@ -86,12 +87,12 @@ _subscripts = cache(subscripts)
 
 
 def _place(access: Access, arrays: Arrays, values: Mapping[str, int]) -> tuple[int, ...]:
-    found = tuple(subscript.evaluate(values) for subscript in _subscripts(access))
+    place = tuple(subscript.evaluate(values) for subscript in _subscripts(access))
     shape = arrays[access.tensor].shape
-    if not all(0 <= at < size for at, size in zip(found, shape, strict=True)):
+    if not all(0 <= at < size for at, size in zip(place, shape, strict=True)):
         raise DimensionError(
             f"Expected {access.tensor}[{', '.join(access.indices)}] inside {access.tensor} of "
-            f"shape {shape}, found {list(found)}",
+            f"shape {shape}, found {list(place)}",
             access.span,
         )
-    return found
+    return place

@@ -1,6 +1,6 @@
 """Programs from text, by recursive descent.
 
-program   = line+                                   indentation says what a `for` holds
+program   = line+                                   indentation delimits the body of a `for`
 line      = "for" name ["in" range] ":" [line] | statement (";" (statement | line))*
 range     = [bounds] ".." [bounds] | bounds         N is 0..N
 bounds    = affine | ("max" | "min") "(" affine ("," affine)* ")"
@@ -33,23 +33,23 @@ _BLOCK_HINT = "indent what a `for` holds, all of it by the same number of spaces
 
 
 def parse_program(text: str) -> Program:
-    """Return the program that `text` spells, each node with its span.
+    """Parse `text` to a program, each node with its span.
 
     >>> parse_program("for t in T: x[i] = x[i-1]").body[0].index
     't'
 
     Raises:
-        NotationError: the text is no program; the message has carets under the place.
+        NotationError: the text is no program; the message has carets under the fault.
         OperandTypeError: `text` is not a string.
     """
     if not isinstance(text, str):
         raise OperandTypeError(
             f"Expected a program as a string, found {type(text).__name__}", hint=_EXAMPLE
         )
-    found = lines(text)
-    if not found:
+    text_lines = lines(text)
+    if not text_lines:
         raise NotationError("Expected a statement or a `for`, found an empty text", hint=_EXAMPLE)
-    items, rest = _block(found, found[0].indent)
+    items, rest = _block(text_lines, text_lines[0].indent)
     if rest:
         raise _misplaced(rest[0])
     return Program(items)
@@ -59,12 +59,12 @@ def parse_program(text: str) -> Program:
 
 
 def _block(rest: tuple[Line, ...], indent: int) -> tuple[tuple[Item, ...], tuple[Line, ...]]:
-    """Return the items of the lines of one indentation, and the lines that follow them."""
+    """Parse the lines of one indentation; return their items, and the lines that follow."""
     items: list[Item] = []
     while rest and rest[0].indent == indent:
         line, rest = rest[0], rest[1:]
-        found, rest = _line(_Parser(line.tokens), rest, indent)
-        items += found
+        line_items, rest = _line(_Parser(line.tokens), rest, indent)
+        items += line_items
     if rest and rest[0].indent > indent:
         raise _misplaced(rest[0])
     return tuple(items), rest
@@ -81,7 +81,7 @@ def _misplaced(line: Line) -> NotationError:
 def _line(
     parser: _Parser, rest: tuple[Line, ...], indent: int
 ) -> tuple[list[Item], tuple[Line, ...]]:
-    """What stands on a line from here on, with the lines below it that belong to its `for`."""
+    """Parse the rest of a line, and the lines below that belong to its `for`."""
     items: list[Item] = []
     while not parser.ended:
         if parser.at_for():
@@ -114,13 +114,13 @@ def _for(parser: _Parser, rest: tuple[Line, ...], indent: int) -> tuple[For, tup
 
 
 class _Parser(Cursor):
-    """The tokens of a line; each method consumes a rule and returns its value."""
+    """The tokens of a line; each method consumes a rule of the grammar and returns its value."""
 
     too_deep = "compute a part of the expression in a statement of its own"
 
     def error(self, expected: str, hint: str | None = None) -> NotationError:
-        found = "the end of the line" if self.ended else str(self.token)
-        return NotationError(f"Expected {expected}, found {found}", self.token.span, hint)
+        token = "the end of the line" if self.ended else str(self.token)
+        return NotationError(f"Expected {expected}, found {token}", self.token.span, hint)
 
     def at_for(self) -> bool:
         return self.token.text == "for" and self.ahead(1).kind is TokenKind.NAME
@@ -128,7 +128,7 @@ class _Parser(Cursor):
     # -------------------------------------------------------- loops
 
     def header(self) -> tuple[str, Range]:
-        """Return `for i in 1..N:`."""
+        """Parse `for i in 1..N:`."""
         self.take()
         index = self.take().text
         bounds = Range()
@@ -143,8 +143,8 @@ class _Parser(Cursor):
         """Refuse a range without ':', which another `for` or an assignment would be read into."""
         rest = self.tokens[self.position :]
         ends = ((":", "for"), _ASSIGNMENTS, ("*=", "/=", "=="))
-        found = next((t for t in rest if any(t.text in each for each in ends)), None)
-        if found is None or found.text != ":":
+        end = next((t for t in rest if any(t.text in group for group in ends)), None)
+        if end is None or end.text != ":":
             raise NotationError(
                 f"Expected ':' after the range of `for {index}`, found none",
                 rest[0].span,
@@ -159,7 +159,7 @@ class _Parser(Cursor):
         return Range(first, () if self.at(":") else self.bounds("min"))
 
     def bounds(self, extreme: str) -> tuple[Affine, ...]:
-        """Return one bound, or several in `max(…)` or `min(…)`."""
+        """Parse one bound, or several in `max(…)` or `min(…)`."""
         if not self.at("max", "min"):
             return (self.affine("a range", "..", ":"),)
         if self.token.text != extreme and not (extreme == "max" and self._ends_line()):
@@ -168,15 +168,15 @@ class _Parser(Cursor):
             )
         self.take()
         self.expect("(", "'('")
-        found = [self.affine("a range", ",", ")")]
+        bounds = [self.affine("a range", ",", ")")]
         while self.at(","):
             self.take()
-            found.append(self.affine("a range", ",", ")"))
+            bounds.append(self.affine("a range", ",", ")"))
         self.expect(")", "',' or ')'")
-        return tuple(found)
+        return tuple(bounds)
 
     def _ends_line(self) -> bool:
-        """Tell whether this is `min(…):`, the only bound of its range."""
+        """Tell whether the next tokens are `min(…):`, the only bound of their range."""
         depth = 0
         for token in self.tokens[self.position :]:
             depth += (token.text == "(") - (token.text == ")")
@@ -185,7 +185,7 @@ class _Parser(Cursor):
         return False
 
     def affine(self, place: str, *stops: str) -> Affine:
-        """Return an affine expression up to one of `stops`, which is not consumed."""
+        """Parse an affine expression up to one of `stops`, which is not consumed."""
         first, depth = self.token, 0
         while not self.ended and not (depth == 0 and self.at(*stops)):
             depth += self.at("(", "[") - self.at(")", "]")
@@ -195,15 +195,15 @@ class _Parser(Cursor):
         span = self.since(first)
         text = span.source.text[span.start : span.stop]
         try:
-            found = parse_affine(" ".join(text.split()))
+            value = parse_affine(" ".join(text.split()))
         except NonAffineError as error:
             message = f"{error.message.rstrip('.')} in {place}"
             raise NotationError(message, span, error.hint or _AFFINE_HINT) from None
-        if max(map(abs, (found.constant, *(factor for _, factor in found.terms)))) > LARGEST_SIZE:
+        if max(map(abs, (value.constant, *(factor for _, factor in value.terms)))) > LARGEST_SIZE:
             raise NotationError(
                 f"Expected integers from -2^31 to 2^31 in {place}, found larger ones", span
             )
-        return found
+        return value
 
     # -------------------------------------------------------- statements
 
@@ -261,7 +261,7 @@ class _Parser(Cursor):
         return self.access()
 
     def call(self) -> Expr:
-        """Return `min(a, b)`, `sqrt(a)`."""
+        """Parse `min(a, b)` or `sqrt(a)`."""
         first = self.take()
         operator = FUNCTIONS[first.text]
         opening = self.take()
@@ -279,7 +279,7 @@ class _Parser(Cursor):
 
     def access(self) -> Access:
         first = self.take()
-        found: list[Affine] = []
+        indices: list[Affine] = []
         if self.at("("):
             raise self.error(
                 f"an array or one of {', '.join(FUNCTIONS)}, and no call of {first.text}",
@@ -288,14 +288,14 @@ class _Parser(Cursor):
         if self.at("["):
             self.take()
             while not self.at("]"):
-                if found:
+                if indices:
                     self.expect(",", "',' or ']'")
-                found.append(self.affine(f"the access {self.text(first)}", ",", "]"))
+                indices.append(self.affine(f"the access {self.text(first)}", ",", "]"))
             self.take()
-        return Access(first.text, tuple(map(str, found)), self.since(first))
+        return Access(first.text, tuple(map(str, indices)), self.since(first))
 
     def text(self, first: Token) -> str:
-        """Return the access that begins at `first`, as it is written."""
+        """Return the text of the access that begins at `first`."""
         stop, depth = first.span.stop, 0
         for token in self.tokens[self.tokens.index(first) + 1 :]:
             depth += (token.text == "[") - (token.text == "]")

@@ -1,12 +1,12 @@
-"""Each statement of a program with its loops, and what must hold of their names.
+"""The statements of a program with their loops, and checks of their names.
 
     for t in T:
         B[i] = A[i-1] + A[i+1]      S0  loops t in 0..T, i     order (0, 0, 0)
         A[i] = B[i]                 S1  loops t in 0..T, i     order (0, 1, 0)
 
-An index that no `for` around a statement names is a loop of that statement alone, open at both
-ends: those of the target come first, in its order, then those of the value. A name that stands in
-a range and is no loop around it is a size, a number that the caller gives.
+An index without a `for` around the statement is a loop of that statement alone, open at both ends:
+indices of the target come first, in its order, then those of the value. A name in a range that is
+no index of an outer loop is a size, a number that the caller passes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from taco_py.language.notation.nodes import Access
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`for index in range`, written by the user or implied by the statement."""
+    """`for index in range`, explicit in the text or implied by the statement."""
 
     index: str
     range: Range
@@ -31,8 +31,10 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A statement, its loops from the outermost one, and where it stands among its neighbours:
-    one number before its first loop and one inside each loop."""
+    """A statement, its loops from the outermost one, and its position among its neighbours.
+
+    The position has one number before its first loop and one inside each loop.
+    """
 
     name: str
     update: Update
@@ -45,21 +47,21 @@ class Placed:
 
 
 def place(program: Program) -> tuple[Placed, ...]:
-    """Return the statements of `program` in the order in which they are written, S0, S1, …
+    """Return the statements of `program` in the order of its text, S0, S1, …
 
     Raises:
         NotationError, OperandError: as `check_program`.
     """
     sizes = size_names(program)
     check_names(program, sizes)
-    found = tuple(
+    statements = tuple(
         Placed(f"S{number}", update, loops, order)
         for number, (update, loops, order) in enumerate(_placed(program.body, (), (), sizes))
     )
-    _check_orders(found)
-    for each in found:
-        _check_sum(each)
-    return found
+    _check_orders(statements)
+    for statement in statements:
+        _check_sum(statement)
+    return statements
 
 
 def _placed(
@@ -69,18 +71,18 @@ def _placed(
     sizes: tuple[str, ...],
 ) -> Iterator[tuple[Update, tuple[Loop, ...], tuple[int, ...]]]:
     for position, item in enumerate(items):
-        here = (*order, position)
+        order_ = (*order, position)
         if isinstance(item, For):
-            yield from _placed(item.body, (*loops, Loop(item.index, item.range)), here, sizes)
+            yield from _placed(item.body, (*loops, Loop(item.index, item.range)), order_, sizes)
         else:
-            known = {*sizes, *(loop.index for loop in loops)}
-            implied = [name for name in used_names(item) if name not in known]
-            own = tuple(Loop(name, Range(), implied=True) for name in implied)
-            yield item, (*loops, *own), (*here, *(0,) * len(own))
+            bound = {*sizes, *(loop.index for loop in loops)}
+            implied = [name for name in used_names(item) if name not in bound]
+            implied_loops = tuple(Loop(name, Range(), implied=True) for name in implied)
+            yield item, (*loops, *implied_loops), (*order_, *(0,) * len(implied_loops))
 
 
 def used_names(update: Update) -> tuple[str, ...]:
-    """Return the names in the subscripts of a statement, those of the target first."""
+    """Return the names in the subscripts of a statement, names of the target first."""
     return unique(
         name
         for access in update.accesses
@@ -90,7 +92,8 @@ def used_names(update: Update) -> tuple[str, ...]:
 
 
 def size_names(program: Program) -> tuple[str, ...]:
-    """Return the numbers that the caller gives: names in ranges that no loop around them has."""
+    """Return the sizes that the caller passes: names in ranges that are no index of an outer
+    loop."""
     return unique(_sizes(program.body, frozenset()))
 
 
@@ -104,19 +107,20 @@ def _sizes(items: tuple[Item, ...], bound: frozenset[str]) -> Iterator[str]:
 
 def tensor_names(statements: tuple[Placed, ...]) -> tuple[str, ...]:
     """Return every array and number that statements use, in the order of their first use."""
-    return unique(access.tensor for each in statements for access in each.update.accesses)
+    return unique(access.tensor for statement in statements for access in statement.update.accesses)
 
 
 def written_names(statements: tuple[Placed, ...]) -> frozenset[str]:
     """Return the arrays that statements change."""
-    return frozenset(each.update.target.tensor for each in statements)
+    return frozenset(statement.update.target.tensor for statement in statements)
 
 
 # ---------------------------------------------------------------- checks
 
 
 def check_names(program: Program, sizes: tuple[str, ...]) -> None:
-    """Indices, sizes and arrays have different names, and a loop is not inside one of its name.
+    """Check that indices, sizes and arrays have different names, and nested loops different
+    indices.
 
     Raises:
         NotationError
@@ -168,27 +172,27 @@ def _updates(items: tuple[Item, ...]) -> Iterator[Update]:
 
 def _check_orders(statements: tuple[Placed, ...]) -> None:
     first: dict[str, Access] = {}
-    for access in (access for each in statements for access in each.update.accesses):
-        known = first.setdefault(access.tensor, access)
-        if len(known.indices) != len(access.indices):
+    for access in (access for statement in statements for access in statement.update.accesses):
+        first_access = first.setdefault(access.tensor, access)
+        if len(first_access.indices) != len(access.indices):
             raise OperandError(
-                f"Expected {access.tensor} with {len(known.indices)} subscripts, as where it is "
-                f"first used, found it with {len(access.indices)}",
+                f"Expected {access.tensor} with {len(first_access.indices)} subscripts, as where "
+                f"it is first used, found it with {len(access.indices)}",
                 access.span,
                 "give two arrays two names",
             )
 
 
-def _check_sum(each: Placed) -> None:
-    """An assignment has no implied index on the right alone: nothing says how to combine them."""
-    if each.update.operator is not None:
+def _check_sum(statement: Placed) -> None:
+    """Check that an assignment has no implied index on the right alone, as it is no reduction."""
+    if statement.update.operator is not None:
         return
-    target = {name for value in subscripts(each.update.target) for name in value.names}
-    for loop in each.loops:
+    target = {name for value in subscripts(statement.update.target) for name in value.names}
+    for loop in statement.loops:
         if loop.implied and loop.index not in target:
-            name = each.update.target.tensor
+            name = statement.update.target.tensor
             raise NotationError(
                 f"Expected the indices of {name} in what it becomes, found {loop.index} as well",
-                each.update.span,
+                statement.update.span,
                 f"begin the sum in a statement of its own, {name}[…] = 0, and add: {name}[…] += …",
             )

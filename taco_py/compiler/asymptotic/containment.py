@@ -1,4 +1,4 @@
-"""Containment of conjunctive queries by homomorphism, and their smallest forms.
+"""Containment of conjunctive queries by homomorphism, and their minimal forms.
 
     {i | ∃j B[i,j]}  ⪯  {(i,j) | B[i,j]}      a projection is never larger
     {(i,j) | B[i,j] ∧ C[i,j]}  ⪯  {(i,j) | B[i,j]}
@@ -26,7 +26,7 @@ from taco_py.compiler.asymptotic.queries import (
 )
 
 NAMINGS = 24
-"""Namings of variables that stand alike up to which all are compared."""
+"""The most namings of indistinguishable variables that are compared."""
 
 
 def contained(a: Query, b: Query, dimensions: Mapping[str, str]) -> bool:
@@ -43,17 +43,17 @@ def contained(a: Query, b: Query, dimensions: Mapping[str, str]) -> bool:
 
 
 def _heads(a: Query, b: Query, dimensions: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Yield every way to take heads of `b` to all heads of `a`, dimensions kept."""
+    """Yield the maps from heads of `b` to all heads of `a` of the same dimensions."""
 
-    def extend(rest: tuple[str, ...], found: dict[str, str]) -> Iterator[dict[str, str]]:
+    def extend(rest: tuple[str, ...], images: dict[str, str]) -> Iterator[dict[str, str]]:
         if not rest:
-            yield found
+            yield images
             return
-        head, *others = rest
-        wanted = dimensions.get(head, head)
+        head, *more = rest
+        head_dimension = dimensions.get(head, head)
         for candidate in b.heads:
-            if candidate not in found and dimensions.get(candidate, candidate) == wanted:
-                yield from extend(tuple(others), {**found, candidate: head})
+            if candidate not in images and dimensions.get(candidate, candidate) == head_dimension:
+                yield from extend(tuple(more), {**images, candidate: head})
 
     return extend(a.heads, {})
 
@@ -61,30 +61,29 @@ def _heads(a: Query, b: Query, dimensions: Mapping[str, str]) -> Iterator[dict[s
 # ---------------------------------------------------------------- the smallest form
 
 
-def smallest(whole: Query, nonempty: frozenset[str]) -> Query:
-    """Return the query without the atoms that the others imply (its core), variables named in
-    order.
+def smallest(original: Query, nonempty: frozenset[str]) -> Query:
+    """Return the query without the atoms that others imply (its core), variables named in order.
 
-    nonempty  tensors that are assumed to store something: `∃i,j B[i,j]` says nothing about them
+    nonempty  tensors that are assumed to store something: `∃i,j B[i,j]` adds no condition on them
 
-    Two queries that are contained in one another with equal heads have the same smallest form.
+    Queries with equal heads that contain each other have the same smallest form.
     """
-    atoms = whole.atoms
-    fixed = {head: head for head in whole.heads}
+    atoms = original.atoms
+    fixed = {head: head for head in original.heads}
     for atom in sorted(atoms):
         less = atoms - {atom}
         if len(less) == len(atoms) or not any(_same(atom, other, fixed) for other in less):
             continue
-        beside = frozenset(group_of(atom, Query(whole.heads, atoms)))
-        images = mapped(beside, less, fixed)
+        group = frozenset(group_of(atom, Query(original.heads, atoms)))
+        images = mapped(group, less, fixed)
         if images is not None:  # all others stay as they are
-            atoms = (atoms - beside) | rename(beside, images)
-    atoms = frozenset(a for a in atoms if not _says_nothing(a, atoms, whole.heads, nonempty))
-    return Query(whole.heads, _named(atoms, frozenset(whole.heads)))
+            atoms = (atoms - group) | rename(group, images)
+    atoms = frozenset(a for a in atoms if not _says_nothing(a, atoms, original.heads, nonempty))
+    return Query(original.heads, _canonical(atoms, frozenset(original.heads)))
 
 
 def _same(atom: Atom, other: Atom, fixed: Mapping[str, str]) -> bool:
-    """Tell whether the second may be the image of the first, as far as that can be seen at once."""
+    """Tell whether an atom may be the image of another, by a quick necessary condition."""
     same = atom.relation == other.relation
     return same and may_be(atom.variables, other.variables, fixed)
 
@@ -92,14 +91,14 @@ def _same(atom: Atom, other: Atom, fixed: Mapping[str, str]) -> bool:
 def _says_nothing(
     atom: Atom, atoms: frozenset[Atom], heads: tuple[str, ...], nonempty: frozenset[str]
 ) -> bool:
-    """Tell whether `atom` says only that its tensor is not empty, which is assumed."""
+    """Tell whether an atom only requires its tensor to be nonempty, which is assumed."""
     mine = set(atom.variables)
     alone = not mine & variables(atoms - {atom}) and not mine & set(heads)
     return alone and len(mine) == len(atom.variables) and atom.relation in nonempty
 
 
-def _named(atoms: frozenset[Atom], heads: frozenset[str]) -> frozenset[Atom]:
-    """Return `atoms` with quantified variables numbered so that equal queries get equal names."""
+def _canonical(atoms: frozenset[Atom], heads: frozenset[str]) -> frozenset[Atom]:
+    """Return `atoms` with quantified variables numbered, so that equal queries get equal names."""
     open_ = variables(atoms) - heads
     colours = _coloured(atoms, heads)
     groups: dict[tuple[str, int], list[str]] = {}
@@ -107,28 +106,28 @@ def _named(atoms: frozenset[Atom], heads: frozenset[str]) -> frozenset[Atom]:
         groups.setdefault((dimension(variable), colours[variable]), []).append(variable)
     best: list[Atom] | None = None
     for names in _namings(list(groups.values())):
-        named = sorted(rename(atoms, names))
-        if best is None or named < best:
-            best = named
+        renamed = sorted(rename(atoms, names))
+        if best is None or renamed < best:
+            best = renamed
     return frozenset(best or ())
 
 
 def _coloured(atoms: frozenset[Atom], heads: frozenset[str]) -> dict[str, int]:
-    """For each variable a number; those that stand differently in the atoms have different ones.
+    """Return a number for each variable; variables with different roles have different ones.
 
-    Colours are refined by the colours beside each occurrence until they stay (Weisfeiler and Leman
-    1968).
+    Colours are refined by the colours in the atoms of each occurrence until they are stable
+    (Weisfeiler and Leman 1968).
     """
     names = variables(atoms)
     first = [*sorted(names & heads), ""]
     colours = {v: first.index(v if v in heads else "") for v in names}
     while True:
-        seen: dict[str, list[tuple[str, int, tuple[int, ...]]]] = {v: [] for v in names}
+        occurrences: dict[str, list[tuple[str, int, tuple[int, ...]]]] = {v: [] for v in names}
         for atom in atoms:
-            beside = tuple(colours[v] for v in atom.variables)
+            neighbours = tuple(colours[v] for v in atom.variables)
             for place, variable in enumerate(atom.variables):
-                seen[variable].append((atom.relation, place, beside))
-        marks = {v: (colours[v], tuple(sorted(seen[v]))) for v in names}
+                occurrences[variable].append((atom.relation, place, neighbours))
+        marks = {v: (colours[v], tuple(sorted(occurrences[v]))) for v in names}
         order = {mark: number for number, mark in enumerate(sorted(set(marks.values())))}
         finer = {v: order[marks[v]] for v in names}
         if len(order) == len(set(colours.values())):

@@ -1,4 +1,4 @@
-"""The asymptotic autoscheduler: all schedules of an assignment that no other one is better than.
+"""The asymptotic autoscheduler: all schedules of an assignment that no other one dominates.
 
     rewrites and groupings → loop nests → those of the least depth → protocols: the universe
     → costs, equal ones compared once → those that no other is strictly below: the frontier
@@ -36,7 +36,7 @@ from taco_py.language.notebook.folded_report import Report, folded
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The largest sets of tasks of a schedule, besides those that no schedule avoids."""
+    """The largest sets of tasks of a schedule, without the tasks that no schedule avoids."""
 
     queries: tuple[Query, ...]
 
@@ -48,10 +48,10 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Candidate:
-    """A schedule of the universe: loops and temporaries, and how operands are met in the loops.
+    """A schedule of the universe: loops, temporaries, and protocols of operands.
 
-    assignment  what it computes
-    estimate    what it is expected to cost, in steps (`cost.machine`), where that is known
+    assignment  the assignment that it computes
+    estimate    its expected cost, in steps (`cost.machine`), where that is known
     runs        whether commands are legal for the operands' formats and the result's, None where
                 these are not known
     """
@@ -72,20 +72,22 @@ class Candidate:
 
     @property
     def kernels(self) -> tuple[ScheduledKernel, ...] | None:
-        """Return assignments to evaluate in turn, each with its schedule; None for a fused
-        schedule, whose temporaries are made inside loops."""
+        """Return assignments to evaluate in turn, each with its schedule.
+
+        None for a fused schedule, whose temporaries are computed inside loops.
+        """
         return kernels_of(self.statement)
 
     @property
     def schedule(self) -> Schedule | None:
-        """Return the commands that lead from the whole assignment to these loops, a `precompute`
-        for each temporary; None where none do, whether or not `kernels` in turn are the same.
+        """Return the commands that lead from the full assignment to these loops.
 
-        None too where they are refused for the result's format, as where a sparse result would
-        store every coordinate of an index for a dense temporary.
+        A `precompute` for each temporary. None where no commands do, even if `kernels` in turn are
+        equivalent; and where they are refused for the result's format, such as where a sparse
+        result would store every coordinate of an index for a dense temporary.
         """
-        found = fused_schedule(self.assignment, self.statement)
-        return None if found is None or (self.runs and not self.runs(found)) else found
+        commands = fused_schedule(self.assignment, self.statement)
+        return None if commands is None or (self.runs and not self.runs(commands)) else commands
 
     def __str__(self) -> str:
         return f"{to_text(self.statement)}\n{self.protocols}\n{self.cost}"
@@ -97,7 +99,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """How many schedules have at least a cost, and the cost of another that is strictly below."""
+    """The number of schedules of at least a cost, and another cost that is strictly below."""
 
     cost: Cost
     count: int
@@ -106,15 +108,15 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Frontier(Sequence[Candidate]):
-    """The schedules that no other is asymptotically better than, and how they were found.
+    """The schedules that no other dominates asymptotically, and figures of the search.
 
     programs  groupings with loop orders of any depth
     depth     the least depth of their loop nests; `kept` programs have it
-    universe  those with every choice of protocols
+    universe  the number of programs of that depth, with every choice of protocols
     dropped   the costs for which most schedules were dropped
-    seen      how many of the `kept` programs were looked at before the budget ran out
+    seen      the number of `kept` programs that were searched before the budget ran out
     listed    whether all groupings were listed: there was time, and distributed forms were few
-    late      how many of the candidates there was no time to estimate
+    late      the number of candidates that there was no time to estimate
     """
 
     assignment: Assignment
@@ -131,7 +133,7 @@ class Frontier(Sequence[Candidate]):
 
     @property
     def complete(self) -> bool:
-        """Tell whether every program of least depth was looked at."""
+        """Tell whether every program of least depth was searched."""
         return self.listed and self.seen == self.kept
 
     def __len__(self) -> int:
@@ -152,16 +154,16 @@ class Frontier(Sequence[Candidate]):
     def __repr__(self) -> str:
         """Return one line; `explain()` has the rest."""
         of = f"{len(self)} of {self.universe} schedules of {expression_text(self.assignment)}"
-        whole = "" if self.complete else ", not all looked at"
-        return f"<Frontier: {of}{whole}>"
+        suffix = "" if self.complete else ", not all looked at"
+        return f"<Frontier: {of}{suffix}>"
 
     def explain(self) -> str:
-        """Return candidates → after the depth filter → after domination, and what was pruned by
-        what."""
+        """Return the numbers of candidates after each step of the search, and the reasons of
+        pruning."""
         return Report("\n".join(_explained(self)))
 
     def _repr_html_(self) -> str:
-        """Show it in a notebook: the explanation, folded."""
+        """Show the frontier in a notebook: the explanation, folded."""
         return folded(self.explain())
 
 
@@ -172,14 +174,15 @@ def frontier(
     budget: float | None = None,
     dtype: str = "float64",
 ) -> Frontier:
-    """Return the frontier of an assignment whose sums are explicit; in what it returns they are
-    apart (`sums_apart`).
+    """Return the frontier of an assignment whose sums are explicit.
 
-    formats  of the operands; those that are not all dense have a pattern, and every mode of theirs
-             may be stepped through or located
-    scope    how much is known of workspaces (see there)
-    budget   seconds after which the best found so far are returned, of which listing the loop nests
-             may take half; at least one nest is looked at
+    Its candidates have distinct names for the indices of sums (`sums_apart`).
+
+    formats  of the operands; operands that are not all dense have a pattern, and each of their
+             modes may be stepped through or located
+    scope    the precision of workspaces' patterns (see there)
+    budget   seconds after which the best schedules so far are returned; listing the loop nests may
+             take half of them, and at least one nest is searched
     """
     seconds = inf if budget is None else budget
     begin = monotonic()
@@ -190,34 +193,36 @@ def frontier(
     sparse = tuple(a for a in read if not formats[a.tensor].is_dense)
     costs = Costs(assumptions(sparse, (assignment.target, *read)))
     choice = _Choice(sparse, Recorder(scope), costs, Incumbents(costs), end)
-    seen = 0
-    for nest in (nest for skeleton in programs.kept for nest in nests(skeleton, dtype)):
-        if seen and monotonic() > end:
+    searched = 0
+    for nest in (nest for skeleton in programs.least for nest in nests(skeleton, dtype)):
+        if searched and monotonic() > end:
             break
         choice.visit(nest)
-        seen += 1
-    best = [(d, union) for d, union in choice.found if choice.incumbents.below(union) is None]
-    known = {union: Cost(costs.readable(union)) for union in dict.fromkeys(u for _, u in best)}
+        searched += 1
+    best = [(d, union) for d, union in choice.schedules if choice.incumbents.below(union) is None]
+    readable_costs = {
+        union: Cost(costs.readable(union)) for union in dict.fromkeys(u for _, u in best)
+    }
     return Frontier(
         assignment,
         programs.groupings,
         programs.programs,
         programs.depth,
-        sum(skeleton.count for skeleton in programs.kept),
+        sum(skeleton.count for skeleton in programs.least),
         choice.universe,
-        seen,
+        searched,
         programs.complete,
         tuple(choice.dropped()),
-        tuple(Candidate(directed, known[union], assignment) for directed, union in best),
+        tuple(Candidate(directed, readable_costs[union], assignment) for directed, union in best),
     )
 
 
 @dataclass(slots=True)
 class _Choice:
-    """Chooses protocols, one access after another, and leaves off as soon as a bound is too high.
+    """Chooses protocols, one access after another, and prunes as soon as a bound is too high.
 
-    found   the schedules that no cost met so far is strictly below, with their costs
-    pruned  how many schedules have at least a cost, and what cost is strictly below it
+    schedules  the schedules that no cost so far is strictly below, with their costs
+    pruned     for a cost the number of schedules of at least it, and a cost strictly below it
     """
 
     sparse: tuple[Access, ...]
@@ -226,11 +231,12 @@ class _Choice:
     incumbents: Incumbents
     end: float
     universe: int = 0
-    found: list[tuple[Directed, Union]] = field(default_factory=list)
+    schedules: list[tuple[Directed, Union]] = field(default_factory=list)
     pruned: dict[Union, tuple[int, Union]] = field(default_factory=dict)
 
     def visit(self, nest: Nest) -> None:
-        """All protocols of one nest: each mode of each access stepped through or located."""
+        """Search all protocols of one nest: each mode of each access is stepped through or
+        located."""
         open_ = (*self.sparse, *nest.temporaries)
         self.universe += 2 ** sum(len(access.indices) for access in open_)
         self.decide(nest.statement, {}, open_)
@@ -241,13 +247,13 @@ class _Choice:
         steps: Mapping[Access, frozenset[str]],
         open_: tuple[Access, ...],
     ) -> None:
-        """Protocols for the accesses that are `open_`, when the others have `steps`.
+        """Search protocols for the accesses in `open_`, where the others have `steps`.
 
-        Once there is a schedule, no more are looked at after the `end`; where there is none yet,
-        the first that comes is taken.
+        Once there is a schedule, the search stops after the `end`; else the first schedule is
+        accepted.
         """
         if monotonic() > self.end:
-            if self.found:
+            if self.schedules:
                 return
             steps, open_ = any_choice(steps, open_), ()
         directed = Directed(statement, steps)
@@ -258,21 +264,21 @@ class _Choice:
             self.pruned[cost] = (self.pruned.get(cost, (0, low))[0] + count, low)
         elif open_:
             access, *rest = open_
-            for chosen in choices(access):
-                self.decide(statement, {**steps, access: chosen}, tuple(rest))
+            for stepped in choices(access):
+                self.decide(statement, {**steps, access: stepped}, tuple(rest))
         else:
             self.incumbents.add(cost)
-            self.found.append((directed, cost))
+            self.schedules.append((directed, cost))
 
     def dropped(self) -> Iterator[Dropped]:
-        """Yield the costs that most schedules were dropped for."""
-        late = [cost for _, cost in self.found]
+        """Yield the costs for which most schedules were dropped."""
+        late = [cost for _, cost in self.schedules]
         for cost in late:
             low = self.incumbents.below(cost)
             if low is not None:
                 self.pruned[cost] = (self.pruned.get(cost, (0, low))[0] + 1, low)
         most = sorted(self.pruned.items(), key=lambda item: -item[1][0])
-        for cost, (count, low) in most[:SHOWN]:
+        for cost, (count, low) in most[:LISTED_COSTS]:
             yield Dropped(self.cost(cost), count, self.cost(low))
 
     def cost(self, union: Union) -> Cost:
@@ -281,7 +287,7 @@ class _Choice:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """The loop nests of least depth, without their orders, and how many there were of any depth.
+    """The loop nests of least depth, without their orders, and the number of nests of any depth.
 
     complete  whether there was time for all groupings, and no form was left out
     """
@@ -289,14 +295,14 @@ class Programs:
     groupings: int
     programs: int
     depth: int
-    kept: tuple[Skeleton, ...]
+    least: tuple[Skeleton, ...]
     complete: bool
 
 
 def search(assignment: Assignment, end: float = inf) -> Programs:
     """Return every grouping of the assignment with every way to share loops, filtered by depth.
 
-    end  the time after which no more are made, but for the first
+    end  the time after which no more are generated, except the first
     """
     grouped, complete = 0, few_forms(assignment)
     every: list[Skeleton] = []
@@ -311,39 +317,39 @@ def search(assignment: Assignment, end: float = inf) -> Programs:
                 complete = False
                 break
     depth = min(skeleton.depth for skeleton in every)
-    kept = tuple(skeleton for skeleton in every if skeleton.depth == depth)
-    return Programs(grouped, sum(each.count for each in every), depth, kept, complete)
+    least = tuple(skeleton for skeleton in every if skeleton.depth == depth)
+    return Programs(grouped, sum(skeleton.count for skeleton in every), depth, least, complete)
 
 
 def _names(assignment: Assignment) -> tuple[str, ...]:
     """Return names for temporaries: w, w1, w2, …"""
-    taken = {assignment.target.tensor, *(access.tensor for access in accesses(assignment))}
+    used = {assignment.target.tensor, *(access.tensor for access in accesses(assignment))}
     names = ("w", *(f"w{number}" for number in range(1, 64)))
-    return tuple(name for name in names if name not in taken)
+    return tuple(name for name in names if name not in used)
 
 
 # ---------------------------------------------------------------- explanation
 
 
-SHOWN = 8
-"""Costs for which schedules were dropped that explain() tells of."""
+LISTED_COSTS = 8
+"""The number of costs of dropped schedules that explain() lists."""
 
 
-def _explained(whole: Frontier) -> Iterator[str]:
-    yield f"schedules of {expression_text(whole.assignment)}"
-    yield f"  candidates        {whole.programs} loop nests of {whole.groupings} groupings"
-    yield f"  least depth       {whole.kept} loop nests of depth {whole.depth}"
-    if not whole.listed:
+def _explained(result: Frontier) -> Iterator[str]:
+    yield f"schedules of {expression_text(result.assignment)}"
+    yield f"  candidates        {result.programs} loop nests of {result.groupings} groupings"
+    yield f"  least depth       {result.kept} loop nests of depth {result.depth}"
+    if not result.listed:
         yield f"  not all are listed, for lack of time or of room for {REWRITES} distributed forms"
-    if whole.seen < whole.kept:
-        yield f"  the budget ended  after {whole.seen} of these: the best found so far follow"
-    seen = "" if whole.seen == whole.kept else ", of those looked at"
-    yield f"  with protocols    {whole.universe}{seen}"
-    yield f"  after domination  {len(whole)}, of {len(whole.costs)} different costs"
-    if whole.late:
-        yield f"  not estimated     {whole.late} of these, for lack of time"
-    for cost in whole.costs:
-        members = [c for c in whole.candidates if c.cost == cost]
+    if result.seen < result.kept:
+        yield f"  the budget ended  after {result.seen} of these: the best found so far follow"
+    restriction = "" if result.seen == result.kept else ", of those looked at"
+    yield f"  with protocols    {result.universe}{restriction}"
+    yield f"  after domination  {len(result)}, of {len(result.costs)} different costs"
+    if result.late:
+        yield f"  not estimated     {result.late} of these, for lack of time"
+    for cost in result.costs:
+        members = [c for c in result.candidates if c.cost == cost]
         best = min(members, key=lambda c: inf if c.estimate is None else c.estimate)
         estimates = [c.estimate for c in members if c.estimate is not None]
         yield f"{len(members)} schedules: {cost}"
@@ -351,6 +357,6 @@ def _explained(whole: Frontier) -> Iterator[str]:
             ends = dict.fromkeys(f"{end(estimates):.3g}" for end in (min, max))
             yield f"  estimated {' to '.join(ends)} operations, best:"
         yield from ("    " + line for line in to_text(best.statement).splitlines())
-    for gone in whole.dropped:
+    for gone in result.dropped:
         yield f"{gone.count} schedules pruned: at least {gone.cost}"
         yield f"    by {gone.by}"

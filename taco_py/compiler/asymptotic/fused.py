@@ -1,4 +1,5 @@
-"""Fused schedules, whose temporaries are made inside loops: as commands, and as kernels in turn.
+"""Fused schedules, whose temporaries are computed inside loops: as commands, and as kernels in
+turn.
 
 forall k where( forall i forall j A[i,j] += B[i,k] * w[j],
                 forall l forall j w[j] += C[k,l] * D[l,j] )
@@ -17,7 +18,7 @@ from typing import assert_never
 from taco_py.compiler.concrete.merged_order import merge_orders
 from taco_py.compiler.concrete.nodes import Assign, Forall, Statement, Where, WorkspaceKind
 from taco_py.compiler.concrete.nodes import (
-    Sequence as Both,
+    Sequence as Statements,
 )
 from taco_py.compiler.concrete.printer import to_text
 from taco_py.compiler.concrete.terms import sums_outside
@@ -35,20 +36,22 @@ from taco_py.language.problem import Problem, TensorType
 
 
 def fused_schedule(assignment: Assignment, statement: Statement) -> Schedule | None:
-    """Return the commands that make the loops of `statement` out of the assignment's, None where
-    there are none: workspaces whose maker and reader run through them in different orders, sums
-    that were multiplied out, and loops around what they are not linear in."""
+    """Return the commands that derive the loops of `statement` from the assignment's loops.
+
+    None where there are none: for workspaces whose producer and consumer run through them in
+    different orders, sums that were multiplied out, and loops around operations that are not linear
+    in them.
+    """
     order = one_order(statement)
     if order is None:
         return None
     loops = (Reorder(order),) if len(order) > 1 else ()
-    found = Schedule((*loops, *_parts(statement)))
-    return found if _makes(found, assignment, statement) else None
+    schedule = Schedule((*loops, *_parts(statement)))
+    return schedule if _makes(schedule, assignment, statement) else None
 
 
 def one_order(statement: Statement) -> tuple[str, ...] | None:
-    """Return one order of all loops, those of a maker and of its reader merged; None where they
-    clash."""
+    """Return one order of all loops of producers and consumers; None where their orders clash."""
     match statement:
         case Forall(index, body):
             inner = one_order(body)
@@ -67,19 +70,19 @@ def _parts(statement: Statement) -> Iterator[Command]:
             yield from _parts(body)
         case Where(workspace, consumer, producer):
             names = workspace.indices
-            yield Precompute(_whole(producer), names, names, workspace.name)
+            yield Precompute(_full_value(producer), names, names, workspace.name)
             yield from _parts(producer)
             yield from _parts(consumer)
 
 
-def _whole(statement: Statement) -> Expr:
-    """What a statement assigns, with its temporaries' own values in their place."""
+def _full_value(statement: Statement) -> Expr:
+    """Return the value that a statement assigns, with temporaries replaced by their values."""
     match statement:
         case Forall(_, body):
-            return _whole(body)
+            return _full_value(body)
         case Where(workspace, consumer, producer):
-            made = _whole(producer)
-            return _exchanged(_whole(consumer), workspace.name, made)
+            producer_value = _full_value(producer)
+            return _exchanged(_full_value(consumer), workspace.name, producer_value)
         case Assign(_, value):
             return value
         case _:
@@ -104,23 +107,22 @@ def _makes(schedule: Schedule, assignment: Assignment, statement: Statement) -> 
     problem = Problem(assignment, tuple(types.items()), result)
     try:
         loops = apply_all(Loops(assignment, textual_orders(assignment)), schedule)
-        return _shape(_bare(loops.statement(problem), loops.made)) == _shape(statement)
+        return _shape(_bare(loops.statement(problem), loops.workspaces)) == _shape(statement)
     except ScheduleError:
         return False
 
 
-def _bare(statement: Statement, made: Sequence[str]) -> Statement:
-    """Return the statement without scalars that it adds up in besides the workspaces called
-    `made`."""
+def _bare(statement: Statement, names: Sequence[str]) -> Statement:
+    """Return the statement without scalars for partial sums, except workspaces in `names`."""
     match statement:
         case Forall(_, body):
-            return replace(statement, body=_bare(body, made))
+            return replace(statement, body=_bare(body, names))
         case Where(workspace, Assign(target, value), producer) if (
-            workspace.name not in made and value == workspace.access
+            workspace.name not in names and value == workspace.access
         ):
-            return _bare(_retargeted(producer, workspace.access, target), made)
+            return _bare(_retargeted(producer, workspace.access, target), names)
         case Where(_, consumer, producer):
-            consumer, producer = _bare(consumer, made), _bare(producer, made)
+            consumer, producer = _bare(consumer, names), _bare(producer, names)
             return replace(statement, consumer=consumer, producer=producer)
         case _:
             return statement
@@ -139,8 +141,7 @@ def _retargeted(statement: Statement, old: Access, new: Access) -> Statement:
 
 
 def _shape(statement: Statement) -> Hashable:
-    """Return a statement without what makes no difference: the order of factors, kinds of
-    workspaces."""
+    """Return a statement up to the order of factors and the kinds of workspaces."""
     match statement:
         case Forall(index, body):
             return index, _shape(body)
@@ -153,8 +154,7 @@ def _shape(statement: Statement) -> Hashable:
 
 
 def _factors(expr: Expr) -> Hashable:
-    """Return an expression in which the arguments of what is commutative and associative have no
-    order."""
+    """Return an expression up to the order of arguments of commutative, associative operators."""
     if isinstance(expr, Call) and expr.operator.commutative and expr.operator.associative:
         return expr.operator.name, tuple(sorted(map(repr, map(_factors, _flat(expr)))))
     if isinstance(expr, Call):
@@ -175,19 +175,19 @@ def _flat(expr: Call) -> Iterator[Expr]:
 # ---------------------------------------------------------------- kernels in turn
 
 
-def made_inside(where: Where) -> Statement:
-    """Return the statement with a temporary made in the loops that its maker and its reader begin
-    with: `unfused` the other way round.
+def fused_inside(where: Where) -> Statement:
+    """Return the statement with a temporary computed inside the common outer loops: the inverse of
+    `unfused`.
 
-    where(forall i forall k H[i,k] += T[i,k], forall i forall j forall k T[i,k] += …)
-    → forall i where(forall k H[i,k] += T[k], forall j forall k T[k] += …)
+    where(forall i forall k H[i,k] += T[i,k], forall i forall j forall k T[i,k] += …) → forall i
+    where(forall k H[i,k] += T[k], forall j forall k T[k] += …)
     """
     workspace, consumer, producer = where.workspace, where.consumer, where.producer
     if isinstance(consumer, Where):
-        made = consumer.producer
-        if any(workspace.name == access.tensor for access in read_in(made)):
-            return replace(consumer, producer=made_inside(replace(where, consumer=made)))
-        inside = made_inside(replace(where, consumer=consumer.consumer))
+        inner_producer = consumer.producer
+        if any(workspace.name == access.tensor for access in read_in(inner_producer)):
+            return replace(consumer, producer=fused_inside(replace(where, consumer=inner_producer)))
+        inside = fused_inside(replace(where, consumer=consumer.consumer))
         return replace(consumer, consumer=inside)
     if not (isinstance(consumer, Forall) and isinstance(producer, Forall)):
         return where
@@ -201,35 +201,37 @@ def made_inside(where: Where) -> Statement:
     )
     kind = workspace.kind if rest else WorkspaceKind.SCALAR
     narrow = replace(workspace, indices=rest, kind=kind)
-    return Forall(index, made_inside(Where(narrow, consumer_body, producer_body)))
+    return Forall(index, fused_inside(Where(narrow, consumer_body, producer_body)))
 
 
 def unfused(statement: Statement) -> Statement:
-    """Return the statement with each temporary over the loops around it too, and made before all of
-    them: every loop runs as often."""
+    """Return the statement with each temporary computed before all loops, over their indices too.
+
+    Every loop runs equally often.
+    """
     match statement:
         case Forall(index, body):
-            return _around(index, unfused(body))
+            return _distribute(index, unfused(body))
         case Where(_, consumer, producer):
             return replace(statement, consumer=unfused(consumer), producer=unfused(producer))
         case _:
             return statement
 
 
-def _around(index: str, body: Statement) -> Statement:
-    """Return a loop over each part of a statement whose temporaries are made before."""
+def _distribute(index: str, body: Statement) -> Statement:
+    """Return a loop over each part of a statement whose temporaries are computed before."""
     if not isinstance(body, Where):
         return Forall(index, body)
     name = body.workspace.name
     wider = replace(body.workspace, indices=(index, *body.workspace.indices))
     consumer, producer = (
-        _around(index, _widened(part, name, index)) for part in (body.consumer, body.producer)
+        _distribute(index, _widened(part, name, index)) for part in (body.consumer, body.producer)
     )
     return Where(wider, consumer, producer)
 
 
 def _widened(statement: Statement, name: str, index: str) -> Statement:
-    """Return the statement with `index` before the other indices of the temporary called `name`."""
+    """Return the statement with `index` before the other indices of the temporary `name`."""
 
     def wide(access: Access) -> Access:
         return replace(access, indices=(index, *access.indices))
@@ -238,9 +240,9 @@ def _widened(statement: Statement, name: str, index: str) -> Statement:
 
 
 def _accessed(statement: Statement, name: str, change: Callable[[Access], Access]) -> Statement:
-    """Return the statement with accesses to the temporary called `name` changed."""
+    """Return the statement with accesses to the temporary `name` changed."""
 
-    def changed(access: Access) -> Access:
+    def apply(access: Access) -> Access:
         return change(access) if access.tensor == name else access
 
     match statement:
@@ -252,9 +254,9 @@ def _accessed(statement: Statement, name: str, change: Callable[[Access], Access
                 consumer=_accessed(consumer, name, change),
                 producer=_accessed(producer, name, change),
             )
-        case Both(statements):
-            return Both(tuple(_accessed(part, name, change) for part in statements))
+        case Statements(statements):
+            return Statements(tuple(_accessed(part, name, change) for part in statements))
         case Assign(target, value):
-            return replace(statement, target=changed(target), value=map_accesses(value, changed))
+            return replace(statement, target=apply(target), value=map_accesses(value, apply))
         case _:
             assert_never(statement)

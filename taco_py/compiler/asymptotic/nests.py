@@ -1,13 +1,14 @@
-"""Loop nests for a grouping: which loops its temporaries share with their readers, in which order.
+"""Loop nests for a grouping: the loops that temporaries share with their readers, and their order.
 
     A[i,j] += w[i,l] * D[j,l]  where  w[i,l] += B[i,k] * C[k,l]
     → forall i ( where( forall j forall l A[i,j] += w[l] * D[j,l],
                         forall k forall l w[l] += B[i,k] * C[k,l] ) )
 
-Any of the indices that a temporary's readers and makers share may stay outside its `where`; it is
-then made anew in each round, with fewer modes. No loop stays outside that would repeat something
-which does not depend on it. Only nests of the least depth are kept: a deeper one than necessary is
-never asymptotically better. (Ahrens et al. 2022, section 7.)
+Any of the indices that a temporary's consumer and producer share may stay outside its `where`; the
+temporary is then computed anew in each iteration, with fewer modes. No loop stays outside that
+would repeat a computation which does not depend on it. Only nests of the least depth are
+considered: a deeper one than necessary is never asymptotically better. (Ahrens et al. 2022, section
+7.)
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ Skeleton = Leaf | Shared
 
 
 def skeletons(group: Group) -> Iterator[Skeleton]:
-    """Yield every way for the temporaries of a grouping to share loops with what reads them."""
+    """Yield every way for the temporaries of a grouping to share loops with their readers."""
     return _skeletons(group, ())
 
 
@@ -81,17 +82,17 @@ def _skeletons(group: Group, bound: tuple[str, ...]) -> Iterator[Skeleton]:
         yield _leaf(group, bound)
         return
     for place, part in enumerate(group.parts):
-        others = tuple(p for k, p in enumerate(group.parts) if k != place)
-        rest = replace(group, parts=others)
+        more = tuple(p for k, p in enumerate(group.parts) if k != place)
+        rest = replace(group, parts=more)
         for loops in _subsets(_shareable(part, rest, bound)):
             if not loops and place > 0:
                 continue  # two `where`s around nothing in common come in one order
-            around = (*bound, *loops)
-            target = _trimmed(part.target, around)
+            outer = (*bound, *loops)
+            target = _trimmed(part.target, outer)
             reader = replace(rest, body=_exchanged(rest.body, part.target, target))
-            made = replace(part, target=target)
-            for producer in _skeletons(made, around):
-                for consumer in _skeletons(reader, around):
+            narrow = replace(part, target=target)
+            for producer in _skeletons(narrow, outer):
+                for consumer in _skeletons(reader, outer):
                     yield Shared(loops, target, consumer, producer)
 
 
@@ -141,8 +142,7 @@ class Nest:
 
 
 def nests(skeleton: Skeleton, dtype: str) -> Iterator[Nest]:
-    """Yield the skeleton with its loops in every order; its parts are shared among the
-    statements."""
+    """Yield the skeleton with its loops in every order; parts are shared among the statements."""
     temporaries = tuple(_temporaries(skeleton))
     for statement in _orders(skeleton, dtype):
         yield Nest(statement, temporaries)
@@ -156,13 +156,12 @@ def _temporaries(skeleton: Skeleton) -> Iterator[Access]:
 
 
 def _orders(skeleton: Skeleton, dtype: str) -> Iterator[Statement]:
-    """Yield the statements of a skeleton, each made when it is asked for: there are n! of n
-    loops."""
+    """Yield the statements of a skeleton lazily: n loops have n! orders."""
     if isinstance(skeleton, Leaf):
         for order in permutations(skeleton.loops):
             yield forall(order, skeleton.assign)
         return
-    bodies = _Kept(_bodies(skeleton, dtype))
+    bodies = _Replayed(_bodies(skeleton, dtype))
     for order in permutations(skeleton.loops):
         for body in bodies:
             yield forall(order, body)
@@ -170,27 +169,29 @@ def _orders(skeleton: Skeleton, dtype: str) -> Iterator[Statement]:
 
 def _bodies(skeleton: Shared, dtype: str) -> Iterator[Statement]:
     workspace = _workspace(skeleton.temporary, dtype)
-    consumers = _Kept(_orders(skeleton.consumer, dtype))
+    consumers = _Replayed(_orders(skeleton.consumer, dtype))
     for producer in _orders(skeleton.producer, dtype):
         for consumer in consumers:
             yield Where(workspace, consumer, producer)
 
 
-class _Kept:
-    """Statements to go through again and again, each made when it is first reached: they are then
-    the same objects, of which the same is known (`Recorder`)."""
+class _Replayed:
+    """Statements for repeated iteration, generated lazily.
+
+    Each iteration yields the same objects, whose tasks are cached (`Recorder`).
+    """
 
     def __init__(self, source: Iterator[Statement]) -> None:
         self.source = source
-        self.made: list[Statement] = []
+        self.generated: list[Statement] = []
 
     def __iter__(self) -> Iterator[Statement]:
         for place in count():
-            if place == len(self.made):
-                self.made.extend(islice(self.source, 1))
-            if place == len(self.made):
+            if place == len(self.generated):
+                self.generated.extend(islice(self.source, 1))
+            if place == len(self.generated):
                 return
-            yield self.made[place]
+            yield self.generated[place]
 
 
 def _workspace(temporary: Access, dtype: str) -> Workspace:

@@ -1,8 +1,8 @@
-"""How statements meet the modes of tensors: protocols.
+"""Protocols: how statements access the modes of tensors.
 
 STEP    a loop walks the coordinates that a mode stores, in order
-LOCATE  a loop runs without regard to the mode, which is looked up
-APPEND  coordinates are written one after another
+LOCATE  a loop runs independently of the mode, whose coordinates are located
+APPEND  coordinates are written in order
 INSERT  coordinates are written in any order
 
 (Ahrens et al. 2022, section 3: protocolised concrete index notation.)
@@ -32,23 +32,23 @@ def choices(access: Access) -> tuple[frozenset[str], ...]:
     """Return the sets of indices along which an access may be stepped through, the largest
     first."""
     sizes = range(len(access.indices), -1, -1)
-    found = (frozenset(c) for size in sizes for c in combinations(access.indices, size))
-    return tuple(dict.fromkeys(found))
+    sets = (frozenset(c) for size in sizes for c in combinations(access.indices, size))
+    return tuple(dict.fromkeys(sets))
 
 
 @dataclass(frozen=True, slots=True)
 class Directed:
     """A statement with the indices along which each access is stepped through.
 
-    What is read and not stepped through is located. Modes are met in the order of the loops: what
-    is stored the other way round is transposed before, which costs no more than reading it.
+    Modes that are read and not stepped through are located. Modes are visited in the order of the
+    loops: operands in another storage order are transposed first, which costs no more than reading.
     """
 
     statement: Statement
     steps: Mapping[Access, frozenset[str]]
 
     def protocol(self, access: Access, index: str) -> Protocol:
-        """Return how `index` of an access that is read is met."""
+        """Return the protocol of `index` of an access that is read."""
         stepped = index in self.steps.get(access, ())
         return Protocol.STEP if stepped else Protocol.LOCATE
 
@@ -64,9 +64,9 @@ class Directed:
         ]
         for access, protocols in self.writes():
             pairs = zip(access.indices, protocols, strict=True)
-            written = ", ".join(f"{index}: {protocol.value}" for index, protocol in pairs)
-            if written:
-                parts.append(f"{access.tensor}[{written}]")
+            modes_text = ", ".join(f"{index}: {protocol.value}" for index, protocol in pairs)
+            if modes_text:
+                parts.append(f"{access.tensor}[{modes_text}]")
         return "; ".join(parts)
 
 
@@ -98,8 +98,10 @@ def _reads(statement: Statement) -> tuple[Access, ...]:
 def _writes(
     statement: Statement, bound: tuple[str, ...]
 ) -> Iterator[tuple[Access, tuple[Protocol, ...]]]:
-    """Yield a mode is appended to as long as all loops around it are over modes of the same
-    tensor."""
+    """Yield the accesses that are written, with protocols.
+
+    A mode is appended to as long as all loops around it are over modes of the same tensor.
+    """
     match statement:
         case Assign(target):
             ahead = 0
@@ -113,7 +115,7 @@ def _writes(
         case Forall(index, body):
             yield from _writes(body, (*bound, index))
         case Where(_, consumer, producer):
-            yield from _writes(producer, ())  # a workspace is made anew here
+            yield from _writes(producer, ())  # a workspace begins anew here
             yield from _writes(consumer, bound)
         case Sequence(statements):
             for part in statements:
@@ -125,5 +127,5 @@ def _writes(
 def any_choice(
     steps: Mapping[Access, frozenset[str]], open_: Iterable[Access]
 ) -> dict[Access, frozenset[str]]:
-    """Return the protocols chosen so far, and the first that comes for each other access."""
+    """Return the protocols so far, with the first choice for each other access."""
     return {**steps, **{access: next(iter(choices(access))) for access in open_}}

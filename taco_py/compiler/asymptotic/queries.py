@@ -3,8 +3,8 @@
     {(i,k,j) | B[i,k] ∧ C[k,j]}          each multiplication of a sparse matrix product
     {(i,k) | B[i,k] ∧ ∃j' C[k,j']}       each row of C that it looks up, where it has entries
 
-An atom says that a tensor stores something at a coordinate tuple. The variables of a query are its
-heads, which it ranges over, and others, which are quantified existentially. (Ahrens, Kjolstad and
+An atom states that a tensor stores an entry at a coordinate tuple. The variables of a query are its
+heads, over which it ranges, and others, which are quantified existentially. (Ahrens, Kjolstad and
 Amarasinghe 2022, section 5.)
 """
 
@@ -18,7 +18,7 @@ PRIME = "′"
 
 
 class Atom(NamedTuple):
-    """`relation` stores an entry at `variables`, one a mode."""
+    """`relation` stores an entry at `variables`, one for each mode."""
 
     relation: str
     variables: tuple[str, ...]
@@ -58,9 +58,9 @@ def dimension(variable: str) -> str:
     return variable.partition(MARK)[0]
 
 
-def fresh(index: str, taken: Iterable[str]) -> str:
-    """Return the first variable of `index`'s dimension that is no head and not `taken`."""
-    used = set(taken)
+def fresh(index: str, used_names: Iterable[str]) -> str:
+    """Return the first variable of `index`'s dimension that is no head and not in `used_names`."""
+    used = set(used_names)
     number = 1
     while f"{index}{MARK}{number}" in used:
         number += 1
@@ -73,17 +73,17 @@ def variables(atoms: Iterable[Atom]) -> set[str]:
 
 
 def rename(atoms: Iterable[Atom], names: Mapping[str, str]) -> frozenset[Atom]:
-    """Return `atoms` with variables exchanged all at once."""
+    """Return `atoms` with all variables renamed at once."""
     return frozenset(
         Atom(atom.relation, tuple(names.get(v, v) for v in atom.variables)) for atom in atoms
     )
 
 
-def _parts(whole: Query) -> list[tuple[str, list[Atom]]]:
-    """Return the condition's atoms, each group that shares quantified variables behind its
+def _parts(query_: Query) -> list[tuple[str, list[Atom]]]:
+    """Return the texts of the condition, a group with common quantified variables behind its
     quantifier."""
-    heads = set(whole.heads)
-    groups = groups_of(whole)
+    heads = set(query_.heads)
+    groups = groups_of(query_)
     texts = []
     for group in sorted(groups, key=lambda g: (bool(variables(g) - heads), g)):
         bound = sorted(variables(group) - heads)
@@ -95,28 +95,28 @@ def _parts(whole: Query) -> list[tuple[str, list[Atom]]]:
     return texts
 
 
-def groups_of(whole: Query) -> list[list[Atom]]:
-    """Return the atoms, those that share quantified variables together."""
-    heads = set(whole.heads)
+def groups_of(query_: Query) -> list[list[Atom]]:
+    """Return the atoms in groups that share quantified variables."""
+    heads = set(query_.heads)
     groups: list[tuple[set[str], list[Atom]]] = []
-    for atom in sorted(whole.atoms):
+    for atom in sorted(query_.atoms):
         names = set(atom.variables) - heads
-        joined = [group for group in groups if not names.isdisjoint(group[0])]
+        connected = [group for group in groups if not names.isdisjoint(group[0])]
         groups = [group for group in groups if names.isdisjoint(group[0])]
-        atoms = [*(a for _, group in joined for a in group), atom]
-        groups.append((names.union(*(others for others, _ in joined)), atoms))
+        atoms = [*(a for _, group in connected for a in group), atom]
+        groups.append((names.union(*(other_names for other_names, _ in connected)), atoms))
     return [atoms for _, atoms in groups]
 
 
-def group_of(atom: Atom, whole: Query) -> list[Atom]:
-    """Return the one of these groups that an atom is in."""
-    names, found, rest = set(atom.variables).difference(whole.heads), [atom], whole.atoms - {atom}
-    while joined := [other for other in rest if not names.isdisjoint(other.variables)]:
-        found += joined
-        rest = rest.difference(joined)
-        names.update(*(other.variables for other in joined))
-        names.difference_update(whole.heads)
-    return found
+def group_of(atom: Atom, query_: Query) -> list[Atom]:
+    """Return the group of atoms that share quantified variables with an atom."""
+    names, group, rest = set(atom.variables).difference(query_.heads), [atom], query_.atoms - {atom}
+    while connected := [other for other in rest if not names.isdisjoint(other.variables)]:
+        group += connected
+        rest = rest.difference(connected)
+        names.update(*(other.variables for other in connected))
+        names.difference_update(query_.heads)
+    return group
 
 
 def _primed(variable: str) -> str:

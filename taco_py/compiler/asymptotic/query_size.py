@@ -1,4 +1,4 @@
-"""How many tuples are expected to satisfy a conjunctive query."""
+"""The expected number of tuples that satisfy a conjunctive query."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from taco_py.compiler.asymptotic.queries import Atom, Query, dimension
 from taco_py.compiler.cost.estimate import Statistics
 
 
-def query_size(stats: Statistics, whole: Query) -> float:
+def query_size(stats: Statistics, query: Query) -> float:
     """Return the expected number of tuples that satisfy a query.
 
-    What is quantified over holds at a tuple as probably as all of it is expected to be met there:
+    The probability of quantified atoms at a tuple is the expected number of their entries, at most
+    1:
 
         {(i,k) | B[i,k] ∧ ∃j' C[k,j']}  →  sizes of i and k · B's share · min(1, size of j · C's)
     """
-    bound = frozenset(whole.heads)
-    size = prod((stats.sizes[head] for head in whole.heads), start=1.0)
-    for atoms in _connected(whole.atoms, bound):
+    bound = frozenset(query.heads)
+    size = prod((stats.sizes[head] for head in query.heads), start=1.0)
+    for atoms in _connected(query.atoms, bound):
         inner = {v for atom in atoms for v in atom.variables} - bound
-        met = prod((stats.sizes[dimension(v)] for v in inner), start=1.0)
-        size *= min(1.0, met * prod(_share(stats, atom) for atom in atoms))
+        expected = prod((stats.sizes[dimension(v)] for v in inner), start=1.0)
+        size *= min(1.0, expected * prod(_share(stats, atom) for atom in atoms))
     return size
 
 

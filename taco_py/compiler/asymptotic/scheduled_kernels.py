@@ -1,10 +1,10 @@
-"""A candidate as kernels: an assignment and a schedule each, as a user would write them.
+"""A candidate as kernels: an assignment and a schedule each, in the syntax of users.
 
     a[i] += B[i,j] * w[j]  where  w[j] += C[j,k] * d[k]
     → w[j] = sum(k, C[j,k] * d[k])  with reorder(j,k);  a[i] = sum(j, B[i,j] * w[j])  with …
 
-A temporary that no loop is around is a tensor computed before: one kernel against several is the
-same choice as loops are.
+A temporary outside of all loops is a tensor computed first: one kernel or several is thus the same
+kind of choice as loops.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from taco_py.language.notation.printer import to_text
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ScheduledKernel:
-    """One kernel: what it computes, and its loop order as a command."""
+    """One kernel: its assignment, and its loop order as a command."""
 
     assignment: Assignment
     schedule: Schedule
 
     @property
     def operands(self) -> tuple[str, ...]:
-        """Return the tensors that it reads."""
+        """Return the names of the tensors that the kernel reads."""
         return operand_names(self.assignment)
 
     @property
     def text(self) -> str:
-        """Return the assignment as `evaluate` takes it."""
+        """Return the text of the assignment, as `evaluate` accepts it."""
         return to_text(self.assignment)
 
     def __str__(self) -> str:
@@ -46,8 +46,7 @@ class ScheduledKernel:
 
 
 def kernels_of(statement: Statement) -> tuple[ScheduledKernel, ...] | None:
-    """Return the kernels that `statement` is, temporaries first; None where one is made inside a
-    loop."""
+    """Return the kernels of `statement`, temporaries first; None where one is inside a loop."""
     match statement:
         case Where(_, consumer, producer):
             parts = (kernels_of(producer), kernels_of(consumer))

@@ -4,8 +4,9 @@
     loop i: {i}   loop k: {(i,k) | A[i,k]}   loop j: {(i,k,j) | A[i,k] ∧ B[k,j]}
 
 A loop that steps through several operands pays for the coordinates of each. Its body then runs once
-for every combination of present operands, simplified by what is absent; absence adds no condition,
-so that all queries stay conjunctive (an upper bound). A workspace stores what its producer wrote.
+for every combination of present operands, simplified by absent ones; absence adds no condition, so
+that all queries stay conjunctive (an upper bound). A workspace stores the entries that its producer
+wrote.
 
 (Ahrens et al. 2022, figure 5.)
 """
@@ -34,7 +35,7 @@ NEVER: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one loop or assignment does: `query` tells how often.
+    """The task of one loop or assignment; the size of `query` is its number of executions.
 
     bound    the indices of the loops around it and of itself, outermost first
     place    the loop or assignment
@@ -48,11 +49,11 @@ class Task:
 
 
 class Scope(Enum):
-    """What is known of the entries of a workspace that is made anew in each round of loops.
+    """The precision of the pattern of a workspace that is computed anew in each iteration.
 
-    ROUND  those that one round of the loops around it writes: exact
-    ALL    those that any round writes, as Ahrens et al. 2022 have it: an upper bound under which
-           schedules that differ only in what they do for empty slices compare as equal
+    ROUND  the entries that one iteration of the outer loops writes: exact
+    ALL    the entries that any iteration writes, as in Ahrens et al. 2022: an upper bound under
+           which schedules that differ only in their work for empty slices compare as equal
     """
 
     ROUND = "round"
@@ -68,48 +69,52 @@ def tasks(directed: Directed, scope: Scope = Scope.ROUND) -> tuple[Task, ...]:
 class Recorder:
     """Records the tasks of many statements that have parts in common.
 
-    Makers and readers of workspaces are looked at once for all statements that share the part (the
-    same object), the condition under which it runs, and the protocols inside it.
+    Producers and consumers of workspaces are recorded once for all statements that share the part
+    (the same object), the condition under which it runs, and the protocols inside it.
     """
 
     scope: Scope = Scope.ROUND
-    known: dict[object, _Part] = field(default_factory=dict)
+    parts: dict[object, _Part] = field(default_factory=dict)
     read: dict[object, tuple[Statement, tuple[Access, ...] | None]] = field(default_factory=dict)
 
     def tasks(self, directed: Directed) -> tuple[Task, ...]:
         """Return every task of a statement, in order of execution."""
         walk = _Walk(self, directed.steps, {}, {})
         walk.visit(directed.statement, (), TRUE, frozenset())
-        return tuple(dict.fromkeys(walk.found))
+        return tuple(dict.fromkeys(walk.tasks))
 
     def queries(
         self, directed: Directed, undecided: frozenset[Access] = frozenset()
     ) -> frozenset[Query]:
         """Return the sets of tasks whose union is the statement's cost.
 
-        undecided  accesses whose protocols are still open: the cost is then no more than with any
-                   protocols for them, for they are taken to be known and to cost nothing
+        undecided  accesses whose protocols are still open: the cost is then a lower bound for any
+                   protocols, for these accesses are assumed to be known at no cost
         """
         walk = _Walk(self, directed.steps, {}, {}, undecided)
         walk.visit(directed.statement, (), TRUE, frozenset())
-        return frozenset([task.query for task in walk.found])
+        return frozenset([task.query for task in walk.tasks])
 
     def reads(
         self, part: Statement, absent: frozenset[Access] = frozenset()
     ) -> tuple[Access, ...] | None:
-        """Return `present_in`, asked once; `part` is kept alive, for it is known by its
-        identity."""
+        """Return the cached `present_in` of a part.
+
+        `part` is kept alive, for it is identified by its identity.
+        """
         key = (id(part), absent)
-        found = self.read.get(key)
-        if found is None:
-            found = (part, present_in(part, absent))
-            self.read[key] = found
-        return found[1]
+        entry = self.read.get(key)
+        if entry is None:
+            entry = (part, present_in(part, absent))
+            self.read[key] = entry
+        return entry[1]
 
 
 def live(expr: Expr, absent: frozenset[Access]) -> tuple[Access, ...] | None:
-    """Return the accesses that the value of `expr` depends on, None if it is zero where `absent`
-    are."""
+    """Return the accesses that the value of `expr` depends on.
+
+    None if the value is zero where `absent` are.
+    """
     value = fill_of(expr, lambda access: 0 if access in absent else None)
     return None if value is not None and value == 0 else tuple(dict.fromkeys(_read(expr, absent)))
 
@@ -126,7 +131,7 @@ def _read(expr: Expr, absent: frozenset[Access]) -> Iterator[Access]:
 
 
 def present_in(statement: Statement, absent: frozenset[Access]) -> tuple[Access, ...] | None:
-    """Return the accesses that `statement` reads when `absent` are zero, None if it does
+    """Return the accesses that `statement` reads where `absent` are zero, None if it does
     nothing."""
     match statement:
         case Assign(_, value):
@@ -134,9 +139,11 @@ def present_in(statement: Statement, absent: frozenset[Access]) -> tuple[Access,
         case Forall(_, body):
             return present_in(body, absent)
         case Where(filled, consumer, producer):
-            made = present_in(producer, absent)
-            used = present_in(consumer, absent if made is not None else absent | {filled.access})
-            return used if used is None else tuple(dict.fromkeys((*(made or ()), *used)))
+            producer_reads = present_in(producer, absent)
+            used = present_in(
+                consumer, absent if producer_reads is not None else absent | {filled.access}
+            )
+            return used if used is None else tuple(dict.fromkeys((*(producer_reads or ()), *used)))
         case Sequence(statements):
             parts = [p for s in statements if (p := present_in(s, absent)) is not None]
             return tuple(dict.fromkeys(chain.from_iterable(parts))) if parts else None
@@ -146,19 +153,19 @@ def present_in(statement: Statement, absent: frozenset[Access]) -> tuple[Access,
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The tasks of a part of a statement, and where it stored something in which workspaces."""
+    """The tasks of a part of a statement, and the conditions of its writes to workspaces."""
 
-    found: tuple[Task, ...]
-    written: tuple[tuple[str, tuple[Condition, ...]], ...]
+    tasks: tuple[Task, ...]
+    writes: tuple[tuple[str, tuple[Condition, ...]], ...]
 
 
 @dataclass(slots=True)
 class _Walk:
     """Collects tasks.
 
-    stored   for each workspace the conditions of which one holds where it stores something
-    bases    for each workspace the loops around its `where`
-    written  the conditions under which the workspaces being made were written so far
+    stored  for each workspace the conditions of which one holds where it stores an entry
+    bases   for each workspace the loops around its `where`
+    writes  the conditions of the writes so far to workspaces whose producers are visited
     """
 
     recorder: Recorder
@@ -166,8 +173,8 @@ class _Walk:
     stored: dict[str, tuple[Condition, ...]]
     bases: dict[str, tuple[str, ...]]
     undecided: frozenset[Access] = frozenset()
-    found: list[Task] = field(default_factory=list)
-    written: dict[str, list[Condition]] = field(default_factory=dict)
+    tasks: list[Task] = field(default_factory=list)
+    writes: dict[str, list[Condition]] = field(default_factory=dict)
 
     def record(
         self,
@@ -176,7 +183,7 @@ class _Walk:
         guard: Condition,
         stepper: Access | None = None,
     ) -> None:
-        self.found.append(Task(bound, place, stepper, query(bound, guard)))
+        self.tasks.append(Task(bound, place, stepper, query(bound, guard)))
 
     def visit(
         self,
@@ -196,7 +203,7 @@ class _Walk:
                 name = workspace.name
                 self.bases[name] = bound
                 self.part(producer, bound, guard, absent)
-                self.stored[name] = tuple(self.written.pop(name, ()))
+                self.stored[name] = tuple(self.writes.pop(name, ()))
                 if self.recorder.reads(producer, absent) is None:
                     absent |= {workspace.access}
                 self.part(consumer, bound, guard, absent)
@@ -213,29 +220,29 @@ class _Walk:
         guard: Condition,
         absent: frozenset[Access],
     ) -> None:
-        """`visit`, or what it found before for the same part in the same place."""
+        """Visit a part, or add the tasks that were recorded for it in the same context."""
         read = self.recorder.reads(part) or ()
         steps = tuple(None if a in self.undecided else self.steps.get(a, NEVER) for a in read)
         stored = tuple(self.stored.get(a.tensor) for a in read)
         bases = tuple(self.bases.items())
         key = (id(part), bound, guard, absent, steps, stored, bases)
-        known = self.recorder.known.get(key)
-        if known is None:
+        recorded = self.recorder.parts.get(key)
+        if recorded is None:
             walk = _Walk(
                 self.recorder, self.steps, dict(self.stored), dict(self.bases), self.undecided
             )
             walk.visit(part, bound, guard, absent)
-            written = tuple((name, tuple(found)) for name, found in walk.written.items())
-            different = {(id(t.place), t.stepper, t.query): t for t in walk.found}
-            known = _Part(tuple(different.values()), written)
-            self.recorder.known[key] = known
-        self.found += known.found
-        for name, patterns in known.written:
+            writes = tuple((name, tuple(conditions)) for name, conditions in walk.writes.items())
+            different = {(id(t.place), t.stepper, t.query): t for t in walk.tasks}
+            recorded = _Part(tuple(different.values()), writes)
+            self.recorder.parts[key] = recorded
+        self.tasks += recorded.tasks
+        for name, patterns in recorded.writes:
             for pattern in patterns:
                 self.write(name, pattern)
 
     def write(self, name: str, pattern: Condition) -> None:
-        patterns = self.written.setdefault(name, [])
+        patterns = self.writes.setdefault(name, [])
         if pattern not in patterns:
             patterns.append(pattern)
 
@@ -244,8 +251,8 @@ class _Walk:
         target = place.target
         if target.tensor in self.bases:
             exact = self.recorder.scope is Scope.ROUND
-            kept = {*(self.bases[target.tensor] if exact else ()), *target.indices}
-            pattern = _quantified(guard, [i for i in bound if i not in kept], ())
+            free = {*(self.bases[target.tensor] if exact else ()), *target.indices}
+            pattern = _quantified(guard, [i for i in bound if i not in free], ())
             self.write(target.tensor, pattern)
 
     def loop(
@@ -255,40 +262,40 @@ class _Walk:
         if read is None:
             return
         steppers = [a for a in read if loop.index in self.steps.get(a, NEVER)]
-        known = [a for a in read if a in self.undecided and loop.index in a.indices]
-        if not steppers and not known:
+        undecided = [a for a in read if a in self.undecided and loop.index in a.indices]
+        if not steppers and not undecided:
             self.record(bound, loop, guard)
             self.visit(loop.body, bound, guard, absent)
             return
         for access in steppers:
-            for met in self.meeting(access, bound, guard):
-                self.record(bound, loop, met, access)
-        if self.recorder.reads(loop.body, absent | {*steppers, *known}) is not None:
+            for condition in self.meeting(access, bound, guard):
+                self.record(bound, loop, condition, access)
+        if self.recorder.reads(loop.body, absent | {*steppers, *undecided}) is not None:
             self.record(bound, loop, guard)
         for present in _subsets(steppers):
             without = absent | {a for a in steppers if a not in present}
             if self.recorder.reads(loop.body, without) is not None:
-                for met in self.all_meeting((*present, *known), bound, guard):
-                    self.visit(loop.body, bound, met, without)
+                for condition in self.all_meeting((*present, *undecided), bound, guard):
+                    self.visit(loop.body, bound, condition, without)
 
     def all_meeting(
         self, present: tuple[Access, ...], bound: tuple[str, ...], guard: Condition
     ) -> Iterator[Condition]:
-        """Yield `guard` and that each of `present` stores something, for each way in which they
-        may."""
+        """Yield `guard` with the condition that each of `present` stores an entry, for each
+        alternative."""
         if not present:
             yield guard
             return
         first, *rest = present
-        for met in self.meeting(first, bound, guard):
-            yield from self.all_meeting(tuple(rest), bound, met)
+        for condition in self.meeting(first, bound, guard):
+            yield from self.all_meeting(tuple(rest), bound, condition)
 
     def meeting(
         self, access: Access, bound: tuple[str, ...], guard: Condition
     ) -> Iterator[Condition]:
-        """Yield `guard` and that `access` stores something below the bound indices.
+        """Yield `guard` with the condition that `access` stores an entry below the bound indices.
 
-        One condition for each of the ways in which a workspace may have been written.
+        One condition for each alternative by which a workspace may have been written.
         """
         open_ = [i for i in access.indices if i not in bound]
         patterns = self.stored.get(access.tensor)
@@ -296,15 +303,15 @@ class _Walk:
             for pattern in patterns:
                 yield guard | _quantified(pattern, open_, variables(guard))
             return
-        whole = frozenset((Atom(access.tensor, access.indices),))
-        (atom,) = _quantified(whole, open_, variables(guard))
+        full_pattern = frozenset((Atom(access.tensor, access.indices),))
+        (atom,) = _quantified(full_pattern, open_, variables(guard))
         yield _without_implied(guard, atom) | {atom}
 
 
 def _without_implied(guard: Condition, atom: Atom) -> Condition:
-    """Return `guard` without what `atom` implies by itself: that fewer of its variables are bound.
+    """Return `guard` without atoms that `atom` implies: the same with fewer of its variables bound.
 
-    B[i,k] implies ∃k' B[i,k'], which is what the loop outside found.
+    B[i,k] implies ∃k' B[i,k'], the condition of the outer loop.
     """
     similar = [old for old in guard if old.relation == atom.relation]
     if not similar:
@@ -320,11 +327,10 @@ def _without_implied(guard: Condition, atom: Atom) -> Condition:
     }
 
 
-def _quantified(condition: Condition, indices: list[str], taken: Iterable[str]) -> Condition:
-    """Return `condition` with `indices` and its own quantified variables named apart from
-    `taken`."""
+def _quantified(condition: Condition, indices: list[str], reserved: Iterable[str]) -> Condition:
+    """Return `condition` with `indices` and its quantified variables renamed to unused names."""
     names: dict[str, str] = {}
-    used = set(taken)
+    used = set(reserved)
     for variable in sorted(variables(condition)):
         index, mark, _ = variable.partition(MARK)
         if mark or variable in indices:

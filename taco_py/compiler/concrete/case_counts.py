@@ -1,4 +1,4 @@
-"""How many cases the loops of a kernel have: the sets of sparse operands that may be present."""
+"""The number of cases of a kernel's loops: the sets of sparse operands that may be present."""
 
 from __future__ import annotations
 
@@ -11,33 +11,34 @@ from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Access, Call, Expr
 
 Levels = Callable[[Access], int]
-"""In how many loops an operand, as it is accessed, may have elements that are not there: of all
-loops, or 0 and 1 for those of one."""
+"""The number of loops in which an access may be absent: of all loops, or 0 or 1 for one loop."""
 
 
 def count_cases(expr: Expr, is_sparse: Levels) -> int:
-    """Those of a term, as far as its sums and products tell: n terms of a sum have 2^n - 1 in one
-    loop, (d + 1)^n - 1 in d loops inside each other, those of arguments of other functions are
-    counted as terms are, and those of factors with other operands are multiplied. A sum of more
-    than LOOP_CASES is not taken for more: it will be added up in turn.
+    """Count the cases of a term, as far as its sums and products determine them.
+
+    n terms of a sum have 2^n - 1 cases in one loop, (d + 1)^n - 1 in d nested loops; those of
+    arguments of other functions are counted as terms are, and those of factors with other operands
+    are multiplied. A sum of more than LOOP_CASES counts as LOOP_CASES: it will be added up term by
+    term.
     """
     if isinstance(expr, Call) and merges(expr, is_sparse):
         terms = [t.body for t in split_terms(expr)] if expr.operator.additive else expr.args
         return min(cases_of_sum(terms, is_sparse), LOOP_CASES.most)
-    found = {
+    counts = {
         _sparse(sum_, is_sparse): count_cases(sum_, is_sparse) for sum_ in sums_in(expr, is_sparse)
     }
-    return prod(found.values())
+    return prod(counts.values())
 
 
 def cases_of_sum(terms: Iterable[Expr], is_sparse: Levels) -> int:
-    """Those of terms that are added up."""
-    known = {
+    """Count the cases of terms that are added up."""
+    counts = {
         _sparse(term, is_sparse): count_cases(term, is_sparse) * _depth(term, is_sparse)
         for term in terms
     }
-    always = known.pop(frozenset(), 0)
-    every: int = prod(count + 1 for count in known.values())
+    always = counts.pop(frozenset(), 0)
+    every: int = prod(count + 1 for count in counts.values())
     return every if always else every - 1
 
 
@@ -54,7 +55,8 @@ def merges(expr: Call, is_sparse: Levels) -> bool:
 
 
 def sums_in(expr: Expr, is_sparse: Levels) -> Iterator[Call]:
-    """Yield the sums among the factors of an expression, and what else merges its arguments."""
+    """Yield the sums among the factors of an expression, and other calls that merge their
+    arguments."""
     if isinstance(expr, Call) and merges(expr, is_sparse):
         yield expr
     elif isinstance(expr, Call):
@@ -63,7 +65,7 @@ def sums_in(expr: Expr, is_sparse: Levels) -> Iterator[Call]:
 
 
 def _depth(expr: Expr, is_sparse: Levels) -> int:
-    """Return the loops in which what is beside the sums of a product may be missing, 1 at least."""
+    """Return the number of loops, at least 1, in which a product may be absent without its sums."""
     if not isinstance(expr, Call):
         return max((is_sparse(access) for access in accesses(expr)), default=1) or 1
     return 1 if expr.operator.additive else max(_depth(arg, is_sparse) for arg in expr.args)

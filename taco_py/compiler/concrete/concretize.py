@@ -37,7 +37,7 @@ import numpy as np
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.compiler.concrete.case_counts import cases_of_sum
-from taco_py.compiler.concrete.inner_sums import bound_in, own_indices, sum_key
+from taco_py.compiler.concrete.inner_sums import bound_in, sum_key, summed_indices
 from taco_py.compiler.concrete.nodes import (
     Assign,
     Statement,
@@ -47,7 +47,7 @@ from taco_py.compiler.concrete.nodes import (
     forall,
 )
 from taco_py.compiler.concrete.nodes import (
-    Sequence as Both,
+    Sequence as Statements,
 )
 from taco_py.compiler.concrete.terms import Term, map_terms, reductions, split_terms
 from taco_py.language.legal.absent import restricts
@@ -66,7 +66,7 @@ Order = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Concretizer:
-    """The facts that every step below needs."""
+    """The facts that every step needs."""
 
     problem: Problem
     names: Names
@@ -74,11 +74,10 @@ class Concretizer:
     provenance: Provenance
 
     def workspace(self, reduce: Reduce, row: Order) -> Workspace:
-        """Return a workspace of the dtype of `reduce`: a dense one over `row`, a scalar where it is
-        ()."""
+        """Return a workspace for `reduce`: a dense one over `row`, a scalar where that is ()."""
         dtype = expression_dtype(reduce, self.dtypes)
         name = self.names.fresh("w" if row else "t")
-        self.dtypes[name] = dtype  # sums around it read it
+        self.dtypes[name] = dtype  # outer sums read it
         kind = WorkspaceKind.DENSE if row else WorkspaceKind.SCALAR
         return Workspace(name, row, kind, dtype.name, operator=reduce.operator)
 
@@ -100,20 +99,20 @@ def concretize(
     problem: Problem,
     orders: tuple[Order, ...],
     provenance: Provenance = UNDERIVED,
-    taken: tuple[str, ...] = (),
+    reserved: tuple[str, ...] = (),
 ) -> Statement:
-    """Return the statement that computes `problem` with the loop order `orders[t]` for its t-th
-    term.
+    """Return the statement that computes `problem` with the loop order `orders[t]` for its term t.
 
-    Each order holds every index of its term and of the result once, or where `provenance` replaces
-    an index, the variables that it is replaced by. Workspaces have other names than those `taken`.
+    Each order has every index of its term and of the result once, or where `provenance` replaces an
+    index, the variables that it is replaced by. Workspaces have other names than those in
+    `reserved`.
     """
     terms = split_terms(problem.assignment.value)
     orders = tuple(provenance.loops(order) for order in orders)
     operands = dict(problem.operands)
     maker = Concretizer(
         problem,
-        Names((*operands, problem.assignment.target.tensor, *taken)),
+        Names((*operands, problem.assignment.target.tensor, *reserved)),
         {name: np.dtype(t.dtype) for name, t in problem.operands},
         provenance,
     )
@@ -131,7 +130,7 @@ def concretize(
         _nest(maker, target, term.signed(problem.result.dtype), _without(order, prefix), term)
         for term, order in zip(terms, orders, strict=True)
     )
-    body: Statement = nests[0] if len(nests) == 1 else Both(nests)
+    body: Statement = nests[0] if len(nests) == 1 else Statements(nests)
     if consume is not None:
         value: Expr = consume.access
         if consume.initial != 0:  # which is absent where nothing was reduced
@@ -147,15 +146,15 @@ def shared_prefix(
     orders: tuple[Order, ...],
     provenance: Provenance = UNDERIVED,
 ) -> Order:
-    """Return the loops over result indices with which all orders begin, as far as they may be
-    shared.
+    """Return the loops over result indices with which all orders begin, as far as terms may share
+    them.
 
-    A loop that meets a coordinate more than once (COO) can only add up: it is never shared.
+    A loop that visits a coordinate more than once (COO) can only add up: it is never shared.
     """
     prefix: list[str] = []
     pairs = zip(terms, orders, strict=True)
-    around = (without_inner(term, order, provenance) for term, order in pairs)
-    for column in zip(*around, strict=False):
+    outer = (without_inner(term, order, provenance) for term, order in pairs)
+    for column in zip(*outer, strict=False):
         variable = column[0]
         same = all(other == variable for other in column)
         if not same or not _in_place(problem, provenance, tuple(prefix), variable):
@@ -169,13 +168,13 @@ def shared_prefix(
 
 
 def without_inner(term: Term, order: Order, provenance: Provenance = UNDERIVED) -> Order:
-    """Return the loops of a term without those of the sums inside it, which fill workspaces."""
+    """Return the loops of a term without the loops of inner sums, which fill workspaces."""
     inner = frozenset[str]().union(*map(bound_in, reductions(term.body)))
     return tuple(v for v in order if not inner.issuperset(provenance.roots(v)))
 
 
 def row_of(sum_: Reduce, order: Order) -> Order:
-    """Return the indices an inner sum depends on whose loops come after one of its own in an order.
+    """Return the indices of an inner sum whose loops come after one of the sum's loops.
 
     The sum is then computed for all of them at once.
     """
@@ -184,69 +183,68 @@ def row_of(sum_: Reduce, order: Order) -> Order:
 
 
 def _begins(sum_: Reduce, order: Order) -> int:
-    """Count how many loops come before the first of a sum's own."""
-    own = own_indices(sum_)
-    return next((place for place, v in enumerate(order) if v in own), len(order))
+    """Count the loops before the first loop of a sum itself."""
+    indices = summed_indices(sum_)
+    return next((place for place, v in enumerate(order) if v in indices), len(order))
 
 
-def _next_sum(expr: Expr, order: Order, around: Collection[str]) -> Reduce | None:
-    """Return the sum of an expression to be made first: an inner one where it begins before one of
-    the loops `around` the expression; None where there is no sum."""
-    sums = (each for outermost in reductions(expr) for each in _from_inside(outermost, order))
+def _next_sum(expr: Expr, order: Order, outer: Collection[str]) -> Reduce | None:
+    """Return the sum of an expression to compute first, None where there is none.
+
+    It is an inner sum where that begins before one of the `outer` loops of the expression.
+    """
+    sums = (pair for outermost in reductions(expr) for pair in _from_inside(outermost, order))
     for sum_, depth in sums:
-        if depth == 0 or any(v in around for v in order[_begins(sum_, order) :]):
+        if depth == 0 or any(v in outer for v in order[_begins(sum_, order) :]):
             return sum_
     return None
 
 
 def _from_inside(sum_: Reduce, order: Order, depth: int = 0) -> Iterator[tuple[Reduce, int]]:
-    """Yield a sum after the sums inside it that may be made before its own loops, with their
-    depths."""
+    """Yield the inner sums that may be computed before a sum's loops, then the sum, with depths."""
     (term, *_) = split_terms(sum_)
     for inner in reductions(term.body):
-        for each, below in _from_inside(inner, order, depth + 1):
-            needs = set(free_indices(each)).difference(row_of(each, order))
-            if needs.isdisjoint(own_indices(sum_)):
-                yield each, below
+        for nested, below in _from_inside(inner, order, depth + 1):
+            needs = set(free_indices(nested)).difference(row_of(nested, order))
+            if needs.isdisjoint(summed_indices(sum_)):
+                yield nested, below
     yield sum_, depth
 
 
 def result_indices(problem: Problem, loops: Order) -> Order:
-    """Those of `loops` that are over an index of the result itself, not over its tiles."""
+    """Return the loops that run over an index of the result itself, not over its tiles."""
     return tuple(v for v in loops if v in problem.assignment.target.indices)
 
 
 def _in_place(problem: Problem, provenance: Provenance, prefix: Order, variable: str) -> bool:
-    """Tell whether a loop after `prefix` goes on through the result, appending where that is
-    needed.
+    """Tell whether a loop after `prefix` visits the next levels of the result in order.
 
     Tiles of an index that is appended to come before it and in order; those of several indices
-    meet a coordinate of the outer ones again, which a level allows that has no coordinates, or that
+    revisit a coordinate of the outer ones, which a level allows that has no coordinates, or that
     stores one for each entry of the level below.
     """
     result = result_order(problem)
     roots = provenance.roots(variable)
     if not is_sparse(problem.result.format):
         return set(roots) <= set(result)
-    done = len(result_indices(problem, prefix))
-    levels = problem.result.format.levels[done : done + len(roots)]
+    depth = len(result_indices(problem, prefix))
+    levels = problem.result.format.levels[depth : depth + len(roots)]
     return (
-        result[done : done + len(roots)] == roots
+        result[depth : depth + len(roots)] == roots
         and all(level.full or below.branchless for level, below in pairwise(levels))
         and provenance.goes_on(prefix, variable)
     )
 
 
 def _may_share(problem: Problem, terms: tuple[Term, ...], index: str) -> bool:
-    """Tell whether no operand has `index` in a level with duplicates, or the result repeats
-    them."""
+    """Tell whether no operand repeats coordinates of `index`, unless the result repeats them
+    too."""
     repeats = any(index in repeated(problem, term) for term in terms)
     return not repeats or copies_pattern(problem)
 
 
 def _merges_many(problem: Problem, terms: tuple[Term, ...], indices: Order) -> bool:
-    """Tell whether many terms have an operand that stores coordinates of one of these indices, or
-    the terms have many cases together."""
+    """Tell whether a loop over these indices would merge too many terms or cases."""
 
     def is_merged(access: Access) -> bool:
         form = problem.type_of(access.tensor).format
@@ -261,24 +259,23 @@ def _merges_many(problem: Problem, terms: tuple[Term, ...], indices: Order) -> b
 def repeated(problem: Problem, term: Term, folded: Collection[Access] = ()) -> frozenset[str]:
     """Return the indices of which the term's operands may store a coordinate more than once.
 
-    folded  those that are read from copies which store each once
+    folded  the accesses that are read from copies without duplicates
     """
-    found: set[str] = set()
+    indices: set[str] = set()
     for access in accesses(term.body):
         if access in folded:
             continue
         form = problem.type_of(access.tensor).format
         stored = form.stored(access.indices)
         repeats = (k for k, level in enumerate(form.levels) if not level.unique)
-        found.update(stored[next(repeats, len(stored)) :])
-    return frozenset(found)
+        indices.update(stored[next(repeats, len(stored)) :])
+    return frozenset(indices)
 
 
 def copies_pattern(problem: Problem) -> bool:
-    """Tell whether the result is a coordinate list with one entry for each of one operand's.
+    """Tell whether the result is a coordinate list with one entry for each entry of an operand.
 
-    Then equal coordinates stay as many as they were, so a list with duplicates may be walked
-    directly.
+    Then duplicates stay duplicates, so that a list with duplicates may be walked directly.
     """
     if not problem.result.format.is_coo:
         return False
@@ -299,13 +296,15 @@ def can_scatter(problem: Problem, depth: int) -> bool:
 
 
 def _begins_anywhere(problem: Problem, terms: tuple[Term, ...]) -> bool:
-    """Tell whether elements of the result may be what they are reduced from before they are
-    reached: a sparse result has zeros alone in levels that store all coordinates."""
+    """Tell whether elements of the result may have the initial value of their reduction.
+
+    A sparse result has only zeros in levels that store all coordinates.
+    """
     return all(term.operator.additive for term in terms) or not is_sparse(problem.result.format)
 
 
 def fits_row(problem: Problem) -> bool:
-    """Tell whether a row workspace holds the whole result."""
+    """Tell whether a row workspace can hold the full result."""
     return _is_short(problem, result_order(problem))
 
 
@@ -331,25 +330,26 @@ def _scatter_workspace(maker: Concretizer, prefix: Order, operator: Operator) ->
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """The sums made inside some loops so far: at each depth workspaces with their producers.
+    """The sums computed inside some loops so far: workspaces with their producers, at each depth.
 
-    loops  those around, outermost first
+    loops     the outer loops, outermost first
+    computed  the workspace of each sum, by the key of the sum
     """
 
     maker: Concretizer
     loops: Sequence[str]
     producers: dict[int, list[tuple[Workspace, Statement]]] = field(default_factory=dict)
-    made: dict[Hashable, Access] = field(default_factory=dict)
+    computed: dict[Hashable, Access] = field(default_factory=dict)
     depths: dict[str, int] = field(default_factory=dict)
 
     def replaced(self, value: Expr, order: Order, depth_of: Callable[[Reduce], int]) -> Expr:
-        """Return the value with workspaces in the place of its sums, equal ones made once.
+        """Return the value with workspaces for its sums; equal sums share one.
 
-        depth_of  how many of the loops are around a sum
+        depth_of  the number of loops around a sum
         """
         while sum_ := _next_sum(value, order, self.loops):
             key = sum_key(sum_)
-            if key not in self.made:
+            if key not in self.computed:
                 workspace = self.maker.workspace(sum_, row_of(sum_, order))
                 if not workspace.indices:
                     workspace = replace(workspace, stored=self._stored(key))
@@ -359,36 +359,36 @@ class _Sums:
                 read = (self.depths.get(access.tensor, 0) for access in accesses(sum_))
                 depth = max((depth_of(sum_), *read))
                 self.producers.setdefault(depth, []).append((workspace, producer))
-                self.made[key], self.depths[workspace.name] = workspace.access, depth
-            value = exchange(value, sum_, self.made[key])
+                self.computed[key], self.depths[workspace.name] = workspace.access, depth
+            value = exchange(value, sum_, self.computed[key])
         return value
 
     def _stored(self, key: Hashable) -> Access | None:
-        """Return the side result that is the sum with a key, which reads the sums made so far."""
+        """Return the side result that equals the sum of a key, in terms of the sums so far."""
         for side in self.maker.problem.side:
-            sum_ = map_children(side.value, self._of_made)
+            sum_ = map_children(side.value, self._with_computed)
             if isinstance(sum_, Reduce) and sum_key(sum_) == key:
                 return side.target
         return None
 
-    def _of_made(self, expr: Expr) -> Expr:
-        """Return an expression with workspaces in the place of sums that are made."""
-        inside = map_children(expr, self._of_made)
-        found = self.made.get(sum_key(inside)) if isinstance(inside, Reduce) else None
-        return inside if found is None else found
+    def _with_computed(self, expr: Expr) -> Expr:
+        """Return an expression with workspaces for sums that are computed already."""
+        inside = map_children(expr, self._with_computed)
+        workspace = self.computed.get(sum_key(inside)) if isinstance(inside, Reduce) else None
+        return inside if workspace is None else workspace
 
-    def around(self, statement: Statement, depth: int) -> Statement:
-        """Return the statement with the sums at one depth made before it."""
+    def enclose(self, statement: Statement, depth: int) -> Statement:
+        """Return the statement with the sums of one depth computed before it."""
         for workspace, producer in reversed(self.producers.get(depth, [])):
             statement = Where(workspace, statement, producer)
         return statement
 
 
 def _gather(maker: Concretizer, orders: tuple[Order, ...], prefix: Order) -> Statement:
-    """Return loops over all of the result's indices around the assignment to it; equal sums are
-    made once.
+    """Return loops over all of the result's indices around the assignment to it.
 
-    A sum is made inside those loops that come before its own in the order of its term.
+    Equal sums are computed once. A sum is inside the loops that come before the sum's loops in the
+    order of its term.
     """
     assignment = maker.problem.assignment
     remaining = iter(orders)
@@ -404,7 +404,7 @@ def _gather(maker: Concretizer, orders: tuple[Order, ...], prefix: Order) -> Sta
     value = map_terms(assignment.value, gather)
     statement: Statement = Assign(assignment.target, value, assignment.operator)
     for depth in range(len(prefix), -1, -1):
-        statement = sums.around(statement, depth)
+        statement = sums.enclose(statement, depth)
         if depth:
             statement = forall((prefix[depth - 1],), statement)
     return statement
@@ -413,11 +413,11 @@ def _gather(maker: Concretizer, orders: tuple[Order, ...], prefix: Order) -> Sta
 def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: Term) -> Statement:
     """Return loops over `order` around `target += value`.
 
-    Each inner sum stands at the loop that completes its indices. Where the innermost loops add to
+    Each inner sum is at the loop that completes its indices. Where the innermost loops add to
     one element of the result, they add to a scalar first: `where(y[i] += t, forall j t += …)`.
     """
-    own = {*term.reduced, *target.indices}
-    loops = [v for v in order if own.intersection(maker.provenance.roots(v))]
+    indices = {*term.reduced, *target.indices}
+    loops = [v for v in order if indices.intersection(maker.provenance.roots(v))]
     summed = _summed_from(maker, target, loops, value)
     total = maker.total(term.operator) if summed < len(loops) else None
     sums = _Sums(maker, loops)
@@ -430,7 +430,7 @@ def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: T
     into = target if total is None else total.access
     statement: Statement = Assign(into, value, term.operator)
     for depth in range(len(loops), -1, -1):
-        statement = sums.around(statement, depth)
+        statement = sums.enclose(statement, depth)
         if total is not None and depth == summed:
             statement = Where(total, Assign(target, total.access, term.operator), statement)
         if depth:
@@ -439,20 +439,22 @@ def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: T
 
 
 def _summed_from(maker: Concretizer, target: Access, loops: list[str], value: Expr) -> int:
-    """Count how many of `loops` are around those that add to one element of the result, all if
-    these make one round each."""
+    """Count the `loops` around the innermost ones, which add to one element of the result.
+
+    All of them, if the innermost loops have one iteration each.
+    """
     if target != maker.problem.assignment.target:
         return len(loops)
     depth = len(loops)
     while depth and not set(maker.provenance.roots(loops[depth - 1])) & set(target.indices):
         depth -= 1
-    once = {
+    branchless = {
         access.indices[mode]
         for access in accesses(value)
         for level, mode in enumerate(maker.problem.type_of(access.tensor).format.mode_order)
         if maker.problem.type_of(access.tensor).format.levels[level].branchless
     }
-    return len(loops) if once.issuperset(loops[depth:]) else depth
+    return len(loops) if branchless.issuperset(loops[depth:]) else depth
 
 
 def _without(order: Order, prefix: Order) -> Order:

@@ -1,4 +1,4 @@
-"""One expression inside another: where it stands, up to the order of factors."""
+"""Occurrences of one expression in another, up to the order of factors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from taco_py.language.notation.tree import is_call_of
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A value with an access in place of the part that was looked for.
+    """A value with an access in place of the part that was searched.
 
     linear  whether the value is additive in that part, so that sums move through it
     """
@@ -23,7 +23,7 @@ class Occurrence:
 
 
 def occurrences(value: Expr, part: Expr, replacement: Access) -> Iterator[Occurrence]:
-    """Yield each place of `part` in `value`, with `replacement` there.
+    """Yield `value` with `replacement` for `part`, for each occurrence of the latter.
 
     Factors may stand in any order: A * x is in (A * C) * x, which is left as w * C.
     """
@@ -41,21 +41,21 @@ def occurrences(value: Expr, part: Expr, replacement: Access) -> Iterator[Occurr
             yield Occurrence(product, True)
             return
     for place, arg in enumerate(value.args):
-        for found in occurrences(arg, part, replacement):
-            args = (*value.args[:place], found.value, *value.args[place + 1 :])
-            linear = found.linear and _linear(value, place)
+        for inner in occurrences(arg, part, replacement):
+            args = (*value.args[:place], inner.value, *value.args[place + 1 :])
+            linear = inner.linear and _linear(value, place)
             yield Occurrence(Call(value.operator, args), linear)
 
 
 def _without(operator: Operator, value: Expr, part: Call) -> list[Expr] | None:
-    """Return the factors of `value` that are not those of `part`; None if it has not all of
-    them."""
+    """Return the factors of `value` without the factors of `part`; None if some of these are
+    missing."""
     if part.operator != operator:
         return None
-    factors, wanted = list(_factors(operator, value)), list(_factors(operator, part))
-    if Counter(wanted) - Counter(factors):
+    factors, divisors = list(_factors(operator, value)), list(_factors(operator, part))
+    if Counter(divisors) - Counter(factors):
         return None
-    for factor in wanted:
+    for factor in divisors:
         factors.remove(factor)
     return factors
 
@@ -71,5 +71,5 @@ def _factors(operator: Operator, expr: Expr) -> Iterator[Expr]:
 def _linear(call: Call, place: int) -> bool:
     if not call.operator.additive:
         return call.operator.linear[place]
-    others = (*call.args[:place], *call.args[place + 1 :])
-    return all(isinstance(other, Literal) and other.value == 0 for other in others)
+    rest = (*call.args[:place], *call.args[place + 1 :])
+    return all(isinstance(other, Literal) and other.value == 0 for other in rest)

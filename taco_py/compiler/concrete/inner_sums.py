@@ -1,4 +1,4 @@
-"""Sums inside a term: which are equal, and where those run that do not restrict it.
+"""Sums inside a term: which of them are equal, and where the loops of non-restricting ones run.
 
     A[i,j] * sum(k, A[i,k] * A[j,k]) / (d[i] + d[j] - sum(l, A[j,l] * A[i,l]))
 
@@ -22,19 +22,19 @@ from taco_py.language.notation.tree import (
 
 
 def sum_key(sum_: Expr) -> Hashable:
-    """Give what is equal for two sums that differ in names of their indices and the order of what
-    commutes."""
+    """Return a key that is equal for sums up to names of indices and order of commuting
+    arguments."""
     return _key(sum_, {})
 
 
 def equal_sums(expr: Expr, sum_: Expr) -> Iterator[Reduce]:
-    """Find the outermost sums of an expression that are equal to one of them, itself included."""
+    """Return the outermost sums of an expression that are equal to one of them, itself included."""
     key = sum_key(sum_)
     return (other for other in reductions(expr) if other is sum_ or sum_key(other) == key)
 
 
 def exchange_equal(expr: Expr, sum_: Expr, new: Expr) -> Expr:
-    """Put `new` in the place of a sum, which is told by identity, and of those equal to it.
+    """Put `new` in the place of a sum, which is compared by identity, and of equal ones.
 
     b[i] - sum(j, A[i,j]) * sum(k, A[i,k])  →  b[i] - T[i] * T[i]
     """
@@ -47,11 +47,11 @@ def exchange_equal(expr: Expr, sum_: Expr, new: Expr) -> Expr:
 
 
 def distinct(sums: Iterator[Reduce]) -> tuple[Reduce, ...]:
-    """Take the first of each group of equal sums."""
-    found: dict[Hashable, Reduce] = {}
-    for each in sums:
-        found.setdefault(sum_key(each), each)
-    return tuple(found.values())
+    """Return the first of each group of equal sums."""
+    firsts: dict[Hashable, Reduce] = {}
+    for sum_ in sums:
+        firsts.setdefault(sum_key(sum_), sum_)
+    return tuple(firsts.values())
 
 
 def _key(expr: Expr, names: Mapping[str, str]) -> Hashable:
@@ -71,26 +71,26 @@ def _key(expr: Expr, names: Mapping[str, str]) -> Hashable:
 
 
 def loose_sums(body: Expr) -> tuple[Reduce, ...]:
-    """Give the sums of a term's body that may be zero where it is not: in divisors, and beside
-    other terms."""
+    """Return the sums of a body that may be zero where it is not: in divisors, and beside other
+    terms."""
     return tuple(sum_ for sum_ in reductions(body) if not _needs(body, sum_))
 
 
 def around_loose(body: Expr, sums: tuple[Reduce, ...]) -> Expr:
-    """Multiply what some of a body's sums add up by what is around them: where their loops run.
+    """Return an expression that is stored where the loops of some of a body's sums run.
 
     A[i,j] / (1 + sum(k, B[i,k] * C[k,j]))  →  A[i,j] / (1 + 1) * (B[i,k] * C[k,j])
     """
-    found = body
+    outer = body
     for sum_ in sums:
-        found = exchange(found, sum_, Literal(1.0))
+        outer = exchange(outer, sum_, Literal(1.0))
     for sum_ in sums:
-        found = Call(MUL, (found, sum_.body))
-    return found
+        outer = Call(MUL, (outer, sum_.body))
+    return outer
 
 
-def own_indices(sum_: Reduce) -> frozenset[str]:
-    """Give the indices of a sum and of the sums right inside it that are one with it.
+def summed_indices(sum_: Reduce) -> frozenset[str]:
+    """Return the indices of a sum, and of the sums just inside it with the same operator.
 
     sum(j, sum(k, A[i,j] * sum(l, B[k,l])))  →  j and k
     """
@@ -99,7 +99,7 @@ def own_indices(sum_: Reduce) -> frozenset[str]:
 
 
 def bound_in(sum_: Reduce) -> frozenset[str]:
-    """Give the indices that a sum and the sums inside it add up over."""
+    """Return the indices over which a sum and its inner sums add up."""
     return frozenset(node.index for node in all_reductions(sum_))
 
 
@@ -108,6 +108,6 @@ def _needs(expr: Expr, sum_: Reduce) -> bool:
     if expr is sum_:
         return True
     if not isinstance(expr, Call):
-        return isinstance(expr, Reduce) and any(_needs(each, sum_) for each in children(expr))
+        return isinstance(expr, Reduce) and any(_needs(child, sum_) for child in children(expr))
     zeros = zip(expr.args, expr.operator.annihilators, strict=False)
     return any(zero is not None and zero == 0 and _needs(arg, sum_) for arg, zero in zeros)

@@ -1,4 +1,4 @@
-"""One order of the loops of a statement and of those that fill a workspace for it."""
+"""One order for the loops of a statement and the loops that fill a workspace for it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 
 def merge_orders(makes: Sequence[str], reads: Sequence[str]) -> tuple[str, ...] | None:
-    """Merge two orders, what is in both once, loops of the first before others; None on a clash.
+    """Merge two loop orders to one that contains both in order; None where they disagree.
 
-    >>> merge_orders("ijk", "ik"), merge_orders("ijk", "ki")
-    (('i', 'j', 'k'), None)
+    Loops of the first come before others.
+
+    >>> merge_orders("ijk", "ik"), merge_orders("ijk", "ki") (('i', 'j', 'k'), None)
     """
     if not makes or not reads:
         return (*makes, *reads)

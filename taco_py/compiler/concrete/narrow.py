@@ -1,4 +1,4 @@
-"""Sums of a type of their own, kept from being added up in the type of the whole."""
+"""Sums in a narrower type, protected from being added up in the type of the full expression."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from taco_py.language.notation.tree import is_additive, map_children
 
 
 def narrow_apart(assignment: Assignment, dtypes: Mapping[str, np.dtype[Any]]) -> Assignment:
-    """Return the assignment where what wraps or saturates in a type of its own is one term.
+    """Return the assignment in which each sum that wraps or saturates in a narrower type is one
+    term.
 
         y = b + (c - d)        c, d of type uint8, b of type int64
         → y = b + 1 * (c - d)
 
-    Terms are added up in the type of the whole, and c - d has to wrap as uint8 before.
+    Terms are added up in the type of the full expression, and c - d has to wrap as uint8 before.
     """
-    whole = expression_dtype(assignment.value, dtypes)
+    full_dtype = expression_dtype(assignment.value, dtypes)
 
-    def apart(expr: Expr) -> Expr:
+    def separate(expr: Expr) -> Expr:
         if not is_additive(expr):
             return expr
-        own = expression_dtype(expr, dtypes)
-        if not sum_wraps_alone(own, whole) or is_weak(expr):
-            return map_children(expr, apart)
-        return Call(MUL, (Literal(1, dtype=own.name), expr), expr.span)
+        dtype = expression_dtype(expr, dtypes)
+        if not sum_wraps_alone(dtype, full_dtype) or is_weak(expr):
+            return map_children(expr, separate)
+        return Call(MUL, (Literal(1, dtype=dtype.name), expr), expr.span)
 
-    value = apart(assignment.value)
+    value = separate(assignment.value)
     return assignment if value is assignment.value else replace(assignment, value=value)

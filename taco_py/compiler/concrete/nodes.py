@@ -24,7 +24,7 @@ class WorkspaceKind(Enum):
     SCALAR  one variable
     DENSE   an array, or where the workspace is over tiles one of a tile's size
     ROW     a dense vector with a list of the coordinates that were written
-    MARKED  the same, read where others are walked: what was not written is told from a zero
+    MARKED  the same, looked up in loops over other entries: absent elements are told from zeros
     HASH    a hash table from linearised coordinates to values, for two or more modes
     """
 
@@ -41,14 +41,14 @@ ROWS = (WorkspaceKind.ROW, WorkspaceKind.MARKED)
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A temporary tensor over `indices`, all `initial` at first; `dtype` is a scalar type's name.
+    """A temporary tensor over `indices`, initially all `initial`; `dtype` is a scalar type's name.
 
-    operator   by which its producer adds to it, whose identity it is at first
+    operator   by which its producer adds to it; its identity is the initial value
     ordered    whether its consumer needs the coordinates ascending
     zero       whether a dense one must be zero before its producer, which does not fill all of it
-    kept       whether its consumer may read an element more than once
-    variables  those of the loops that it is filled in, where some derive from its indices
-    stored     the element of a side result that a scalar one is stored in once it is filled
+    reread     whether its consumer may read an element more than once
+    variables  the variables of the loops that fill it, where some derive from its indices
+    stored     the element of a side result in which a scalar one is stored once it is filled
     """
 
     name: str
@@ -57,7 +57,7 @@ class Workspace:
     dtype: str
     ordered: bool = True
     zero: bool = True
-    kept: bool = False
+    reread: bool = False
     variables: tuple[str, ...] = ()
     operator: Operator = ADD
     stored: Access | None = None
@@ -93,9 +93,9 @@ class Workspace:
 
     @property
     def initial(self) -> Number:
-        """What each element is at first."""
-        found = self.operator.identity_of(np.dtype(self.dtype))
-        return 0 if found is None else found
+        """Return the initial value of each element."""
+        identity = self.operator.identity_of(np.dtype(self.dtype))
+        return 0 if identity is None else identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +108,12 @@ class Assign:
 
 
 class Race(Enum):
-    """What is done where iterations of a parallel loop write the same elements.
+    """The strategy where iterations of a parallel loop write the same elements.
 
     NONE       they may not
     IGNORE     nothing: the user knows that they do not
     ATOMICS    each update is one atomic operation
-    TEMPORARY  each thread adds to a copy of its own, and the copies are added up
+    TEMPORARY  each thread adds to a private copy, and the copies are added up
     ORDERED    the same, with copies for ranges that do not depend on the number of threads: the
                result is the same to the last bit for any number
     """
@@ -126,11 +126,11 @@ class Race(Enum):
 
 
 ORDERED_COPIES = 8
-"""Copies of a tensor that an ORDERED loop adds to at most, whatever the number of threads."""
+"""The most copies of a tensor that an ORDERED loop adds to, for any number of threads."""
 
 
 class Unit(Enum):
-    """What takes an iteration of a parallel loop.
+    """The processing unit that executes an iteration of a parallel loop.
 
     CORE    a thread: of the CPU, or of the whole grid of a GPU
     BLOCK   a block of a GPU
@@ -149,10 +149,10 @@ INSIDE_BLOCKS = (Unit.WARP, Unit.THREAD)
 
 
 class Merge(Enum):
-    """How a loop meets the coordinates that several levels have in common.
+    """How a loop finds the coordinates that several levels have in common.
 
-    TWO_FINGER  step by step, whichever level is behind
-    GALLOP      the level behind leaps to the other's coordinate, looking ahead in growing steps
+    TWO_FINGER  the level behind advances by one position
+    GALLOP      the level behind leaps to the other's coordinate, by exponential search
     """
 
     TWO_FINGER = "TwoFinger"
@@ -162,9 +162,9 @@ class Merge(Enum):
 class Assembly(Enum):
     """How a result that stores coordinates is assembled.
 
-    APPEND  in order, each entry behind those before it; parts that threads make are joined
-    INSERT  entries are counted first, then each is written where it stays in the end
-    COPY    coordinates are those of an operand, and copied; each value has its place before
+    APPEND  entries are appended in order; parts that threads assemble are joined
+    INSERT  entries are counted first, then each is written in its final position
+    COPY    coordinates are copied from an operand, so that values have positions before the loops
     """
 
     APPEND = "Append"
@@ -172,19 +172,19 @@ class Assembly(Enum):
     COPY = "Copy"
 
 
-APART = (Race.TEMPORARY, Race.ORDERED)
-"""Strategies by which each thread adds to something of its own."""
+PRIVATE_COPIES = (Race.TEMPORARY, Race.ORDERED)
+"""Strategies by which each thread adds to a private copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """How a loop is carried out.
+    """The execution mode of a loop.
 
-    parallel  its iterations are shared among threads, with this strategy for common elements
-    unit      what takes each of them then
-    unroll    how many iterations stand one after another in the code, 0 to leave it open
-    vector    its iterations take the lanes of a vector
-    merge     how several levels are walked together
+    parallel  the strategy for common elements where iterations are shared among threads, else None
+    unit      the unit that executes a shared iteration
+    unroll    the number of unrolled iterations, 0 to leave it to the compiler
+    vector    whether iterations are the lanes of a vector
+    merge     how several levels are co-iterated
     """
 
     parallel: Race | None = None
@@ -230,7 +230,7 @@ Statement = Assign | Forall | Where | Sequence
 
 
 def forall(indices: tuple[str, ...], body: Statement) -> Statement:
-    """Return `body` inside one loop an index, the first outermost."""
+    """Return `body` inside one loop for each index, the first outermost."""
     for index in reversed(indices):
         body = Forall(index, body)
     return body

@@ -21,7 +21,7 @@ INDENT = "  "
 
 
 def to_text(statement: Statement) -> str:
-    """Return `statement` as indented text; a `where` prints its consumer first, as in the
+    """Print `statement` as indented text; a `where` prints its consumer first, as in the
     literature."""
     return "\n".join(_lines(statement))
 

@@ -1,4 +1,4 @@
-"""The additive terms of an expression, with the sums around each."""
+"""The additive terms of an expression, with the sums around each of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from taco_py.language.notation.tree import (
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """± sum over `reduced` of `body`, or what another operator makes of it."""
+    """± sum over `reduced` of `body`, or the reduction by another operator."""
 
     negative: bool
     reduced: tuple[str, ...]
@@ -41,8 +41,7 @@ class Term:
         return Call(SUB, (zero, self.body)) if self.negative else self.body
 
     def as_sum(self, dtype: str) -> Expr:
-        """Return the body with 0 for what it is reduced to where nothing is, as that of a sum has
-        it.
+        """Return the body with 0 in place of the identity that its fill value is in the reduction.
 
         min over j of filled(A[i,j] + x[j], inf)  →  filled(A[i,j] + x[j], 0)
         """
@@ -54,29 +53,28 @@ class Term:
 
 
 def split_terms(expr: Expr) -> tuple[Term, ...]:
-    """Return `a - sum(j, b) + c` → the terms +a, -sum(j) b, +c.
+    """Split an expression into its terms: `a - sum(j, b) + c` → +a, -sum(j) b, +c.
 
     A sum over several added products stays one term: its loop runs over their union. A reduction by
-    another operator is one term where it is all there is, or is put together with others by its
+    another operator is one term where it is the full expression, or is combined with others by its
     operator: min(d, min(i, b)) → the terms d and min over i of b. Elsewhere it is inside of one.
     """
-    if (reduce := whole_reduction(expr)) is not None:
+    if (reduce := top_reduction(expr)) is not None:
         return (_reduced_by(reduce),)
     if (operator := accumulating(expr)) is not None:
         return tuple(_accumulated(part, operator) for part in children(expr))
-    return _added(expr)
+    return _split_sum(expr)
 
 
 def accumulating(expr: Expr) -> Operator | None:
-    """Return the operator other than a sum by which a value and a reduction by the same are put
-    together.
+    """Return the operator, not a sum, by which a value and a reduction by it are combined.
 
     min(d[j], min(i, A[i,j]))  →  min
     """
     match expr:
         case Call(operator, args) if operator.associative and operator.commutative:
-            own = [is_reduction_by(arg, operator) for arg in args]
-            return operator if any(own) and not operator.additive else None
+            matches = [is_reduction_by(arg, operator) for arg in args]
+            return operator if any(matches) and not operator.additive else None
     return None
 
 
@@ -86,16 +84,16 @@ def _accumulated(part: Expr, operator: Operator) -> Term:
     return Term(False, (), part, operator)
 
 
-def _added(expr: Expr) -> tuple[Term, ...]:
+def _split_sum(expr: Expr) -> tuple[Term, ...]:
     match expr:
         case Call(operator, args) if operator.additive:
             return tuple(
                 Term(term.negative != (sign < 0), term.reduced, term.body)
                 for arg, sign in zip(args, operator.signs, strict=True)
-                for term in _added(arg)
+                for term in _split_sum(arg)
             )
         case Reduce(operator, index, body) if operator.additive:
-            inner = _added(body)
+            inner = _split_sum(body)
             if len(inner) == 1:
                 (term,) = inner
                 return (Term(term.negative, (index, *term.reduced), term.body),)
@@ -103,9 +101,11 @@ def _added(expr: Expr) -> tuple[Term, ...]:
     return (Term(False, (), expr),)
 
 
-def whole_reduction(expr: Expr) -> Reduce | None:
-    """Return the reduction by another operator than a sum that an expression is, also where it is
-    said to be absent where nothing is reduced."""
+def top_reduction(expr: Expr) -> Reduce | None:
+    """Return the reduction by another operator than a sum that an expression is, if any.
+
+    The reduction may be filled with 0 where nothing is reduced.
+    """
     match expr:
         case Reduce(operator) if not operator.additive:
             return expr
@@ -120,19 +120,19 @@ def _reduced_by(reduce: Reduce) -> Term:
     return Term(False, indices, body, reduce.operator)
 
 
-def terms_in_turn(expr: Expr, is_whole: Callable[[Expr], bool]) -> tuple[Term, ...]:
-    """Return the terms of `expr`, so ordered that adding them up one by one rounds as `expr` does.
+def terms_in_turn(expr: Expr, is_full: Callable[[Expr], bool]) -> tuple[Term, ...]:
+    """Return the terms of `expr` in an order in which adding them up rounds as `expr` does.
 
     a - b + c          →  +a, -b, +c
     a + (b - c)        →  +b, -c, +a
     (a + b) - (c + d)  →  +a, +b, -(c + d)
 
-    is_whole  whether a sum has the type of the whole: those that wrap or round earlier have not
+    is_full  whether a sum has the type of the full expression: it does not wrap or round earlier
     """
-    if not (is_additive(expr) and is_whole(expr)):
+    if not (is_additive(expr) and is_full(expr)):
         return (Term(False, (), expr),)
     parts = [
-        _negated(terms_in_turn(arg, is_whole)) if sign < 0 else terms_in_turn(arg, is_whole)
+        _negated(terms_in_turn(arg, is_full)) if sign < 0 else terms_in_turn(arg, is_full)
         for arg, sign in zip(expr.args, expr.operator.signs, strict=True)
     ]
     if len(parts) == 1:
@@ -167,26 +167,26 @@ def map_terms(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
 
 
 def sums_apart(assignment: Assignment) -> Assignment:
-    """Return the assignment where no term has two sums over indices of one name.
+    """Return the assignment with distinct names for the indices of all sums of a term.
 
     y = x * (sum(i, sum(k, A[i,k])) + sum(k, sum(i, B[k,i])))
     → y = x * (sum(i, sum(k, A[i,k])) + sum(k_1, sum(i_1, B[k_1,i_1])))
 
-    One loop order for the whole term can then bind every index after those around it.
+    One loop order for the full term can then bind every index after those of outer sums.
     """
     names = Names(all_indices(assignment))
-    value = map_terms(assignment.value, lambda term: _apart(term, set(), names))
+    value = map_terms(assignment.value, lambda term: _with_distinct_indices(term, set(), names))
     return assignment if value is assignment.value else replace(assignment, value=value)
 
 
-def _apart(expr: Expr, used: set[str], names: Names) -> Expr:
+def _with_distinct_indices(expr: Expr, used: set[str], names: Names) -> Expr:
     if isinstance(expr, Reduce) and expr.index in used:
         old, fresh = expr.index, names.fresh(expr.index)
         body = map_accesses(expr.body, lambda access: _renamed(access, old, fresh))
         expr = replace(expr, index=fresh, body=body)
     if isinstance(expr, Reduce):
         used.add(expr.index)
-    return map_children(expr, lambda child: _apart(child, used, names))
+    return map_children(expr, lambda child: _with_distinct_indices(child, used, names))
 
 
 def _renamed(access: Access, old: str, new: str) -> Access:
@@ -196,8 +196,7 @@ def _renamed(access: Access, old: str, new: str) -> Access:
 
 
 def sums_outside(assignment: Assignment) -> Assignment:
-    """Return the assignment with the sums inside each product around it, where it is linear in
-    them.
+    """Return the assignment with sums moved out of the products that are linear in them.
 
     y[i] = A[i,k] * sum(j, B[k,j] * x[j])  →  y[i] = sum(j, A[i,k] * B[k,j] * x[j])
 

@@ -1,4 +1,4 @@
-"""What is inside a concrete statement: its assignments and its workspaces."""
+"""Traversals of a concrete statement: its assignments, loops and workspaces."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from taco_py.language.notation.nodes import Access
 
 
 def walk(statement: Statement) -> Iterator[Statement]:
-    """Yield the statement and all inside it, in order of execution, outer ones before inner
-    ones."""
+    """Yield the statement and all statements inside it, in order of execution, outer before
+    inner."""
     yield statement
     match statement:
         case Assign():
@@ -30,21 +30,21 @@ def walk(statement: Statement) -> Iterator[Statement]:
 
 
 def assignments(statement: Statement) -> Iterator[Assign]:
-    """Yield every assignment, in order of execution."""
-    return (each for each in walk(statement) if isinstance(each, Assign))
+    """Return every assignment, in order of execution."""
+    return (part for part in walk(statement) if isinstance(part, Assign))
 
 
 def foralls(statement: Statement) -> Iterator[Forall]:
-    """Yield every loop, outer ones before those inside them."""
-    return (each for each in walk(statement) if isinstance(each, Forall))
+    """Return every loop, outer loops before inner ones."""
+    return (part for part in walk(statement) if isinstance(part, Forall))
 
 
 def workspaces_of(statement: Statement) -> Iterator[Workspace]:
-    """Yield every workspace, outermost first."""
-    return (each.workspace for each in walk(statement) if isinstance(each, Where))
+    """Return every workspace, outermost first."""
+    return (part.workspace for part in walk(statement) if isinstance(part, Where))
 
 
 def read_in(statement: Statement) -> tuple[Access, ...]:
-    """Return the accesses that `statement` reads, each once."""
-    found = (access for assign in assignments(statement) for access in accesses(assign.value))
-    return tuple(dict.fromkeys(found))
+    """Return the accesses that `statement` reads, without duplicates."""
+    reads = (access for assign in assignments(statement) for access in accesses(assign.value))
+    return tuple(dict.fromkeys(reads))

@@ -1,6 +1,6 @@
-"""What is legal in concrete index notation, as a program: run before every lowering.
+"""The legality of concrete index notation, checked before every lowering.
 
-Loops       no index is bound twice on one path, none that a workspace has is bound around it, and
+Loops       no index is bound twice on one path, no index of a workspace is bound around it, and
             no parallel loop is inside another
 Targets     an assignment goes to the result or, in the producer of a `where`, to its workspace
 Values      they read operands, and workspaces in the consumers of their `where` alone; they have no
@@ -47,19 +47,23 @@ def verify(problem: Problem, statement: Statement, provenance: Provenance = UNDE
     names = {name for name, _ in problem.operands} | {target.tensor}
     verifier = _Verifier(problem, statement, names, provenance)
     verifier.check(statement, _Place((), target, 0, True, frozenset(), False))
-    stored = [each.stored for each in workspaces_of(statement) if each.stored is not None]
-    wanted = [side.target for side in problem.side]
-    verifier.require(sorted(map(str, stored)) == sorted(map(str, wanted)), "side results are lost")
+    stored = [
+        workspace.stored for workspace in workspaces_of(statement) if workspace.stored is not None
+    ]
+    expected = [side.target for side in problem.side]
+    verifier.require(
+        sorted(map(str, stored)) == sorted(map(str, expected)), "side results are lost"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a statement stands.
+    """The context of a statement.
 
-    bound     the indices of the loops around it, outermost first
-    target    what assignments here are to
-    outside   how many of these loops are around the `where` that the target belongs to
-    once      whether `=` is still possible: nothing before it in a sequence
+    bound     the indices of the outer loops, outermost first
+    target    the target of assignments here
+    outside   the number of loops around the `where` of the target
+    first     whether `=` is still possible: nothing before it in a sequence
     readable  the workspaces that are filled
     parallel  whether one of these loops is parallel
     """
@@ -67,22 +71,22 @@ class _Place:
     bound: tuple[str, ...]
     target: Access
     outside: int
-    once: bool
+    first: bool
     readable: frozenset[Access]
     parallel: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Verifier:
-    """One walk over a statement; `names` are those taken so far."""
+    """One walk over a statement; `names` are those used so far."""
 
     problem: Problem
-    whole: Statement
+    statement: Statement
     names: set[str]
     provenance: Provenance
 
     def fail(self, message: str) -> NoReturn:
-        raise InternalError(f"Illegal concrete notation: {message}\n{to_text(self.whole)}")
+        raise InternalError(f"Illegal concrete notation: {message}\n{to_text(self.statement)}")
 
     def require(self, condition: bool, message: str) -> None:
         if not condition:
@@ -101,16 +105,16 @@ class _Verifier:
                 self.check(body, replace(place, bound=(*place.bound, index), parallel=parallel))
             case Where(workspace, consumer, producer):
                 self.workspace(workspace, place)
-                fill = replace(place, target=workspace.access, outside=len(place.bound), once=True)
+                fill = replace(place, target=workspace.access, outside=len(place.bound), first=True)
                 self.check(producer, fill)
                 filled = place.readable | {workspace.access}
                 self.check(consumer, replace(place, readable=filled))
             case Sequence(statements):
                 self.sequence(place)
                 dense = self.problem.result.format.is_dense
-                whole = place.once and dense and place.target == self.problem.assignment.target
+                first = place.first and dense and place.target == self.problem.assignment.target
                 for number, part in enumerate(statements):
-                    self.check(part, replace(place, once=whole and number == 0))
+                    self.check(part, replace(place, first=first and number == 0))
             case _:
                 assert_never(statement)
 
@@ -118,8 +122,8 @@ class _Verifier:
         name, indices = workspace.name, workspace.indices
         self.require(name not in self.names, f"two tensors are called {name}")
         self.names.add(name)
-        around = [i for i in indices if i in place.bound]
-        self.require(not around, f"the workspace {name} inside a loop over its own {around}")
+        outer = [i for i in indices if i in place.bound]
+        self.require(not outer, f"the workspace {name} inside a loop over its own {outer}")
         self.require(len(set(indices)) == len(indices), f"the workspace {name} has an index twice")
         if workspace.stored is not None:
             self.require(not indices, f"{name} is stored element by element, and has indices")
@@ -160,7 +164,7 @@ class _Verifier:
             fits = operator.associative and operator.commutative
             self.require(fits, f"{name} accumulates by {operator}, whose order matters")
             return
-        self.require(place.once, f"{name} is assigned by a later part of a sequence")
+        self.require(place.first, f"{name} is assigned by a later part of a sequence")
         inside = {root for v in place.bound[place.outside :] for root in self.provenance.roots(v)}
         summed = inside - set(assign.target.indices)
         if summed:
@@ -171,11 +175,11 @@ class _Verifier:
         self.require(not sums, "a value with a reduction in it")
         operands = dict(self.problem.operands)
         for access in accesses(value):
-            known = access in place.readable or (
+            readable = access in place.readable or (
                 access.tensor in operands
                 and len(access.indices) == operands[access.tensor].format.order
             )
-            self.require(known, f"{_name(access)} is read where it is no operand and not filled")
+            self.require(readable, f"{_name(access)} is read where it is no operand and not filled")
             unbound = [i for i in access.indices if i not in place.bound]
             self.require(not unbound, f"{_name(access)} is read outside loops over {unbound}")
             twice = len(set(access.indices)) < len(access.indices)
@@ -186,8 +190,8 @@ class _Verifier:
         sparse = [depth for depth, level in enumerate(levels) if not level.full]
         depth = max(sparse, default=-1) + 1
         expected = result_order(self.problem)[:depth]
-        around = tuple(v for v in bound if not self.provenance.is_derived(v))
-        if around[:depth] != expected:
+        loops = tuple(v for v in bound if not self.provenance.is_derived(v))
+        if loops[:depth] != expected:
             self.fail(f"the result is appended to in the order {bound[:depth]}, not {expected}")
 
 

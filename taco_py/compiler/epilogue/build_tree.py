@@ -1,4 +1,4 @@
-"""Epilogues as trees: what several visitors read becomes part of one visitor.
+"""Epilogues as trees: a value that several visitors read becomes part of one visitor.
 
     z = P + b;  t = tanh(z);  t * z + r
 
@@ -29,23 +29,23 @@ from taco_py.compiler.epilogue.visitors import (
 
 
 def build_tree(product: Product, outputs: Sequence[Output]) -> Visitor:
-    """Build the visitor tree of what is written of a product.
+    """Build the visitor tree of all outputs of a product.
 
-    Raises ValueError for values that are not computed element by element.
+    Raises ValueError for values that are not computed elementwise.
     """
     graph = value_graph(product, outputs)
     return _Builder(graph).tree(len(graph.nodes) - 1, {})
 
 
 def lowest_common_ancestors(reads: Sequence[Sequence[int]]) -> list[int]:
-    """Find, for each node but the last, the first one that all ways from it to the last pass.
+    """Find, for each node but the last, the first node on all its paths to the last.
 
     reads  the nodes that each node reads, all of them before it
     """
     readers: list[list[int]] = [[] for _ in reads]
     for number, read in enumerate(reads):
-        for each in read:
-            readers[each].append(number)
+        for operand in read:
+            readers[operand].append(number)
     passed: dict[int, frozenset[int]] = {}
     for number in reversed(range(len(reads))):
         common = [passed[reader] for reader in readers[number]]
@@ -65,7 +65,7 @@ class _Builder:
         self.below: list[frozenset[int]] = []
         counts = [0] * len(graph.nodes)
         for reads in graph.reads:
-            self.below.append(frozenset(reads).union(*(self.below[each] for each in reads)))
+            self.below.append(frozenset(reads).union(*(self.below[operand] for operand in reads)))
             for number in reads:
                 counts[number] += 1
         self.shared = {
@@ -75,24 +75,24 @@ class _Builder:
         }
 
     def tree(self, number: int, slots: Mapping[int, Slot]) -> Visitor:
-        """Return the visitor of a node and all below it; `slots` are those that are made before."""
+        """Return the visitor of a node and all nodes below; `slots` are computed before it."""
         if number in slots:
             return slots[number]
         inside = self._region(number) - slots.keys()
         if not inside:
             return self._plain(number, slots)
         steps: list[Visitor] = []
-        own: dict[int, Slot] = {}  # what is inside reads nothing that is shared further out
-        for each in sorted(inside):
-            steps.append(self._plain(each, own))
-            own[each] = Slot(len(steps) - 1)
-        steps.append(self._plain(number, own))
+        inner_slots: dict[int, Slot] = {}  # inner nodes read nothing that is shared further out
+        for node in sorted(inside):
+            steps.append(self._plain(node, inner_slots))
+            inner_slots[node] = Slot(len(steps) - 1)
+        steps.append(self._plain(number, inner_slots))
         return Topological(tuple(steps))
 
     def _plain(self, number: int, slots: Mapping[int, Slot]) -> Visitor:
-        """Return the node with the trees of what it reads."""
+        """Return the node with the trees of the nodes that it reads."""
         node = self.graph.nodes[number]
-        below = [self.tree(each, slots) for each in self.graph.reads[number]]
+        below = [self.tree(operand, slots) for operand in self.graph.reads[number]]
         match node:
             case Compute() | Outputs():
                 return replace(node, args=tuple(below))
@@ -101,13 +101,14 @@ class _Builder:
         return node
 
     def _region(self, number: int) -> set[int]:
-        """What is shared between what passes through this node first, and this node."""
+        """Return the nodes to compute once inside this node, for all their paths pass through
+        it."""
         shared, below = self.shared & self.below[number], self.below[number]
         inside: set[int] = set()
-        found = {each for each in shared if self.ancestors[each] == number}
-        while found:
-            inside |= found
-            inside |= {each for each in below if self.below[each] & inside}
-            read = frozenset().union(*(self.below[each] for each in inside))
-            found = (shared & read) - inside
+        frontier = {node for node in shared if self.ancestors[node] == number}
+        while frontier:
+            inside |= frontier
+            inside |= {node for node in below if self.below[node] & inside}
+            read = frozenset().union(*(self.below[node] for node in inside))
+            frontier = (shared & read) - inside
         return inside & self.shared

@@ -8,8 +8,8 @@
         H_vals[...] = h; s_sum += h; t_parts[block * columns + column + c] += h
       s_vals[row + r] += s_sum
 
-Sums over rows go into a part for each block of rows. Blocks do not depend on the number of threads,
-and their parts are added in order: a sum has one value, whatever threads there are.
+Sums over rows are partial sums, one for each block of rows. Blocks do not depend on the number of
+threads, and partial sums are added in order: a sum has the same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ LINE = 64  # bytes
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """What a tree is emitted for.
+    """A tree, and the arrays that its code reads and writes.
 
     tree     the visitors
     dtype    of the accumulators, by NumPy's name
     data     the array of each access that visitors read or write, with its strides by index
-    parts    for each tensor that is summed over rows, what holds a sum for each block of rows
+    parts    for each tensor that is summed over rows, the array of partial sums of blocks of rows
     rows, columns  the indices of the product
     """
 
@@ -80,12 +80,11 @@ class Emission:
         return _Tile(self, region).loops()
 
     def foresee(self, region: Region) -> Block:
-        """Ask for the lines of a tile's elements that visitors read and write, array by array.
+        """Emit prefetches of the lines of a tile's elements that visitors read and write.
 
-        They are the rows of matrices, of which the tile has a short piece each: too short for the
-        machine to find out where they go on.
+        They are short pieces of the rows of matrices: too short for the hardware prefetcher.
         """
-        asked = []
+        prefetches = []
         for access, data in self.data.items():
             element = data.array.element
             if {*access.indices} == {self.rows, self.columns} and data.strides[self.columns] == ONE:
@@ -94,17 +93,17 @@ class Emission:
                 lines = For(
                     COLUMN, const(0), region.columns, of_row, max(1, LINE // element.itemsize)
                 )
-                asked.append(For(ROW, const(0), region.rows, Block((lines,))))
-        return Block(tuple(asked))
+                prefetches.append(For(ROW, const(0), region.rows, Block((lines,))))
+        return Block(tuple(prefetches))
 
 
 @dataclass(slots=True)
 class _Tile:
-    """The code of one tile while it is written.
+    """The code of one tile while it is emitted.
 
     names    the variable of each element that is loaded, by its access; the accumulator's by None
     types    the dtype of each variable
-    before, inside, behind  what stands before the loop over columns, inside and behind it
+    before, inside, after  the code before the loop over columns, inside and after it
     """
 
     emission: Emission
@@ -113,20 +112,19 @@ class _Tile:
     types: dict[str, np.dtype[np.generic]] = field(default_factory=dict)
     before: list[Stmt] = field(default_factory=list)
     inside: list[Stmt] = field(default_factory=list)
-    behind: list[Stmt] = field(default_factory=list)
+    after: list[Stmt] = field(default_factory=list)
 
     def loops(self) -> Block:
         """Return the loops over rows and columns."""
         self.value(self.emission.tree, ())
         columns = For(COLUMN, const(0), self.region.columns, Block(tuple(self.inside)))
-        row = block(*self.before, columns, *self.behind)
+        row = block(*self.before, columns, *self.after)
         return Block((For(ROW, const(0), self.region.rows, row),))
 
     # ------------------------------------------------------------ values
 
     def value(self, visitor: Visitor, slots: tuple[nodes.Expr, ...]) -> nodes.Expr:
-        """Return the value of a visitor in terms of variables; what it writes is added to the
-        code."""
+        """Return the value of a visitor in terms of variables, and add its stores to the code."""
         match visitor:
             case Slot(number):
                 return slots[number]
@@ -139,7 +137,7 @@ class _Tile:
             case Topological(steps):
                 return self.steps(steps)
             case AuxStore() | RowReduction() | ColumnReduction() | ScalarReduction():
-                return self.written(visitor, self.value(visitor.value, slots))
+                return self.write_value(visitor, self.value(visitor.value, slots))
             case _:
                 return self.leaf(visitor)
 
@@ -160,14 +158,14 @@ class _Tile:
                 assert_never(visitor)
 
     def steps(self, steps: tuple[Visitor, ...]) -> nodes.Expr:
-        """Return the value of the last of steps; those before it get variables."""
-        made: list[nodes.Expr] = []
+        """Return the value of the last step; the steps before it get variables."""
+        values: list[nodes.Expr] = []
         for step in steps[:-1]:
-            made.append(self.named(self.value(step, tuple(made))))
-        return self.value(steps[-1], tuple(made))
+            values.append(self.as_variable(self.value(step, tuple(values))))
+        return self.value(steps[-1], tuple(values))
 
-    def named(self, value: nodes.Expr) -> nodes.Expr:
-        """Return a variable that has the value, in the type that it is computed in."""
+    def as_variable(self, value: nodes.Expr) -> nodes.Expr:
+        """Return a variable with the value, in the type of its computation."""
         if isinstance(value, nodes.Access | nodes.Literal):
             return value
         dtype = expression_dtype(value, self.types)
@@ -176,7 +174,7 @@ class _Tile:
     def declared(
         self, word: str, value: Expr, dtype: np.dtype[np.generic], into: list[Stmt]
     ) -> nodes.Access:
-        """Return a variable with a first value, as an operand of the expressions that follow."""
+        """Return a new variable, as an operand of later expressions."""
         name = f"{word}_{len(self.types)}"
         self.types[name] = dtype
         into.append(Declare(Var(name, scalar(dtype.name)), value, True))
@@ -190,41 +188,41 @@ class _Tile:
         """Return the element of the product."""
         if None not in self.names:
             region = self.region
-            found = load(region.tile, add(mul(ROW, region.pitch), COLUMN))
+            element = load(region.tile, add(mul(ROW, region.pitch), COLUMN))
             dtype = np.dtype(self.emission.dtype)
-            self.names[None] = self.declared("product", found, dtype, self.inside).tensor
+            self.names[None] = self.declared("product", element, dtype, self.inside).tensor
         return nodes.Access(self.names[None], ())
 
     def loaded(self, access: nodes.Access, into: list[Stmt]) -> nodes.Access:
-        """Return the element of an array, read once."""
+        """Return the element of an array, which is read once."""
         if access not in self.names:
             data = self.emission.data[access]
-            found, dtype = load(data.array, self.place(access)), np.dtype(data.array.element.name)
-            self.names[access] = self.declared("read", found, dtype, into).tensor
+            element, dtype = load(data.array, self.place(access)), np.dtype(data.array.element.name)
+            self.names[access] = self.declared("read", element, dtype, into).tensor
         return nodes.Access(self.names[access], ())
 
     def place(self, access: nodes.Access) -> Expr:
-        """Where the element of an array lies."""
+        """Return the position of the element of an array."""
         return place_of(access, self.emission.data[access], self.emission, self.region)
 
-    # ------------------------------------------------------------ what is written
+    # ------------------------------------------------------------ stores
 
-    def written(self, writer: Writer, value: nodes.Expr) -> nodes.Expr:
-        """Return the value, which is stored or summed besides."""
+    def write_value(self, writer: Writer, value: nodes.Expr) -> nodes.Expr:
+        """Return the value, and add its store or its sum to the code."""
         array = self.emission.data[writer.target].array
-        value = self.named(value)
-        whole = self.lowered(value, array.element)
+        value = self.as_variable(value)
+        lowered = self.lowered(value, array.element)
         match writer:
             case AuxStore(target):
-                self.inside.append(Store(array, self.place(target), whole))
+                self.inside.append(Store(array, self.place(target), lowered))
             case RowReduction(target):
                 part, region = self.emission.parts[target.tensor], self.region
                 place = add(mul(region.block, region.width), region.column, COLUMN)
-                self.inside.append(Store(part, place, whole, "+"))
+                self.inside.append(Store(part, place, lowered, "+"))
             case ColumnReduction(target):
-                self.summed(array, self.place(target), whole)
+                self.summed(array, self.place(target), lowered)
             case ScalarReduction(target):
-                self.summed(self.emission.parts[target.tensor], self.region.block, whole)
+                self.summed(self.emission.parts[target.tensor], self.region.block, lowered)
         return value
 
     def summed(self, array: Array, place: Expr, value: Expr) -> None:
@@ -232,10 +230,10 @@ class _Tile:
         total = Var(f"total_{len(self.before)}_{len(self.inside)}", array.element)
         self.before.append(Declare(total, zero(array.element)))
         self.inside.append(Assign(total, value, "+"))
-        self.behind.append(Store(array, place, total, "+"))
+        self.after.append(Store(array, place, total, "+"))
 
 
 def place_of(access: nodes.Access, data: Data, emission: Emission, region: Region) -> Expr:
-    """Where the element of an array lies that a visitor of the tile's element reads or writes."""
+    """Return the position of the element that a visitor reads or writes for the tile's element."""
     at = {emission.rows: add(region.row, ROW), emission.columns: add(region.column, COLUMN)}
     return add(*(mul(at[index], data.strides[index]) for index in access.indices))

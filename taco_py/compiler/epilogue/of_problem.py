@@ -1,6 +1,6 @@
 """The product and the epilogue of a kernel that writes several tensors of one product.
 
-H[i,j] = max(sum(k, X[i,k] * W[k,j]) + b[j], 0), besides s[j] = sum(i, max(…, 0))
+H[i,j] = max(sum(k, X[i,k] * W[k,j]) + b[j], 0), and s[j] = sum(i, max(…, 0))
 →  the product T[i,j] = sum(k, X[i,k] * W[k,j]), and the outputs H and s
 """
 
@@ -20,12 +20,12 @@ from taco_py.language.notation.tree import children
 from taco_py.language.problem import Problem, TensorType
 
 ACCUMULATORS = "accumulators"
-"""What the tensor of the product's elements is called, which no kernel stores."""
+"""The name of the tensor of the product's elements, which no kernel stores."""
 
 
 @dataclass(frozen=True, slots=True)
 class MainLoop:
-    """A problem as a product and what is done with its elements.
+    """A problem as a product, and the outputs computed from its elements.
 
     problem  the product alone, stored by rows
     """
@@ -36,33 +36,34 @@ class MainLoop:
 
 
 def main_loop(problem: Problem, first: str = "") -> MainLoop | None:
-    """Find the one sum that all values of a problem are made of; None where there is none.
+    """Find the one sum from which all values of a problem are computed; None where there is none.
 
-    What is computed has two indices, and values of the problem sum over these alone besides.
+    The sum has two indices, and values of the problem sum over no others.
 
     first  the index of its rows, "" for the first one of the first result that has both
     """
     values = {problem.assignment.target: problem.assignment.value}
     values.update((side.target, side.value) for side in problem.side)
-    sums = {each for value in values.values() for each in _inner_sums(value)}
+    sums = {sum_ for value in values.values() for sum_ in _inner_sums(value)}
     if len(sums) != 1 or problem.assignment.operator is not None:
         return None
-    (made,) = sums
-    indices = free_indices(made)
-    if len(indices) != 2 or not made.operator.additive:
+    (product_sum,) = sums
+    indices = free_indices(product_sum)
+    if len(indices) != 2 or not product_sum.operator.additive:
         return None
     rows, columns = _oriented(indices, values)
     if first not in ("", rows):
         rows, columns = columns, rows
     if first not in ("", rows):
         return None
-    product = Product(made, rows, columns)
-    return MainLoop(_alone(problem, made, (rows, columns)), product, outputs_of(product, values))
+    product = Product(product_sum, rows, columns)
+    return MainLoop(
+        _alone(problem, product_sum, (rows, columns)), product, outputs_of(product, values)
+    )
 
 
 def _inner_sums(expr: Expr) -> Iterator[Reduce]:
-    """Yield the sums inside of which is no other one but their own next: sum(k, sum(l, …)) is
-    one."""
+    """Yield the innermost sums; nested sums such as sum(k, sum(l, …)) are one."""
     if isinstance(expr, Reduce):
         body: Expr = expr
         while isinstance(body, Reduce):
@@ -78,19 +79,19 @@ def _inner_sums(expr: Expr) -> Iterator[Reduce]:
 
 def _oriented(indices: tuple[str, ...], values: dict[Access, Expr]) -> tuple[str, str]:
     """Return the indices in the order in which the first target has them, or the sum."""
-    whole = (target.indices for target in values if {*indices} == {*target.indices})
-    first, last = next(whole, indices)
+    orders = (target.indices for target in values if {*indices} == {*target.indices})
+    first, last = next(orders, indices)
     return first, last
 
 
-def _alone(problem: Problem, made: Reduce, indices: tuple[str, str]) -> Problem:
+def _alone(problem: Problem, product_sum: Reduce, indices: tuple[str, str]) -> Problem:
     """Return the problem of the product alone."""
     dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
-    read = dict.fromkeys(access.tensor for access in accesses(made))
-    kept = {index for access in accesses(made) for index in access.indices}
+    read = dict.fromkeys(access.tensor for access in accesses(product_sum))
+    read_indices = {index for access in accesses(product_sum) for index in access.indices}
     return Problem(
-        Assignment(Access(ACCUMULATORS, indices), made),
+        Assignment(Access(ACCUMULATORS, indices), product_sum),
         tuple((name, problem.type_of(name)) for name in read),
-        TensorType(Format.parse("dd"), expression_dtype(made, dtypes).name),
-        tuple((index, size) for index, size in problem.static if index in kept),
+        TensorType(Format.parse("dd"), expression_dtype(product_sum, dtypes).name),
+        tuple((index, size) for index, size in problem.static if index in read_indices),
     )

@@ -28,8 +28,8 @@ from taco_py.language.notation.nodes import Access, Call, Expr
 from taco_py.language.notation.printer import to_text
 
 ARROW = " → "
-HERE = "·"
-"""The value that comes from before the arrow."""
+PLACEHOLDER = "·"
+"""The value before the arrow."""
 
 
 def tree_lines(tree: Visitor) -> tuple[str, ...]:
@@ -94,18 +94,17 @@ def _sum_word(visitor: RowReduction | ColumnReduction | ScalarReduction) -> str:
 
 
 def _computed(visitor: Compute) -> Iterator[str]:
-    """Yield the chain of the argument that the product comes by, then the operator of it and
-    others."""
+    """Yield the chain of the argument that comes from the product, then the operator."""
     main = next((arg for arg in visitor.args if _from_product(arg)), visitor.args[0])
     yield from _chain(main)
-    here = [Access(HERE, ()) if arg is main else _inline(arg) for arg in visitor.args]
-    yield _shortened(to_text(Call(visitor.operator, tuple(here))))
+    args = [Access(PLACEHOLDER, ()) if arg is main else _inline(arg) for arg in visitor.args]
+    yield _shortened(to_text(Call(visitor.operator, tuple(args))))
 
 
 def _shortened(text: str) -> str:
-    """· + b[j]  →  + b[j]"""
-    head = f"{HERE} "
-    return text.removeprefix(head) if text.count(HERE) == 1 else text
+    """Remove the placeholder before an operator: · + b[j]  →  + b[j]."""
+    head = f"{PLACEHOLDER} "
+    return text.removeprefix(head) if text.count(PLACEHOLDER) == 1 else text
 
 
 def _inline(visitor: Visitor) -> Expr:

@@ -1,4 +1,4 @@
-"""What is computed of a product as a graph of visitors: equal values are one node.
+"""The outputs of a product as a graph of visitors: equal values are one node.
 
 Z = P + b;  H = max(Z, 0)   →   0: P   1: b   2: 0 + 1   3: store Z of 2   4: 0.0   5: max(3, 4)
 """
@@ -31,8 +31,8 @@ from taco_py.language.notation.tree import children
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a kernel writes of a product: a value for each element, or its sum over an index or both
-    where the target does not have them."""
+    """An output of a product: a value for each element, or its sum over indices that the target
+    lacks."""
 
     target: Access
     value: Expr
@@ -57,20 +57,20 @@ class ValueGraph:
     product: Product
     nodes: list[Visitor] = field(default_factory=list)
     reads: list[tuple[int, ...]] = field(default_factory=list)
-    known: dict[Visitor, int] = field(default_factory=dict)
+    numbers: dict[Visitor, int] = field(default_factory=dict)
     values: dict[Expr, int] = field(default_factory=dict)
     stores: dict[Expr, list[Access]] = field(default_factory=dict)
 
     def add(self, node: Visitor, reads: tuple[int, ...]) -> int:
-        """Return the number of a node, a new one where no equal node is there."""
-        if node not in self.known:
-            self.known[node] = len(self.nodes)
+        """Return the number of a node; a new number where there is no equal node."""
+        if node not in self.numbers:
+            self.numbers[node] = len(self.nodes)
             self.nodes.append(node)
             self.reads.append(reads)
-        return self.known[node]
+        return self.numbers[node]
 
     def number_of(self, value: Expr) -> int:
-        """Return the node of a value, behind the stores of it."""
+        """Return the number of the node of a value, after its stores."""
         if value not in self.values:
             number = self._computed(value)
             for target in self.stores.get(value, ()):
@@ -102,22 +102,22 @@ class ValueGraph:
 
 
 def value_graph(product: Product, outputs: Sequence[Output]) -> ValueGraph:
-    """Build the graph of all outputs, whose last node is what has all of them below it.
+    """Build the graph of all outputs; all other nodes are below its last one.
 
-    Raises ValueError for values that are not computed element by element.
+    Raises ValueError for values that are not computed elementwise.
     """
     graph = ValueGraph(product)
-    wholes = [each for each in outputs if not is_summed(product, each)]
-    for each in wholes:
-        graph.stores.setdefault(each.value, []).append(each.target)
-    for each in wholes:
-        graph.number_of(each.value)
-    for each in outputs:
-        if is_summed(product, each):
-            read = graph.number_of(each.value)
-            writer = _reduction(product, each.target)
-            number = graph.add(writer(each.target, Slot(read)), (read,))
-            graph.values[each.value] = number
+    wholes = [output for output in outputs if not is_summed(product, output)]
+    for output in wholes:
+        graph.stores.setdefault(output.value, []).append(output.target)
+    for output in wholes:
+        graph.number_of(output.value)
+    for output in outputs:
+        if is_summed(product, output):
+            read = graph.number_of(output.value)
+            writer = _reduction(product, output.target)
+            number = graph.add(writer(output.target, Slot(read)), (read,))
+            graph.values[output.value] = number
     read_by = {number for reads in graph.reads for number in reads}
     last = tuple(number for number in range(len(graph.nodes)) if number not in read_by)
     if len(last) > 1:
@@ -137,14 +137,15 @@ def _reduction(product: Product, target: Access) -> type[Writer]:
 
 
 def outputs_of(product: Product, values: Mapping[Access, Expr]) -> tuple[Output, ...]:
-    """Take the sums over rows and columns off values: s[j] = sum(i, e) is e, summed into s[j]."""
+    """Return values as outputs, without their sums over rows and columns: s[j] = sum(i, e) is e,
+    summed into s[j]."""
     return tuple(
         Output(target, without_sums(product, value, target)) for target, value in values.items()
     )
 
 
 def without_sums(product: Product, value: Expr, target: Access) -> Expr:
-    """Return what is summed over rows and columns that the target does not have."""
+    """Return the summand of a value's sums over rows and columns that the target does not have."""
     missing = {product.rows, product.columns}.difference(target.indices)
     while isinstance(value, Reduce) and value.index in missing and value != product.value:
         missing.discard(value.index)
@@ -158,4 +159,4 @@ def accesses_outside(value: Expr, inside: Expr) -> list[Access]:
         return []
     if isinstance(value, Access):
         return [value]
-    return [each for child in children(value) for each in accesses_outside(child, inside)]
+    return [access for child in children(value) for access in accesses_outside(child, inside)]

@@ -1,4 +1,4 @@
-"""Epilogue visitor trees: what is done with each element of a product while it is near.
+"""Epilogue visitor trees: computations with each element of a product while it is in registers.
 
     Z[i,j] = sum(k, X[i,k] * W[k,j]) + b[j];  H[i,j] = max(Z[i,j], 0);  s[j] = sum(i, H[i,j])
 
@@ -12,10 +12,10 @@
                 row b[j]
             0
 
-A visitor makes one value for each element of the product, from those of the visitors below it.
-Stores and sums pass their value on. What several visitors read is made once, in a `Topological`
-visitor that holds all that lies between it and the first visitor through which all of it passes:
-its lowest common ancestor. (Chen et al. 2024, EVT, section 5.)
+A visitor computes one value for each element of the product, from those of the visitors below it.
+Stores and sums pass their value on. A value that several visitors read is computed once, in a
+`Topological` visitor with all visitors up to the first one through which all of its paths pass: its
+lowest common ancestor. (Chen et al. 2024, EVT, section 5.)
 """
 
 from __future__ import annotations
@@ -107,10 +107,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Topological:
-    """Visitors in an order in which each one reads earlier ones; the last one's value is its own.
+    """Visitors in an order in which each one reads earlier ones; its value is that of the last one.
 
-    The last one is the lowest common ancestor of what reads the shared ones before it. It is
-    `Outputs` where these meet in no value.
+    The last one is the lowest common ancestor of the readers of shared ones before it. It is
+    `Outputs` where these readers contribute to no common value.
     """
 
     steps: tuple[Visitor, ...]
@@ -118,7 +118,7 @@ class Topological:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The root, where nothing else has all stores and sums below it: it has no value."""
+    """The root, where no other visitor has all stores and sums below it: it has no value."""
 
     args: tuple[Visitor, ...]
 

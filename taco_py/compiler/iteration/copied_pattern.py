@@ -1,8 +1,8 @@
-"""The operand whose coordinates a sparse result has: its outer levels are copied.
+"""Operands whose outer levels a sparse result has too, so that their coordinates are copied.
 
-C[i,j] = S[i,j] * U[i,k] * V[j,k]   C, S: ds     those of S
-A[i,j] = B[i,j,k] * c[k]            A: ss, B: sss    the outer two levels of B
-A[i,j] = B[i,k,l] * C[k,j] * D[l,j] A: sd, B: sss    the outermost of B, then every j
+C[i,j] = S[i,j] * U[i,k] * V[j,k]   C, S: ds       the levels of S
+A[i,j] = B[i,j,k] * c[k]            A: ss, B: sss  the outer two levels of B
+A[i,j] = B[i,k,l] * C[k,j] * D[l,j] A: sd, B: sss  the outermost level of B, then every j
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from taco_py.language.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class CopiedPattern:
-    """The outer `depth` levels of an operand, which are those of the result; below them the result
-    stores every coordinate."""
+    """The outer `depth` levels of an operand, which the result has too.
+
+    Below them, the result stores every coordinate.
+    """
 
     access: Access
     depth: int
@@ -42,13 +44,13 @@ def copied_pattern(problem: Problem) -> CopiedPattern | None:
     value = terms[0].as_sum(problem.result.dtype)
     if any(_is_conditional(node) for node, _ in walk(problem.assignment.value)):
         return None
-    depth = max(k for k, each in enumerate(problem.result.format.levels) if not each.full) + 1
+    depth = max(k for k, level in enumerate(problem.result.format.levels) if not level.full) + 1
     read = tuple(dict.fromkeys(accesses(value)))
     for access in read:
-        others = (other for other in read if other != access)
+        siblings = (other for other in read if other != access)
         if not _has_levels(problem, access, depth) or not restricts(value, access):
             continue
-        if all(is_full(problem.type_of(other.tensor).format) for other in others):
+        if all(is_full(problem.type_of(other.tensor).format) for other in siblings):
             return CopiedPattern(access, depth)
     return None
 
@@ -58,13 +60,13 @@ def _is_conditional(node: Expr) -> bool:
 
 
 def _has_levels(problem: Problem, access: Access, depth: int) -> bool:
-    """Tell whether the outer levels of an operand are those of the result, in kind and index."""
+    """Tell whether the outer levels of an operand equal the result's levels in kind and index."""
     target, form = problem.assignment.target, problem.type_of(access.tensor).format
     if is_full(form) or form.order < depth:
         return False
-    own = zip(problem.stored(access), form.levels, strict=True)
+    ours = zip(problem.stored(access), form.levels, strict=True)
     result = zip(problem.stored(target), problem.result.format.levels, strict=True)
-    pairs = tuple(zip(own, result, strict=False))[:depth]
+    pairs = tuple(zip(ours, result, strict=False))[:depth]
     return all(a == b and _same_kind(x, y) for (a, x), (b, y) in pairs)
 
 

@@ -1,6 +1,6 @@
-"""The iteration graph: for each loop of a concrete statement, what it runs over and why.
+"""The iteration graph: the iteration space of each loop of a concrete statement.
 
-A derived view: it is recomputed from the statement whenever someone wants it, and never edited.
+It is a derived view: recomputed from the statement where it is needed, and never edited.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.compiler.concrete.nodes import (
-    APART,
+    PRIVATE_COPIES,
     SERIAL,
     Assembly,
     Assign,
@@ -47,16 +47,16 @@ from taco_py.language.provenance.provenance import UNDERIVED, Provenance
 
 
 class Range(Enum):
-    """Which part of an index one loop runs over.
+    """The part of an index that a loop runs over.
 
-    WHOLE      all of it
+    FULL       all of it
     TILES      none: it counts tiles, which loops below run over
     TILE       neighbouring coordinates, chosen by loops over tiles around it
     STRIDED    coordinates at equal distances
     POSITIONS  the coordinates of a range of an operand's entries
     """
 
-    WHOLE = "whole"
+    FULL = "whole"
     TILES = "tiles"
     TILE = "tile"
     STRIDED = "strided"
@@ -65,12 +65,12 @@ class Range(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """One `forall`: its index, the loops around it, and the lattice it runs over.
+    """One `forall` with its index, the enclosing loops and its merge lattice.
 
-    range          the part of the index, or of what the loop's variable derives from
+    range          the part of the index, or of the index that the loop's variable derives from
     writes_result  its body assigns to the result itself (not only to workspaces)
     overwrites     that assignment is `=`, so that no coordinate may come twice
-    fills          the workspaces that its body is a part of the producers of, outermost first
+    fills          the workspaces whose producers contain the loop, outermost first
     """
 
     index: str
@@ -80,15 +80,15 @@ class Loop:
     body: Statement
     writes_result: bool
     overwrites: bool
-    range: Range = Range.WHOLE
+    range: Range = Range.FULL
     mode: Mode = SERIAL
     fills: tuple[str, ...] = ()
 
     @property
     def plain(self) -> bool:
-        """Tell whether it counts through coordinates and looks out for nothing.
+        """Tell whether the loop counts through coordinates without looking for stored entries.
 
-        Together with the loops over tiles around it, it then meets the whole dimension.
+        Together with the loops over tiles around it, it then visits the full dimension.
         """
         counts = self.lattice.full and not self.lattice.iterators
         return counts and self.range is not Range.POSITIONS
@@ -103,7 +103,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What a kernel takes for granted about the coordinates of one operand."""
+    """The order and uniqueness of coordinates that a kernel assumes of one operand."""
 
     tensor: str
     ordered: bool
@@ -127,14 +127,15 @@ class IterationGraph:
 
     @property
     def has_places(self) -> bool:
-        """Tell whether each element of the result has its place before any loop comes to it: of a
-        dense one, and of one whose coordinates are copied."""
+        """Tell whether each element of the result has its position before the loops run.
+
+        This holds for a dense result, and for a result whose coordinates are copied.
+        """
         return self.problem.result.format.is_dense or self.assembly is Assembly.COPY
 
     @property
     def covers_result(self) -> bool:
-        """Tell whether every element of a dense result is assigned or zeroed by the kernel
-        itself."""
+        """Tell whether the kernel itself assigns or zeroes every element of a dense result."""
         if self.assigns_first:
             return True
         target = self.problem.assignment.target
@@ -152,37 +153,41 @@ class IterationGraph:
 
     @property
     def begins_with(self) -> Number:
-        """What a dense result is at first that is reduced into: zero for sums."""
+        """Return the initial value of a dense result that the kernel reduces into: zero for
+        sums."""
         return begins_with(self.problem, self.statement)
 
     @property
     def assigns_first(self) -> bool:
-        """Tell whether a dense result is added to after all of it has been assigned: by the first
-        part of a sequence, which then meets every coordinate."""
+        """Tell whether the first part of a sequence assigns every element of a dense result.
+
+        Later parts add to these elements.
+        """
         target = self.problem.assignment.target
-        written = (a for a in assignments(self.statement) if a.target.tensor == target.tensor)
-        return _adds_to(self.statement, target) and any(a.operator is None for a in written)
+        writes = (a for a in assignments(self.statement) if a.target.tensor == target.tensor)
+        return _adds_to(self.statement, target) and any(a.operator is None for a in writes)
 
     @property
     def stored_wholly(self) -> tuple[str, ...]:
-        """Return the indices of which a sparse result stores every coordinate, for the loop that
-        writes it walks nothing that leaves some out."""
+        """Return the indices of which a sparse result stores every coordinate.
+
+        The loop over such an index writes the result, and merges no level that leaves some out.
+        """
         target, form = self.problem.assignment.target, self.problem.result.format
         levels = zip(form.stored(target.indices), form.levels, strict=True)
-        listed = [index for index, level in levels if not level.full]
-        met = {loop.index for loop in self.loops if loop.writes_result and loop.lattice.full}
-        return tuple(index for index in listed if index in met)
+        sparse = [index for index, level in levels if not level.full]
+        full = {loop.index for loop in self.loops if loop.writes_result and loop.lattice.full}
+        return tuple(index for index in sparse if index in full)
 
     @property
     def zeroing(self) -> Forall | None:
-        """Return the loop at whose body's beginning a part of a dense result is zeroed, then added
-        to.
+        """Return the loop whose body first zeroes a part of a dense result, then adds to it.
 
         It is the innermost of the outermost loops over the result's outermost levels, as far as
-        each of them comes to every coordinate once: all that is added to such a part is added in
-        that body, also what threads add to copies of their own. None where there is no such loop,
-        or where nothing is added, or only after all has been assigned, or where others would add to
-        parts beside it meanwhile, in words that have elements of both.
+        each of them comes to every coordinate once: that body adds all that is added to such a
+        part, also what threads add to private copies. None where there is no such loop, where
+        nothing is added, or only after all has been assigned, or where other threads meanwhile add
+        to neighbouring elements that share a word with it.
         """
         target = self.problem.assignment.target
         form = self.problem.result.format
@@ -190,64 +195,74 @@ class IterationGraph:
             return None
         if updates_words(self):
             return None
-        found: Forall | None = None
+        zeroed: Forall | None = None
         part = self.statement
         modes = iter(form.mode_order)
         mode = next(modes, None)
         for loop in self.loops:
             if mode is None or not isinstance(part, Forall) or not loop.plain:
                 break
-            if loop.mode.parallel in APART:
+            if loop.mode.parallel in PRIVATE_COPIES:
                 break
             if self.provenance.roots(loop.index) != (target.indices[mode],):
                 break
             if loop.range is not Range.TILES:
-                found, mode = part, next(modes, None)
+                zeroed, mode = part, next(modes, None)
             part = part.body
-        return found
+        return zeroed
 
     @property
     def in_pieces(self) -> bool:
-        """Tell whether threads share the outermost loop in ranges of its index, each with
-        workspaces and a part of the result of its own, and not iteration by iteration."""
+        """Tell whether threads share the outermost loop in ranges of its index.
+
+        Each range has private workspaces and a part of the result; otherwise, iterations are
+        shared.
+        """
         if not isinstance(self.statement, Forall):
             return False
         race = self.statement.mode.parallel
         if self.statement.mode.unit is not Unit.CORE:
             return rows_in_blocks(self)
-        shared = race is not None and race not in APART
+        shared = race is not None and race not in PRIVATE_COPIES
         return shared and (shared_in_pieces(self) or (self.teams and self.weighs_rows))
 
     @property
     def weighs_rows(self) -> bool:
-        """Tell whether the outermost loop goes through all rows of a sparse operand, which have
-        more and less entries."""
+        """Tell whether the outermost loop goes through all rows of a sparse operand.
+
+        Such rows have different numbers of entries.
+        """
         outermost = self.loops[0]
         if len(self.provenance.roots(outermost.index)) > 1 or outermost.lattice.iterators:
             return False
-        found = weighed_operands(self.problem, self.provenance, outermost.index, self.statement)
-        return any(True for _ in found)
+        operands = weighed_operands(self.problem, self.provenance, outermost.index, self.statement)
+        return any(True for _ in operands)
 
     def in_team(self, loop: Loop) -> bool:
-        """Tell whether threads share a loop in ranges without the kernel's result being made of
-        parts: where they add to copies of their own, and where a loop that is not outermost needs
-        workspaces of its own or walks several levels together."""
+        """Tell whether threads share a loop in ranges, while the result is not made of parts.
+
+        This holds where they add to private copies, and where a loop that is not outermost needs
+        private workspaces or merges several levels.
+        """
         race = loop.mode.parallel
         if race is None or not self.teams:
             return False
-        if race in APART:
+        if race in PRIVATE_COPIES:
             return True
         if not loop.outer and isinstance(self.statement, Forall):
             return False
         return loop.merges or any(not w.is_number for w in workspaces_of(loop.body))
 
     def loop_of(self, forall: Forall) -> Loop:
-        """What is known of a loop of the statement."""
+        """Return the loop of the graph for a `forall` of the statement."""
         return next(loop for loop in self.loops if loop.body is forall.body)
 
     def called(self, loop: Loop) -> str:
-        """What commands call a loop: one over an index may stand for the last of its tiles, and
-        where a workspace is filled there may be another name."""
+        """Return the name by which commands call a loop.
+
+        A loop over an index may stand for the last of its tiles, and may have another name where it
+        fills a workspace.
+        """
         leaf = self.provenance.leaf(loop.index, loop.outer)
         names: dict[str, str] = {}
         for workspace in loop.fills:
@@ -262,15 +277,16 @@ class IterationGraph:
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
-        """Return one entry for each sparse operand that must be ordered or free of duplicates."""
-        found: dict[str, Requirement] = {}
+        """Return a requirement for each sparse operand that must be ordered or free of
+        duplicates."""
+        requirements: dict[str, Requirement] = {}
         for tensor, ordered, unique in self._demands():
-            old = found.get(tensor, Requirement(tensor, False, False))
-            found[tensor] = replace(
+            old = requirements.get(tensor, Requirement(tensor, False, False))
+            requirements[tensor] = replace(
                 old, ordered=old.ordered or ordered, unique=old.unique or unique
             )
         operands = [name for name, _ in self.problem.operands]
-        return tuple(found[name] for name in operands if name in found)
+        return tuple(requirements[name] for name in operands if name in requirements)
 
     def _demands(self) -> Iterable[tuple[str, bool, bool]]:
         operands = {name for name, _ in self.problem.operands}
@@ -287,29 +303,32 @@ class IterationGraph:
                 and not self.problem.type_of(access.tensor).format.is_dense
             ):
                 yield access.tensor, False, True
-        for tensor in self._cut_apart():
+        for tensor in self._split_operands():
             yield tensor, False, True
 
-    def _cut_apart(self) -> Iterable[str]:
-        """Return the operands whose entries are cut into tiles with workspaces of their own, or for
-        threads that add to elements of their own: entries with equal coordinates that lie in two
-        tiles are not added up in one workspace, or at the same time."""
+    def _split_operands(self) -> Iterable[str]:
+        """Yield the operands whose entries are cut into tiles that are not added up together.
+
+        The tiles have private workspaces, or are shared by threads that add to different elements:
+        entries with equal coordinates in two tiles are not added up in one workspace, or at the
+        same time.
+        """
         for loop in self.loops:
             pos = self.provenance.positions_above(loop.index)
             if pos is None or loop.range is not Range.TILES:
                 continue
-            own = any(not w.is_number for w in workspaces_of(loop.body))
-            if own or self._adds_apart(loop):
+            private = any(not w.is_number for w in workspaces_of(loop.body))
+            if private or self._adds_to_disjoint(loop):
                 yield pos.tensor
 
-    def _adds_apart(self, loop: Loop) -> bool:
-        """Tell whether threads share a loop whose iterations add to elements of their own."""
+    def _adds_to_disjoint(self, loop: Loop) -> bool:
+        """Tell whether threads share a loop whose iterations add to different elements."""
         target = self.problem.assignment.target
-        own = set(iteration_indices(self, loop)) <= set(target.indices)
-        return loop.mode.parallel is Race.NONE and own
+        disjoint = set(iteration_indices(self, loop)) <= set(target.indices)
+        return loop.mode.parallel is Race.NONE and disjoint
 
     def _demand(self, loop: Loop, iterator: Iterator) -> tuple[bool, bool]:
-        """(ordered, unique) as the loop needs it of one iterator's level."""
+        """Return (ordered, unique) as a loop needs them of the level of one iterator."""
         if loop.merges:
             return True, True
         ordered, unique = self._result_demand(loop)
@@ -319,21 +338,28 @@ class IterationGraph:
         return ordered or in_pieces or self._searches(loop, iterator), unique
 
     def at_most_one(self, index: str, iterator: Iterator) -> bool:
-        """Tell whether a loop meets one entry or none below each position: the last level's, of an
-        index that is known to have one coordinate alone."""
+        """Tell whether a loop visits at most one entry below each position.
+
+        This holds for the last level, of an index whose size is known to be 1.
+        """
         tensor = iterator.access.tensor
         if (index, 1) not in self.problem.static or tensor not in dict(self.problem.operands):
             return False
         form = self.problem.type_of(tensor).format
-        shared = any(each.index == index and each.mode.parallel is not None for each in self.loops)
+        shared = any(
+            sibling.index == index and sibling.mode.parallel is not None for sibling in self.loops
+        )
         unique = form.levels[iterator.level].unique
         return iterator.level == form.order - 1 and unique and not shared
 
     def _searches(self, loop: Loop, iterator: Iterator) -> bool:
-        """Tell whether a part of the level's coordinates is looked for: those of a tile, also where
-        it has been turned into positions, or those that another operand's positions lie between."""
+        """Tell whether a loop searches for a part of the level's coordinates.
+
+        The part is a tile, also where it has been turned into positions, or the coordinates between
+        two positions of another operand.
+        """
         if loop.range is not Range.POSITIONS:
-            return loop.range is not Range.WHOLE
+            return loop.range is not Range.FULL
         pos = self.provenance.position_of(loop.index)
         if pos is None:
             return True
@@ -342,26 +368,28 @@ class IterationGraph:
         return tiled or not pos.means(access.tensor, access.indices, roots)
 
     def _result_demand(self, loop: Loop) -> tuple[bool, bool]:
-        """Return the same, as far as the result asks for it."""
+        """Return (ordered, unique) as the result needs them of a loop."""
         target = self.problem.assignment.target
         if not loop.writes_result or loop.index not in target.indices:
             return False, False
         form = self.problem.result.format
         if form.is_dense:
-            return False, loop.overwrites or self._adds_apart(loop)
+            return False, loop.overwrites or self._adds_to_disjoint(loop)
         level = form.levels[form.mode_order.index(target.indices.index(loop.index))]
         return level.ordered, level.unique
 
 
 def shared_in_pieces(graph: IterationGraph) -> bool:
-    """Tell whether threads that share the outermost loop need memory of their own, or its
-    ranges."""
+    """Tell whether threads that share the outermost loop need private memory.
+
+    They need it for workspaces, for merged levels, and for a result whose positions are not known.
+    """
     private = any(not w.is_number for w in workspaces_of(graph.statement))
     return private or graph.loops[0].merges or not graph.has_places
 
 
 def sparse_levels(problem: Problem, access: Access) -> Mapping[str, Iterator]:
-    """For each index of an operand's access that a level iterates: that iterator."""
+    """Return, for each index of an access that a sparse level iterates, that iterator."""
     form = problem.type_of(access.tensor).format
     return {
         access.indices[mode]: Iterator(access, level)
@@ -371,27 +399,30 @@ def sparse_levels(problem: Problem, access: Access) -> Mapping[str, Iterator]:
 
 
 def all_iterators(problem: Problem, statement: Statement) -> dict[Access, Mapping[str, Iterator]]:
-    """Return the iterators of every access that the statement reads, its workspaces' included."""
+    """Return the iterators of every access that the statement reads, including workspaces."""
     workspaces = {w.name: w for w in workspaces_of(statement)}
-    found: dict[Access, Mapping[str, Iterator]] = {}
+    iterators: dict[Access, Mapping[str, Iterator]] = {}
     for assign in assignments(statement):
         for access in accesses(assign.value):
             if access.tensor in workspaces:
-                found[access] = workspace_levels(workspaces[access.tensor])
+                iterators[access] = workspace_levels(workspaces[access.tensor])
             else:
-                found[access] = sparse_levels(problem, access)
-    return found
+                iterators[access] = sparse_levels(problem, access)
+    return iterators
 
 
 def workspace_levels(workspace: Workspace) -> Mapping[str, Iterator]:
-    """Return a consumer walks a row's or a table's entries, unless it looks for those of a row."""
+    """Return the iterators of a workspace whose entries a consumer walks.
+
+    There are none where the consumer locates elements by their coordinates.
+    """
     if workspace.kind not in (WorkspaceKind.ROW, WorkspaceKind.HASH):
         return {}
     return {i: Iterator(workspace.access, k) for k, i in enumerate(workspace.indices)}
 
 
 def begins_with(problem: Problem, statement: Statement) -> Number:
-    """What a result is at first that a statement reduces into: zero for sums."""
+    """Return the initial value of a result that a statement reduces into: zero for sums."""
     target, dtype = problem.assignment.target.tensor, np.dtype(problem.result.dtype)
     for assign in assignments(statement):
         if assign.target.tensor == target and assign.operator is not None:
@@ -400,7 +431,7 @@ def begins_with(problem: Problem, statement: Statement) -> Number:
 
 
 def regions_of(problem: Problem, statement: Statement) -> Regions:
-    """What is known of regions before any loop: which levels are sparse, and what the result is."""
+    """Return the regions outside of all loops: which levels are sparse, and the initial values."""
     first = begins_with(problem, statement)
     initial = {w.name: w.initial for w in workspaces_of(statement) if w.initial != 0}
     if first != 0:
@@ -414,7 +445,7 @@ def build_graph(
     provenance: Provenance = UNDERIVED,
     assembly: Assembly | None = None,
 ) -> IterationGraph:
-    """Return the loops of `statement` with their lattices."""
+    """Build the iteration graph of `statement`: its loops with their lattices."""
     regions = regions_of(problem, statement)
     target = problem.assignment.target.tensor
 
@@ -458,14 +489,15 @@ def build_graph(
 
 
 def range_of(provenance: Provenance, variable: str, outer: tuple[str, ...]) -> Range:
-    """What a loop over `variable` runs over inside loops over `outer`."""
+    """Return which part of its index a loop over `variable` runs over, inside loops over
+    `outer`."""
     if provenance.is_derived(variable):
         return Range.TILES
     if provenance.position_of(variable) is not None:
         return Range.POSITIONS
     bound = frozenset(outer)
     if not provenance.is_chosen(variable, bound):
-        return Range.WHOLE
+        return Range.FULL
     return Range.TILE if provenance.are_neighbours(variable, bound) else Range.STRIDED
 
 
@@ -476,7 +508,7 @@ def _adds_to(statement: Statement, target: Access) -> bool:
 
 
 def _nonlinear(problem: Problem, statement: Statement) -> Iterable[Access]:
-    """Return accesses whose duplicates may not be added up after the fact.
+    """Yield the accesses whose duplicates may not be added up after the fact.
 
     They occur twice in one value, or below an operator that is not additive in them. Workspaces
     hand the property down to what stores coordinates outside of the loops that fill them: inside,
@@ -493,24 +525,25 @@ def _nonlinear(problem: Problem, statement: Statement) -> Iterable[Access]:
         inside = suspects.get(assign.target.tensor)
         adds = assign.operator is None or assign.operator.additive
         for access, linear in with_linearity(assign.value, adds):
-            apart = not linear or tensors.count(access.tensor) > 1
+            separate = not linear or tensors.count(access.tensor) > 1
             if access.tensor in filled:
-                loops = filled[access.tensor] if apart else inside
+                loops = filled[access.tensor] if separate else inside
                 if loops is not None:
                     suspects[access.tensor] = loops & suspects.get(access.tensor, loops)
-            elif apart or (inside is not None and _stores_outside(problem, access, inside)):
+            elif separate or (inside is not None and _stores_outside(problem, access, inside)):
                 yield access
 
 
 def _stores_outside(problem: Problem, access: Access, loops: frozenset[str]) -> bool:
-    """Tell whether an operand stores coordinates of an index that none of the loops is over."""
+    """Tell whether an operand stores coordinates of an index that none of `loops` runs over."""
     form = problem.type_of(access.tensor).format
     levels = zip(form.stored(access.indices), form.levels, strict=True)
     return any(index not in loops for index, level in levels if not level.full)
 
 
 def conflicts(problem: Problem, access: Access, order: tuple[str, ...]) -> bool:
-    """Tell whether the loop `order` meets a sparse level of `access` before the levels above it."""
+    """Tell whether the loop `order` visits a sparse level of `access` before the levels above
+    it."""
     form = problem.type_of(access.tensor).format
     place = {index: depth for depth, index in enumerate(order)}
     depths = [place[access.indices[mode]] for mode in form.mode_order]

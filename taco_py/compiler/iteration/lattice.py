@@ -45,13 +45,13 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """Points from the top down: each before those below it. Without points nothing is to do."""
+    """Points from the top down, each before the points below it; none where nothing is iterated."""
 
     points: tuple[Point, ...]
 
     @property
     def iterators(self) -> tuple[Iterator, ...]:
-        """Return all iterators, those of the top point."""
+        """Return the iterators of the top point, which has all of them."""
         return self.points[0].iterators if self.points else ()
 
     @property
@@ -73,8 +73,10 @@ def build_lattice(region: Region) -> Lattice:
 
 
 def is_full(region: Region) -> bool:
-    """Tell whether the loop over `region` visits the whole dimension: as its lattice says, which
-    has as many points as there are sets of its iterators."""
+    """Tell whether the loop over `region` visits the full dimension, without building its lattice.
+
+    A lattice has as many points as there are sets of its iterators.
+    """
     match region:
         case Nothing() | Coordinates():
             return False
@@ -89,7 +91,7 @@ def is_full(region: Region) -> bool:
 
 
 def _points(region: Region) -> tuple[Point, ...]:
-    """Return a point for each set of iterators that the region may be met with."""
+    """Return a point for each set of iterators that may be alive together in the region."""
     match region:
         case Nothing():
             return ()
@@ -99,18 +101,17 @@ def _points(region: Region) -> tuple[Point, ...]:
             return (Point((iterator,), False),)
         case Intersection(left, right):
             ours, theirs = _points(left), _points(right)
-            return _different(_join(a, b, a.full and b.full) for a in ours for b in theirs)
+            return _unique_points(_join(a, b, a.full and b.full) for a in ours for b in theirs)
         case Union(left, right):
             ours, theirs = _points(left), _points(right)
-            both = tuple(_join(a, b, a.full or b.full) for a in ours for b in theirs)
-            return _different((*both, *ours, *theirs))
+            pairs = tuple(_join(a, b, a.full or b.full) for a in ours for b in theirs)
+            return _unique_points((*pairs, *ours, *theirs))
         case _:
             assert_never(region)
 
 
-def _different(points: Iterable[Point]) -> tuple[Point, ...]:
-    """Return the points of different iterators; of those with the same, one that is full if there
-    is."""
+def _unique_points(points: Iterable[Point]) -> tuple[Point, ...]:
+    """Return one point for each set of iterators: a full one where there is any."""
     best: dict[frozenset[Iterator], Point] = {}
     for point in points:
         key = frozenset(point.iterators)

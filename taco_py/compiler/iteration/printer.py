@@ -6,7 +6,7 @@ from taco_py.compiler.iteration.graph import IterationGraph, Loop, Range
 
 
 def graph_text(graph: IterationGraph) -> str:
-    """For each loop: its index, its region, and its merge lattice where it merges."""
+    """Print, for each loop, its index, its region, and its lattice where it merges levels."""
     return "\n".join(_line(loop) for loop in graph.loops)
 
 
@@ -22,7 +22,7 @@ def _line(loop: Loop) -> str:
 
 
 PARTS = {
-    Range.WHOLE: "",
+    Range.FULL: "",
     Range.TILES: "tiles",
     Range.TILE: "one tile",
     Range.STRIDED: "one coordinate of each tile",

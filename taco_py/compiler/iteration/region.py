@@ -100,7 +100,7 @@ Region = Everything | Nothing | Coordinates | Intersection | Union
 
 
 def intersect(left: Region, right: Region) -> Region:
-    """∩ with the trivial cases removed."""
+    """Return `left ∩ right`, with the trivial cases removed."""
     if isinstance(left, Nothing) or isinstance(right, Nothing):
         return Nothing()
     if isinstance(left, Everything):
@@ -111,7 +111,8 @@ def intersect(left: Region, right: Region) -> Region:
 
 
 def unite(left: Region, right: Region) -> Region:
-    """∪ with the trivial cases removed; `everything ∪ A` stays: it tells where A is present."""
+    """Return `left ∪ right`, with the trivial cases removed; `everything ∪ A` stays: it tells
+    where A is present."""
     if isinstance(left, Nothing):
         return right
     if isinstance(right, Nothing) or left == right:
@@ -123,64 +124,66 @@ def unite(left: Region, right: Region) -> Region:
 class Regions:
     """Computes regions of expressions and statements at one index.
 
-    levels  for each access, the iterator of each of its indices that a sparse level stores
-    absent  accesses known to be not stored here
-    made    scalar workspaces, each with the region of its producer along the index in question
-    initial what workspaces and the result are at first where that is not zero, by their names
+    levels   for each access, the iterator of each of its indices that a sparse level stores
+    absent   accesses known to be not stored here
+    scalars  scalar workspaces, each with the region of its producer along the index in question
+    initial  initial values of workspaces and the result, where not zero, by their names
     """
 
     levels: Mapping[Access, Mapping[str, Iterator]]
     absent: frozenset[Access]
-    made: Mapping[Access, Region] = field(default_factory=dict)
+    scalars: Mapping[Access, Region] = field(default_factory=dict)
     initial: dict[str, Number] = field(default_factory=dict)
 
     def expression(self, expr: Expr, index: str, nothing: Number = 0) -> Region:
-        """Where `expr` may differ from `nothing` along `index`."""
+        """Return where `expr` may differ from `nothing` along `index`."""
         region, fill = self._visit(expr, index)
         return region if same(fill, nothing) or fill is None else unite(Everything(), region)
 
     def _visit(self, expr: Expr, index: str) -> tuple[Region, Number | None]:
-        """Where `expr` may differ from its fill value, and that."""
+        """Return where `expr` may differ from its fill value, and that fill value."""
         match expr:
             case Access():
                 return self._access(expr, index), self._fill(expr)
             case Literal(value):
                 return Nothing(), value
             case Call(operator, args):
-                found = [self._argument(operator, arg, index) for arg in args]
-                fills = tuple(fill for _, fill in found)
+                visited = [self._argument(operator, arg, index) for arg in args]
+                fills = tuple(fill for _, fill in visited)
                 operator = operator_of(expr)
-                region = combine(operator, tuple(region for region, _ in found), fills)
+                region = combine(operator, tuple(region for region, _ in visited), fills)
                 fill = call_fill(operator, fills)
                 alone = fill is None and None not in fills
                 return (look_out(region) if alone else region), fill
             case Reduce(operator, _, body):
                 region, fill = self._visit(body, index)
-                kept = reduced_fill(operator, fill)
-                return (Everything() if fill is not None and kept is None else region), kept
+                result_fill = reduced_fill(operator, fill)
+                return (
+                    Everything() if fill is not None and result_fill is None else region
+                ), result_fill
             case _:
                 assert_never(expr)
 
     def _argument(self, operator: Operator, arg: Expr, index: str) -> tuple[Region, Number | None]:
-        region, own = self._visit(arg, index)
-        fill = arg_fill(operator, arg, own)
-        return (region if fill is not None or own is None else Everything()), fill
+        region, arg_value = self._visit(arg, index)
+        fill = arg_fill(operator, arg, arg_value)
+        return (region if fill is not None or arg_value is None else Everything()), fill
 
     def _access(self, access: Access, index: str) -> Region:
         if access in self.absent:
             return Nothing()
-        if access in self.made:
-            return self.made[access]
+        if access in self.scalars:
+            return self.scalars[access]
         iterator = self.levels.get(access, {}).get(index)
         return Everything() if iterator is None else Coordinates(iterator)
 
     def _fill(self, access: Access) -> Number | None:
-        """Return the value of an access where it is not stored, None for one that always is."""
-        known = access in self.absent or access in self.made or self.levels.get(access)
-        return self.initial.get(access.tensor, 0) if known else None
+        """Return the value of an access where it is not stored; None where it is always stored."""
+        has_fill = access in self.absent or access in self.scalars or self.levels.get(access)
+        return self.initial.get(access.tensor, 0) if has_fill else None
 
     def statement(self, statement: Statement, index: str) -> Region:
-        """Where `statement` has something to do along `index`."""
+        """Return the coordinates of `index` at which `statement` has something to do."""
         match statement:
             case Assign(target, value):
                 return self.expression(value, index, self.initial.get(target.tensor, 0))
@@ -194,25 +197,25 @@ class Regions:
             case Where(workspace, consumer, producer):
                 if not workspace.is_number and index in workspace.indices:
                     return self.statement(consumer, index)
-                known = self
+                regions = self
                 if workspace.initial != 0:
                     initial = {**self.initial, workspace.name: workspace.initial}
-                    known = replace(self, initial=initial)
-                reduced = known._reduced(workspace, producer, index)
+                    regions = replace(self, initial=initial)
+                reduced = regions._reduced(workspace, producer, index)
                 if reduced is None:
-                    region = known.statement(producer, index)
+                    region = regions.statement(producer, index)
                 else:
                     region, fill = reduced
-                    known = replace(known, initial={**known.initial, workspace.name: fill})
-                made = {**self.made, workspace.access: region}
-                return replace(known, made=made).statement(consumer, index)
+                    regions = replace(regions, initial={**regions.initial, workspace.name: fill})
+                scalars = {**self.scalars, workspace.access: region}
+                return replace(regions, scalars=scalars).statement(consumer, index)
             case _:
                 assert_never(statement)
 
     def _reduced(
         self, workspace: Workspace, producer: Statement, index: str
     ) -> tuple[Region, Number] | None:
-        """Where a reduction may differ from that of absent elements alone, and that value.
+        """Return where a reduction may differ from a reduction of absent elements, and the latter.
 
         t, from -inf; forall i: t max= x[j] * D[i,k]    →    x along j, 0
 
@@ -228,28 +231,30 @@ class Regions:
         if producer.target != workspace.access:
             return None
         region, fill = self._visit(producer.value, index)
-        kept = reduced_fill(producer.operator, fill)
-        return None if kept is None or same(kept, workspace.initial) else (region, kept)
+        result_fill = reduced_fill(producer.operator, fill)
+        return (
+            None
+            if result_fill is None or same(result_fill, workspace.initial)
+            else (region, result_fill)
+        )
 
     def reads(self, statement: Statement, workspace: Access) -> bool:
         """Tell whether `statement` depends on `workspace`, which an absent operand may
         annihilate."""
         mark = Coordinates(Iterator(workspace, -1))
-        known = replace(self, made={**self.made, workspace: mark})
-        return mark in _parts(known.statement(statement, ""))
+        marked = replace(self, scalars={**self.scalars, workspace: mark})
+        return mark in _parts(marked.statement(statement, ""))
 
     def is_absent(self, expr: Expr, nothing: Number = 0) -> bool:
         """Tell whether `expr` is `nothing` because of the absent accesses."""
         return isinstance(self.expression(expr, "", nothing), Nothing)
 
     def fill(self, expr: Expr) -> Number | None:
-        """Return the value of `expr` where nothing is stored of it; None where it always has
-        another."""
+        """Return the value of `expr` where none of its operands stores anything."""
         return self._visit(expr, "")[1]
 
     def constant(self, expr: Expr) -> Number | None:
-        """Return the fill value of `expr` if it is that here because of the absent accesses, else
-        None."""
+        """Return the fill value of `expr` if the absent accesses make it that here, else None."""
         region, fill = self._visit(expr, "")
         return fill if isinstance(region, Nothing) else None
 
@@ -262,7 +267,8 @@ def _parts(region: Region) -> Iterable[Region]:
 
 
 def look_out(region: Region) -> Region:
-    """Everything, while `region` still tells where its iterators are: `everything ∪ region`."""
+    """Return `everything ∪ region`: all coordinates, while the region's iterators are still
+    known."""
     if isinstance(region, Nothing | Everything):
         return Everything()
     return unite(Everything(), region)

@@ -1,4 +1,4 @@
-"""Which entries the values of a loop's variable have more and less of."""
+"""Operands by which the iterations of a loop have different numbers of entries."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from taco_py.language.provenance.provenance import Provenance
 def weighed_operands(
     problem: Problem, provenance: Provenance, variable: str, statement: Statement
 ) -> Iterator[Access]:
-    """Yield the sparse operands read in `statement` whose outermost level is that of the index that
-    `variable` runs over, or over tiles of."""
+    """Yield the sparse operands whose outermost level a loop over `variable` partitions.
+
+    `variable` runs over the index of that level, or over tiles of it, in `statement`.
+    """
     index = provenance.roots(variable)[0]
     operands = dict(problem.operands)
     for access in read_in(statement):

@@ -1,4 +1,4 @@
-"""What each level kind contributes to generated code, one kind a file.
+"""Level functions of each level kind, as generated code, one kind a file.
 
 A level is either *located* (a coordinate gives its position: dense) or *iterated* (positions give
 their coordinates: all others, and the workspaces a consumer walks). Chou et al. 2018, section 3.

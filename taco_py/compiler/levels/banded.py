@@ -22,9 +22,9 @@ class Banded(Segments):
         return build.add(position, self._shift)
 
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
-        """Return `coordinate - (crd[parent] - pos[parent])`, within the ends."""
-        found = build.sub(coordinate, self._shift)
-        return build.maximum(begin, build.minimum(end, found))
+        """Return `coordinate - (crd[parent] - pos[parent])`, clamped to `begin` and `end`."""
+        position = build.sub(coordinate, self._shift)
+        return build.maximum(begin, build.minimum(end, position))
 
     @property
     def _shift(self) -> Expr:

@@ -34,7 +34,8 @@ class Bitmap(EachStored):
         return build.sub(position, build.mul(self.parent, self.size))
 
     def present(self, position: Expr) -> Expr:
-        """Bit `j % 32` of word `parent * ⌈size / 32⌉ + j / 32` of crd, for the coordinate j."""
+        """Return bit `j % 32` of word `parent * ⌈size / 32⌉ + j / 32` of crd, for the coordinate
+        j."""
         bits, coordinate = 8 * self.crd.element.itemsize, self.coordinate(position)
         if isinstance(self.size, Const) and int(self.size.value.real) <= bits:
             return build.bit(build.load_index(self.crd, self.parent), coordinate)
@@ -43,6 +44,6 @@ class Bitmap(EachStored):
         return build.bit(build.load_index(self.crd, word), build.mod(coordinate, bits))
 
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
-        """Return `parent * size + coordinate`, within the ends."""
-        found = build.add(build.mul(self.parent, self.size), coordinate)
-        return build.maximum(begin, build.minimum(end, found))
+        """Return `parent * size + coordinate`, clamped to `begin` and `end`."""
+        position = build.add(build.mul(self.parent, self.size), coordinate)
+        return build.maximum(begin, build.minimum(end, position))

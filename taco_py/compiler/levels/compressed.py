@@ -21,7 +21,7 @@ class Compressed(Segments):
         return build.load_index(self.crd, position)
 
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
-        """By halves; the first of all for coordinate 0."""
+        """Search by bisection; return `begin` for coordinate 0."""
         if coordinate == Const(0):
             return begin
         return Search(self.crd, begin, end, coordinate)

@@ -12,6 +12,5 @@ def locate(parent: Expr, coordinate: Expr, size: Expr) -> Expr:
 
 
 def locate_strided(parent: Expr, coordinate: Expr, stride: Expr) -> Expr:
-    """Return `parent + coordinate * stride`: the same for a strided array, in elements from its
-    first."""
+    """Return `parent + coordinate * stride`: the offset of an element of a strided array."""
     return build.add(parent, build.mul(coordinate, stride))

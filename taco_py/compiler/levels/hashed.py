@@ -1,4 +1,4 @@
-"""Hashed levels: a table of coordinates below each parent, -1 where a place of it is free."""
+"""Hashed levels: a table of coordinates below each parent, -1 where a slot is free."""
 
 from __future__ import annotations
 

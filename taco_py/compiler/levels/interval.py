@@ -10,7 +10,7 @@ from taco_py.compiler.levels.protocol import EachStored
 
 @dataclass(frozen=True, slots=True)
 class IntervalLevel(EachStored):
-    """The level functions below one parent: what is walked are the coordinates themselves."""
+    """The level functions below one parent: positions are the coordinates themselves."""
 
     pos: Array
     crd: Array
@@ -26,9 +26,9 @@ class IntervalLevel(EachStored):
         return position
 
     def below(self, position: Expr) -> Expr:
-        """Return `parent`, for all of them."""
+        """Return `parent`, which has the value of all coordinates."""
         return self.parent
 
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
-        """Return `coordinate`, within the ends."""
+        """Return `coordinate`, clamped to `begin` and `end`."""
         return build.maximum(begin, build.minimum(end, coordinate))

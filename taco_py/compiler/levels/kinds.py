@@ -21,43 +21,45 @@ from taco_py.language.diagnostics.errors import InternalError
 from taco_py.language.formats.level_kind import ADDED_KINDS, LevelKind
 
 LEVELS: Mapping[LevelKind, Callable[[LevelStorage, Above], Iterated]] = {
-    LevelKind.COMPRESSED: lambda own, above: Compressed(_array(own.pos), _array(own.crd)),
-    LevelKind.SINGLETON: lambda own, above: Singleton(_array(own.crd)),
-    LevelKind.RAGGED: lambda own, above: Ragged(_array(own.pos), _value(above.parent)),
-    LevelKind.BANDED: lambda own, above: Banded(
-        _array(own.pos), _array(own.crd), _value(above.parent)
+    LevelKind.COMPRESSED: lambda storage, above: Compressed(
+        _array(storage.pos), _array(storage.crd)
     ),
-    LevelKind.BITMAP: lambda own, above: Bitmap(
-        _array(own.crd), _value(above.parent), _value(above.size)
+    LevelKind.SINGLETON: lambda storage, above: Singleton(_array(storage.crd)),
+    LevelKind.RAGGED: lambda storage, above: Ragged(_array(storage.pos), _value(above.parent)),
+    LevelKind.BANDED: lambda storage, above: Banded(
+        _array(storage.pos), _array(storage.crd), _value(above.parent)
     ),
-    LevelKind.HASHED: lambda own, above: Hashed(_array(own.pos), _array(own.crd)),
-    LevelKind.PADDED: lambda own, above: Padded(_array(own.crd)),
-    LevelKind.OFFSET: lambda own, above: Offset(
-        _array(own.crd),
+    LevelKind.BITMAP: lambda storage, above: Bitmap(
+        _array(storage.crd), _value(above.parent), _value(above.size)
+    ),
+    LevelKind.HASHED: lambda storage, above: Hashed(_array(storage.pos), _array(storage.crd)),
+    LevelKind.PADDED: lambda storage, above: Padded(_array(storage.crd)),
+    LevelKind.OFFSET: lambda storage, above: Offset(
+        _array(storage.crd),
         _value(above.coordinate),
         _value(above.grand),
         _value(above.size),
-        above.whole,
+        above.full,
     ),
-    LevelKind.PATTERN: lambda own, above: Pattern(_array(own.pos), _array(own.crd)),
-    LevelKind.PAIR: lambda own, above: Pair(_value(above.parent)),
-    LevelKind.MIRRORED: lambda own, above: Mirrored(
+    LevelKind.PATTERN: lambda storage, above: Pattern(_array(storage.pos), _array(storage.crd)),
+    LevelKind.PAIR: lambda storage, above: Pair(_value(above.parent)),
+    LevelKind.MIRRORED: lambda storage, above: Mirrored(
         _value(above.path[0]),
         _value(above.path[1]),
         _value(above.path[2]),
         first=len(above.path) == 3,
     ),
-    LevelKind.INTERVAL: lambda own, above: IntervalLevel(
-        _array(own.pos), _array(own.crd), _value(above.parent)
+    LevelKind.INTERVAL: lambda storage, above: IntervalLevel(
+        _array(storage.pos), _array(storage.crd), _value(above.parent)
     ),
 }
 
 
-def functions_of(kind: LevelKind, own: LevelStorage, above: Above) -> Iterated:
+def functions_of(kind: LevelKind, storage: LevelStorage, above: Above) -> Iterated:
     """Return the level functions of a level of a kind, at one point."""
     functions = LEVELS.get(kind)
-    found: Iterated = (functions or ADDED_KINDS.functions(kind))(own, above)
-    return found
+    level: Iterated = (functions or ADDED_KINDS.functions(kind))(storage, above)
+    return level
 
 
 def _array(array: Array | None) -> Array:

@@ -1,4 +1,4 @@
-"""Levels of symmetric tensors: an entry (r, c) of a triangle is met as (r, c) and as (c, r).
+"""Levels of symmetric tensors: an entry (r, c) of a triangle is visited as (r, c) and as (c, r).
 
 for r, for c of row r:           levels of the triangle
   for w in 0, 1:                 a pair, which has the position of its parent twice
@@ -16,13 +16,13 @@ from taco_py.compiler.levels.protocol import EachStored, OnePosition
 
 @dataclass(frozen=True, slots=True)
 class Pair(EachStored):
-    """The level functions below one parent: 0 and 1 are walked."""
+    """The level functions below one parent, whose coordinates are 0 and 1."""
 
     parent: Expr
     branchless: bool = False
 
     def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
-        """0, 2."""
+        """Return 0, 2."""
         return build.const(0), build.const(2)
 
     def coordinate(self, position: Expr) -> Expr:
@@ -30,7 +30,7 @@ class Pair(EachStored):
         return position
 
     def below(self, position: Expr) -> Expr:
-        """Return `parent`, for both."""
+        """Return `parent`, for both positions."""
         return self.parent
 
 
@@ -50,12 +50,12 @@ class Mirrored(OnePosition):
     branchless: bool = True
 
     def coordinate(self, position: Expr) -> Expr:
-        """Return the row in turn 0 and the column in turn 1, or the other way round."""
-        there, then = (self.row, self.column) if self.first else (self.column, self.row)
-        return build.select(build.eq(self.turn, 0), there, then)
+        """Return the row in turn 0 and the column in turn 1; for the second mode, the other."""
+        unturned, turned = (self.row, self.column) if self.first else (self.column, self.row)
+        return build.select(build.eq(self.turn, 0), unturned, turned)
 
     def present(self, position: Expr) -> Expr:
-        """Not for the diagonal a second time."""
+        """Return false for the second visit of an entry of the diagonal, at the first mode."""
         if not self.first:
             return TRUE
         return build.or_(build.eq(self.turn, 0), build.ne(self.row, self.column))

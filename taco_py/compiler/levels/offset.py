@@ -17,14 +17,14 @@ class Offset(OnePosition):
 
     near   the coordinate of the level above
     grand  the position of the level above that one
-    whole  whether the level above has every coordinate, also those for which there is none here
+    full   whether the level above has every coordinate, also those outside of the diagonal
     """
 
     crd: Array
     near: Expr
     grand: Expr
     size: Expr
-    whole: bool
+    full: bool
     branchless: bool = True
 
     def coordinate(self, position: Expr) -> Expr:
@@ -32,9 +32,8 @@ class Offset(OnePosition):
         return build.add(self.near, build.load_index(self.crd, self.grand))
 
     def present(self, position: Expr) -> Expr:
-        """Return `0 <= i + crd[q] < size`, plainly true where the level above stores entries
-        alone."""
-        if not self.whole:
+        """Return `0 <= i + crd[q] < size`; true where the level above stores entries alone."""
+        if not self.full:
             return TRUE
-        found = self.coordinate(position)
-        return build.and_(build.ge(found, 0), build.lt(found, self.size))
+        coordinate = self.coordinate(position)
+        return build.and_(build.ge(coordinate, 0), build.lt(coordinate, self.size))

@@ -21,5 +21,5 @@ class Pattern(Segments):
         return build.load_index(self.crd, position)
 
     def below(self, position: Expr) -> Expr:
-        """0: where the one value is."""
+        """Return 0, the position of the one value."""
         return build.const(0)

@@ -19,26 +19,26 @@ class LevelStorage:
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """What is known above a level, None where nobody asks or where nothing is.
+    """Expressions known above a level; None where unknown or unused.
 
     parent      the position of the level above
     size        of the level's mode
     coordinate  of the level above
     grand       the position of the level above that one
-    whole       whether the level above has every coordinate of its mode
-    path        the coordinates of all levels above, the outermost first, "None" where not known
+    full        whether the level above has every coordinate of its mode
+    path        the coordinates of all levels above, the outermost first, None where not known
     """
 
     parent: Expr | None = None
     size: Expr | None = None
     coordinate: Expr | None = None
     grand: Expr | None = None
-    whole: bool = False
+    full: bool = False
     path: tuple[Expr | None, ...] = ()
 
 
 class Iterated(Protocol):
-    """A level whose stored coordinates are met position by position.
+    """A level whose stored coordinates are iterated position by position.
 
     branchless: at most one position below each parent position, so that no loop is needed.
     """
@@ -47,7 +47,7 @@ class Iterated(Protocol):
     def branchless(self) -> bool: ...
 
     def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
-        """Return the first position below `parent` and the one behind the last."""
+        """Return the first position below `parent`, and one past the last."""
         ...
 
     def coordinate(self, position: Expr) -> Expr:
@@ -59,26 +59,29 @@ class Iterated(Protocol):
         ...
 
     def below(self, position: Expr) -> Expr:
-        """Return the position that levels below, and the values, have for what is at `position`."""
+        """Return the position of levels below, and of values, for the entry at `position`."""
         ...
 
     def origin(self, parent: Expr) -> Expr | None:
-        """Return the position that coordinate 0 has, where every coordinate has one; else None."""
+        """Return the position of coordinate 0 if every coordinate has a position, else None."""
         ...
 
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr | None:
-        """Return the first of some positions whose coordinate is at least this one; None where only
-        a look at each of them tells."""
+        """Return the first position from `begin` to `end` whose coordinate is at least
+        `coordinate`.
+
+        None where this cannot be computed without looking at each of them.
+        """
         ...
 
 
 class EachStored:
-    """A level of which each position has a coordinate, and a place of its own for what is below."""
+    """A level of which each position has a coordinate, and a position below it."""
 
     __slots__ = ()
 
     def present(self, position: Expr) -> Expr:
-        """True."""
+        """Return true."""
         return TRUE
 
     def below(self, position: Expr) -> Expr:
@@ -86,11 +89,11 @@ class EachStored:
         return position
 
     def origin(self, parent: Expr) -> Expr | None:
-        """Not every coordinate has a position."""
+        """Return None: not every coordinate has a position."""
         return None
 
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr | None:
-        """Return only a look at each tells."""
+        """Return None: each position must be looked at."""
         return None
 
 

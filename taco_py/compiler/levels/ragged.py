@@ -21,6 +21,6 @@ class Ragged(Segments):
         return build.sub(position, build.load_index(self.pos, self.parent))
 
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
-        """Return `pos[parent] + coordinate`, within the ends."""
-        found = build.add(build.load_index(self.pos, self.parent), coordinate)
-        return build.maximum(begin, build.minimum(end, found))
+        """Return `pos[parent] + coordinate`, clamped to `begin` and `end`."""
+        position = build.add(build.load_index(self.pos, self.parent), coordinate)
+        return build.maximum(begin, build.minimum(end, position))

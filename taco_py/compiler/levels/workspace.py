@@ -1,4 +1,4 @@
-"""What a consumer walks when it reads a workspace: the coordinates that its producer wrote."""
+"""Levels of workspaces that a consumer walks: the coordinates that its producer wrote."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from taco_py.compiler.levels.protocol import EachStored
 
 @dataclass(frozen=True, slots=True)
 class RowList(EachStored):
-    """A row workspace: `count` coordinates that were written, as they came or sorted, are in `list`
-    from `base` on."""
+    """A row workspace: `list[base]` … `list[base + count - 1]` are the coordinates written to it.
+
+    They are sorted, or in the order in which they came.
+    """
 
     list: Array
     count: Expr
@@ -31,8 +33,9 @@ class RowList(EachStored):
 class TableMode(EachStored):
     """One mode of a sorted hash workspace, whose keys are coordinates linearised row-major.
 
-    `inner` is the product of the sizes of the modes behind this one; `size` is its own, or None for
-    the first. Modes behind the first are branchless: an entry has one coordinate in each.
+    `inner` is the product of the sizes of the modes after this one; `size` is the size of this
+    mode, or None for the first. Modes after the first are branchless: an entry has one coordinate
+    in each.
     """
 
     table: Table
@@ -41,7 +44,7 @@ class TableMode(EachStored):
     branchless: bool
 
     def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
-        """Return all entries for the first mode; the parent's own entry for the others."""
+        """Return all entries for the first mode; the parent's entry for the others."""
         if self.branchless:
             return parent, build.add(parent, 1)
         return build.const(0), Count(self.table)

@@ -1,4 +1,4 @@
-"""Sums that may be absent: whether their readers see another value than zero then.
+"""Sums that may be absent: whether their readers need another value than zero then.
 
     y[i] = t / d[i]   where   t += A[i,j] * x[j]
 
@@ -38,8 +38,8 @@ def tells_absent(env: Environment, where: Where) -> bool:
         if target is not None and target.stored is not None and restricts(assign.value, access):
             return True
         if initial != 0:  # which is a number as any other; in a sparse result it stays as it is
-            listed = assign.target.tensor == env.target.tensor and is_sparse(result)
-            return depends_on_presence(assign.value, access) and not listed
+            kept_sparse = assign.target.tensor == env.target.tensor and is_sparse(result)
+            return depends_on_presence(assign.value, access) and not kept_sparse
         return differs_where_absent(assign.value, access, special)
 
     return any(map(reads, assignments(where.consumer))) and not has_terms(env, where)
@@ -50,9 +50,9 @@ def has_terms(env: Environment, where: Where, scope: Scope | None = None) -> boo
 
     Where a condition is false nothing is.
 
-    scope  where loops have got to: the elements of operands that they have met there are stored
+    scope  the state of the outer loops: the elements of operands that they visit are stored
     """
-    read = [a for each in assignments(where.producer) for a in accesses(each.value)]
+    read = [a for assign in assignments(where.producer) for a in accesses(assign.value)]
     ahead = {a.tensor for a in read if scope is None or not _is_met(scope, a)}
     inner = {w.workspace.name: w for w in walk(where.producer) if isinstance(w, Where)}
 
@@ -64,10 +64,11 @@ def has_terms(env: Environment, where: Where, scope: Scope | None = None) -> boo
         return name not in ahead or is_full(env.tensors[name].type.format)
 
     name = where.workspace.name
-    adding = (each for each in assignments(where.producer) if each.target.tensor == name)
+    adding = (assign for assign in assignments(where.producer) if assign.target.tensor == name)
     return any(
-        is_everywhere(each.value, full, where.workspace.initial) and not is_conditional(each.value)
-        for each in adding
+        is_everywhere(assign.value, full, where.workspace.initial)
+        and not is_conditional(assign.value)
+        for assign in adding
     )
 
 
@@ -95,7 +96,7 @@ def term_of(env: Environment, where: Where) -> tuple[Access, frozenset[str]] | N
 
 
 def _is_stored(env: Environment, access: Access) -> bool:
-    """Tell whether each element of a tensor, or of a sum around, is stored."""
+    """Tell whether each element of a tensor, or of an outer sum, is stored."""
     arrays = env.workspaces.get(access.tensor)
     if arrays is not None:
         return arrays.present is None and arrays.scalar is not None
@@ -103,21 +104,21 @@ def _is_stored(env: Environment, access: Access) -> bool:
 
 
 def has_met_term(scope: Scope, term: tuple[Access, frozenset[str]], value: Expr) -> bool:
-    """Tell whether loops have met an element that is a term of a sum, in a value that reads it."""
+    """Tell whether loops already visit a stored term of a sum, in a value that reads the sum."""
     access, reduced = term
     return any(
-        each.tensor == access.tensor
-        and _is_met(scope, each)
+        read.tensor == access.tensor
+        and _is_met(scope, read)
         and all(
-            own == other or own in reduced
-            for own, other in zip(access.indices, each.indices, strict=True)
+            index == other or index in reduced
+            for index, other in zip(access.indices, read.indices, strict=True)
         )
-        for each in accesses(value)
+        for read in accesses(value)
     )
 
 
 def _is_met(scope: Scope, access: Access) -> bool:
-    """Tell whether loops have met an element, which is stored then."""
+    """Tell whether loops visit an element, which is then stored."""
     return access not in scope.absent and scope.bound.issuperset(access.indices)
 
 

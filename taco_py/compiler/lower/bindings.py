@@ -1,4 +1,4 @@
-"""Where each parameter of a kernel comes from, so that a caller can fill it in."""
+"""Sources of the parameters of a kernel, so that a caller can supply the arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values under a condition: where a mask keeps nothing, nothing is computed, added or appended.
+"""Values under a condition: where a mask is false, nothing is computed, added or appended.
 
     w[j] += kept(a, m[j] != 0)     →  if (m[j] != 0) w[j] += a
     out[j] = kept(t, m[j] != 0)    →  if (m[j] != 0) { out[p] = t; crd[p++] = j }    out is sparse
@@ -36,18 +36,18 @@ def condition_of(value: Expr, nothing: Number | None) -> tuple[Expr | None, Expr
     """
     match value:
         case Call(operator, (kept, condition)) if operator == KEPT and same(nothing, 0):
-            return _both(condition, *condition_of(kept, nothing))
+            return _combine(condition, *condition_of(kept, nothing))
         case Call(operator, (condition, kept, Literal(other))) if operator == SELECTED:
             if same(other, nothing):
-                return _both(condition, *condition_of(kept, nothing))
+                return _combine(condition, *condition_of(kept, nothing))
         case Call(operator, (kept, Literal(other))) if operator == FILLED and same(other, nothing):
-            asked, rest = condition_of(kept, nothing)
-            return asked, value if asked is None else rest
+            inner, rest = condition_of(kept, nothing)
+            return inner, value if inner is None else rest
     return None, value
 
 
-def _both(outer: Expr, inner: Expr | None, value: Expr) -> tuple[Expr, Expr]:
-    """Put two conditions around a value together."""
+def _combine(outer: Expr, inner: Expr | None, value: Expr) -> tuple[Expr, Expr]:
+    """Combine two conditions on a value."""
     if inner is None:
         return outer, value
     return Call(AND, (nonzero(outer), nonzero(inner))), value
@@ -83,7 +83,7 @@ def split_consumer(
 
 
 def _hands_on(where: Where, target: Access) -> bool:
-    """Tell whether a statement assigns a sum to a target as it is: out[i,j] = t where …"""
+    """Tell whether a statement assigns a sum to a target unchanged: out[i,j] = t where …"""
     consumer = where.consumer
     if not isinstance(consumer, Assign) or consumer.target != target:
         return False

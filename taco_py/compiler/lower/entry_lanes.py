@@ -6,10 +6,10 @@
                                             i = the row of p, looked for among those of the tile
                                             j = crd[p];  t += …;  atomic y[i] += t
 
-Lanes so meet neighbours in memory, whatever rows are like. Which rows have entries in the tile that
-the lanes' warp or block has is looked for once, before. The lanes that come to the same row add up
-what they have (`codegen.passes.gpu.lane_runs`), as in Bell and Garland 2009, Implementing sparse
-matrix-vector multiplication on throughput-oriented processors, section 3.3.
+Lanes thus read neighbours in memory, whatever the lengths of rows. The rows that have entries in
+the tile of the lanes' warp or block are searched once, before the loop. Lanes that visit the same
+row add up their terms (`codegen.passes.gpu.lane_runs`), as in Bell and Garland 2009, Implementing
+sparse matrix-vector multiplication on throughput-oriented processors, section 3.3.
 """
 
 from __future__ import annotations
@@ -39,9 +39,12 @@ from taco_py.language.provenance.relations import Divide, Interval, Pos, Split
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """A loop over entries: `outside` stands before it, `first` and `places` in it, the latter where
-    an iteration has an entry, which `some` tells."""
+class EntryLoop:
+    """A loop over entries.
+
+    `outside` stands before it, `first` and `places` inside of it; `places` where an iteration has
+    an entry, which `some` tells.
+    """
 
     scope: Scope
     extent: Interval
@@ -51,12 +54,12 @@ class Taken:
     places: tuple[Stmt, ...]
 
     def loop(self, code: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """What an iteration does, where `code` is done with the entry."""
+        """Return the body of the loop, where `code` processes the entry."""
         return (self.first, build.if_(self.some, build.block(*self.places, *code)))
 
 
-def take_entry(env: Environment, forall: Forall, scope: Scope) -> Taken:
-    """Return an entry for each iteration of `forall`, with the positions that it lies below."""
+def take_entry(env: Environment, forall: Forall, scope: Scope) -> EntryLoop:
+    """Give each iteration of `forall` an entry, with the positions of the levels above."""
     pos = _positions(env, forall)
     scope, outside = open_positions(env, scope, forall.index)
     access, levels = chain(env, pos)
@@ -65,17 +68,17 @@ def take_entry(env: Environment, forall: Forall, scope: Scope) -> Taken:
         scope.left.get((access, level), span)
         for level, span in zip(levels, segments(env, scope, access, levels), strict=True)
     ]
-    extent = Ranges(env, scope).whole(leaf)
-    scope = scope.within(leaf, frozenset())
-    whole = Interval(scope.intervals[pos.child].lo, spans[-1].hi)
-    here = Ranges(env, scope.ranging(pos.child, whole))
+    extent = Ranges(env, scope).full(leaf)
+    scope = scope.inside_loop(leaf, frozenset())
+    interval = Interval(scope.intervals[pos.child].lo, spans[-1].hi)
+    ranges = Ranges(env, scope.ranging(pos.child, interval))
     position: Expr = env.position_var(access, levels[-1])
-    value = here.value(pos.child)
+    value = ranges.value(pos.child)
     if scope.tile is not None:
         counter, begin = scope.tile
-        value = build.add(begin, here.value(counter))
+        value = build.add(begin, ranges.value(counter))
     first = Declare(env.position_var(access, levels[-1]), value, constant=True)
-    some = here.inside(pos.child, position)
+    some = ranges.inside(pos.child, position)
     scope = scope.at(access, levels[-1], position)
     scope = scope.leaving(access, levels[-1], spans[-1])
     places: list[Stmt] = []
@@ -87,7 +90,7 @@ def take_entry(env: Environment, forall: Forall, scope: Scope) -> Taken:
         position = var
         scope = scope.at(access, level - 1, var)
     scope = scope.taking(frozenset((access, level) for level in levels))
-    return Taken(scope, extent, tuple(outside), first, some, tuple(places))
+    return EntryLoop(scope, extent, tuple(outside), first, some, tuple(places))
 
 
 def _positions(env: Environment, forall: Forall) -> Pos:
@@ -97,8 +100,10 @@ def _positions(env: Environment, forall: Forall) -> Pos:
 
 
 def open_entries(env: Environment, forall: Forall, scope: Scope) -> Opening:
-    """Before loops inside that take entries: which are left by tiles up to that of `forall`, the
-    nearest loop around them that units share."""
+    """Prepare inner loops that take entries, at the nearest enclosing loop that units share.
+
+    The entries are those that tiles leave, up to the tile of `forall`.
+    """
     pos = env.provenance.positions_above(forall.index)
     if pos is None or not forall.parallel:
         return Opening(scope)
@@ -117,7 +122,7 @@ def open_entries(env: Environment, forall: Forall, scope: Scope) -> Opening:
 
 
 def _counter(env: Environment, tiles: str, pos: Pos) -> str | None:
-    """Return the variable that counts the positions of one of these tiles, None where none does."""
+    """Return the variable that counts the positions of one of these tiles, if there is one."""
     cut = env.provenance.above(tiles)
     inner = cut.inner if isinstance(cut, Split | Divide) and cut.outer == tiles else None
     while isinstance(cut, Split | Divide) and cut.parent != pos.child:
@@ -129,7 +134,7 @@ def _counter(env: Environment, tiles: str, pos: Pos) -> str | None:
 
 
 def entry_level(env: Environment, scope: Scope, forall: Forall) -> tuple[Access, int] | None:
-    """Return the level that a loop would walk, of which there is the position of an entry alone."""
+    """Return the level that a loop need not walk, as the position of its entry is known."""
     pos = env.provenance.position_of(forall.index)
     if pos is None or not scope.single:
         return None
@@ -150,6 +155,6 @@ def entry_coordinate(env: Environment, scope: Scope, access: Access, level: int)
 
 
 def entry_walk(env: Environment, scope: Scope, iterator: Iterator) -> Walk:
-    """Return the walk along a level that stands at the entry's position."""
+    """Return the walk along a level that consists of the entry's position alone."""
     position = env.position_var(iterator.access, iterator.level)
     return Walk(iterator, position, position, build.add(position, 1), position)

@@ -1,4 +1,4 @@
-"""What is known of a kernel while its statement is lowered: its arrays, sizes, names and types."""
+"""The environment of lowering: a kernel's arrays, sizes, names and types, and the current scope."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ class TensorArrays:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceArrays:
-    """What a workspace is made of: `scalar` alone, `values` alone, a row's four, or a table and its
-    values. A row without marks is a hash table of `room` places, a power of 2.
+    """The variables of a workspace: `scalar` alone, `values` alone, a row's four, or a table and
+    its values. A row without marks is a hash table of `room` slots, a power of 2.
 
-    base    where in its arrays it begins
-    shared  whether several threads add to it at once
-    stored  set instead of adding to the workspace, where only that something is added counts
-    present  whether something was added, where readers ask that
-    sets    whether to add to the workspace says so
-    term    the access of which each stored element is a term, None where there is none, and the
-            indices that are reduced over
-    bound   counts additions, of which nothing else is wanted, and the most of them in one filling
-    keys    which coordinate lies at each place, -1 at those that are free
-    ranked  the values in the order of the list
-    filled  how many coordinates there are while threads of a block enter them together
+    base     its offset in its arrays
+    shared   whether several threads add to it at once
+    stored   a flag set in place of adding to the workspace, where only the pattern counts
+    present  a flag for readers, true where something was added
+    sets     whether additions to the workspace set that flag
+    term     the access of which each stored element is a term, None where there is none, and the
+             indices that are reduced over
+    bound    counts additions where only their number is needed, and the most of them in one filling
+    keys     the coordinate in each slot, -1 in free ones
+    ranked   the values in the order of the list
+    filled   the number of coordinates while threads of a block insert them together
     """
 
     workspace: Workspace
@@ -90,13 +90,13 @@ class WorkspaceArrays:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Fixed for one kernel.
+    """Facts that hold for all of one kernel.
 
     sizes       the extent of each index: a parameter, or a constant where it is static
     indices     the variable that holds the coordinate of each index
     iterators   the sparse levels of each access
     bindings    where each parameter's argument comes from, by name
-    initial     what workspaces and the result are at first where that is not zero
+    initial     initial values of workspaces and the result, where not zero
     position_names  the variable that walks each iterator, or locates each dense level; filled in as
                     lowering meets them
     """
@@ -121,7 +121,7 @@ class Environment:
 
     @property
     def copied(self) -> CopiedPattern | None:
-        """Return the pattern that the result has, where it is copied."""
+        """Return the pattern that the result copies, if it does."""
         return copied_pattern(self.problem) if self.graph.assembly is Assembly.COPY else None
 
     def position_var(self, access: Access, level: int) -> Var:
@@ -149,7 +149,7 @@ class Environment:
         )
 
     def _above(self, iterator: Iterator, scope: Scope) -> Above:
-        """What is known above a level of an operand."""
+        """Return the expressions known above a level of an operand."""
         access, level = iterator.access, iterator.level
         stored = self.problem.stored(access)
         path = tuple(self.indices[i] if i in scope.bound else None for i in stored[:level])
@@ -175,19 +175,19 @@ class Environment:
 
 
 def level_functions(arrays: TensorArrays, level: int) -> Compressed | Singleton:
-    """Return the level functions of a level that lists its coordinates."""
+    """Return the level functions of a compressed or singleton level."""
     kind = arrays.type.format.levels[level].kind
-    found = (
+    functions = (
         functions_of(kind, arrays.levels[level], Above()) if kind.usual and not kind.full else None
     )
-    if not isinstance(found, Compressed | Singleton):
+    if not isinstance(functions, Compressed | Singleton):
         raise InternalError(f"Level {level} of {arrays.values.name} lists no coordinates")
-    return found
+    return functions
 
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """The sums that tiles carry over, two each: their values, and where in the result they go."""
+    """The sums that tiles carry over, two each: their values, and their positions in the result."""
 
     values: Array
     places: Array
@@ -196,32 +196,32 @@ class Carry:
 
 @dataclass(frozen=True, slots=True)
 class BlockSum:
-    """A sum of which each block of a GPU has its own, where it is kept, and what it begins with."""
+    """A partial sum of each block of a GPU, the array of partial sums, and the initial value."""
 
-    own: Var
+    partial: Var
     parts: Array
     first: Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is known at one point of the code.
+    """The state at one point of the generated code.
 
-    positions    the position of each level that is already resolved
-    coordinates  the indices that are bound
-    absent       accesses known to be zero here
-    intervals    the whole range of each variable over positions
-    left         for each level walked through such a range: the positions that tiles leave of it
-    piece        the loop in pieces, and the values of its variable that this piece has
-    atomic       the loop whose iterations add to common elements of the result, if there is one
-    origins      for each index of a dense workspace over tiles: where its tile begins
-    carry        where tiles keep what they would add to such elements
-    read         the indices whose coordinates are those that the result has
-    serial       whether no loop is shared among threads
-    zeroing      whether what is absent is stored as zero, where nothing else would write it
-    sums         the loop of blocks that keep their sums apart, and these
-    single       the levels that the one entry is of that a thread has taken
-    tile         the variable that counts the entries of a tile, and the position of the first one
+    positions  the position of each level that is already resolved
+    bound      the indices whose coordinates are known
+    absent     accesses known to be zero here
+    intervals  the full range of each variable over positions
+    left       for each level walked through such a range: the positions that tiles leave of it
+    piece      the loop in pieces, and the values of its variable in this piece
+    atomic     the loop whose iterations add to common elements of the result, if there is one
+    origins    for each index of a dense workspace over tiles: where its tile begins
+    carry      the arrays of partial sums that tiles would add to such elements
+    read       the indices whose coordinates are those of the result
+    serial     whether no loop is shared among threads
+    zeroing    whether absent elements are stored as zero, where no other code writes them
+    sums       the loop of blocks with partial sums, and these sums
+    single     the levels of the one entry that a thread processes
+    tile       the variable that counts the entries of a tile, and the position of the first one
     """
 
     positions: Mapping[tuple[Access, int], Expr]
@@ -241,47 +241,46 @@ class Scope:
     tile: tuple[str, Expr] | None = None
 
     def position(self, access: Access, level: int) -> Expr | None:
-        """Return the position at `level`, 0 or what was said above the root, None while it is
-        unknown."""
+        """Return the position at `level`; above the root 0 or as set; None while it is unknown."""
         if level < 0:
             return self.positions.get((access, -1), build.const(0))
         return self.positions.get((access, level))
 
     def piece_of(self, variable: str) -> Interval | None:
-        """Return the values of a loop's variable that this piece of the work has, if it is in
-        pieces."""
+        """Return the values of a loop's variable in this piece of the work, if it is in pieces."""
         return self.piece[1] if self.piece is not None and self.piece[0] == variable else None
 
     def at(self, access: Access, level: int, position: Expr) -> Scope:
-        """With one more position resolved."""
+        """Return the scope with one more position resolved."""
         return replace(self, positions={**self.positions, (access, level): position})
 
     def ranging(self, variable: str, interval: Interval) -> Scope:
-        """With the whole range of one more variable."""
+        """Return the scope with the full range of one more variable."""
         return replace(self, intervals={**self.intervals, variable: interval})
 
     def leaving(self, access: Access, level: int, interval: Interval) -> Scope:
-        """With one more level of which only the positions in `interval` are left."""
+        """Return the scope with one more level, of which only the positions in `interval` are
+        left."""
         return replace(self, left={**self.left, (access, level): interval})
 
     def reading(self, index: str) -> Scope:
-        """With one more index whose coordinates are those that the result has."""
+        """Return the scope with one more index whose coordinates the result has."""
         return replace(self, read=self.read | {index})
 
     def beginning(self, origins: Mapping[tuple[str, str], Expr]) -> Scope:
-        """With more tiles that dense workspaces are over."""
+        """Return the scope with more tiles of dense workspaces."""
         return replace(self, origins={**self.origins, **origins})
 
-    def within(self, index: str, missing: frozenset[Access]) -> Scope:
-        """Inside a loop over `index`, in a case where `missing` are absent."""
+    def inside_loop(self, index: str, missing: frozenset[Access]) -> Scope:
+        """Return the scope inside a loop over `index`, in a case where `missing` are absent."""
         return replace(self, bound=self.bound | {index}, absent=self.absent | missing)
 
     def taking(self, levels: frozenset[tuple[Access, int]]) -> Scope:
-        """With one entry, of these levels."""
+        """Return the scope with one entry of these levels."""
         return replace(self, single=levels)
 
     def regions(self, env: Environment) -> Regions:
-        """Return regions as they are here."""
+        """Return the regions at this point."""
         return Regions(env.iterators, self.absent, {}, env.initial)
 
 
@@ -289,11 +288,11 @@ EMPTY_SCOPE = Scope({}, frozenset(), frozenset())
 
 
 def make_environment(
-    problem: Problem, graph: IterationGraph, statement: Statement, given: bool = False
+    problem: Problem, graph: IterationGraph, statement: Statement, assembled: bool = False
 ) -> Environment:
-    """Name everything the kernel will use.
+    """Name all variables and arrays of a kernel.
 
-    given  whether a sparse result has its structure already
+    assembled  whether a sparse result has its structure already
     """
     names = Names()
     indices = {i: Var(names.fresh(i)) for i in all_indices(problem.assignment)}
@@ -308,7 +307,7 @@ def make_environment(
         for name, kind in problem.operands
     }
     target = problem.assignment.target.tensor
-    fixed = given or problem.result.format.is_dense
+    fixed = assembled or problem.result.format.is_dense
     structure = Storage.INPUT if fixed else Storage.GROWING
     values = Storage.OUTPUT if fixed else Storage.GROWING
     tensors[target] = _arrays(names, target, problem.result, structure, values)
@@ -361,11 +360,11 @@ def _arrays(
     index = scalar(kind.index_dtype)
     levels = []
     for number, level in enumerate(kind.format.levels, 1):
-        made = {
+        arrays = {
             array: Array(names.fresh(f"{name}{number}_{array}"), index, structure)
             for array in level.arrays
         }
-        levels.append(LevelStorage(made.get("pos"), made.get("crd")))
+        levels.append(LevelStorage(arrays.get("pos"), arrays.get("crd")))
     values = Array(names.fresh(f"{name}_vals"), scalar(kind.element), values_in)
     strides: tuple[Expr, ...] = ()
     if kind.format.is_dense:
@@ -380,8 +379,7 @@ def _arrays(
 
 
 def _workspace(names: Names, workspace: Workspace, index: ScalarType) -> WorkspaceArrays:
-    """Return `index` holds every coordinate of the result, to which a workspace's coordinates
-    go."""
+    """Name the variables of a workspace; `index` is a type for every coordinate of the result."""
     element = scalar(workspace.dtype)
     name = names.fresh(workspace.name)
     match workspace.kind:

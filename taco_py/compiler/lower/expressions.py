@@ -31,7 +31,8 @@ from taco_py.language.notation.operators import (
 
 
 def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarType) -> Expr:
-    """Return the value of `expr` here, converted to `type`; what is absent has its fill value."""
+    """Return the value of `expr` here, converted to `type`; absent elements have their fill
+    value."""
     if scope.regions(env).is_absent(expr):
         return _nothing(expr, type)
     match expr:
@@ -51,20 +52,19 @@ def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarTy
 
 
 def _nothing(expr: nodes.Expr, type: ScalarType) -> Expr:
-    """Zero, with the sign of the number that an expression is."""
+    """Return zero, with the sign of the number that an expression is."""
     value = fill_of(expr, lambda access: 0) if is_number(expr) else None
     return build.zero(type) if value is None else number(value, type)
 
 
 def _has_sign(expr: nodes.Expr, type: ScalarType) -> bool:
-    """Tell whether a zero is a number to be added, for -0.0 + 0 is 0.0; what is absent is not
-    added."""
+    """Tell whether adding zero matters, as -0.0 + 0 is 0.0; absent elements are not added."""
     return type.kind in ("float", "complex") and is_number(expr)
 
 
 def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
-    """Return the value of an operation, or its annihilator where that is the fill of what is
-    absent."""
+    """Return the value of an operation, or its annihilator where an absent argument's fill is
+    that."""
     operator = call.operator
     dtype = operand_dtype(call, env.dtypes)
     if dtype.kind == "O":
@@ -76,8 +76,8 @@ def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
         value = operator.annihilated(place, fill)
         if value is not None:
             return number(value, type)
-    if operator in _OWN:
-        return _OWN[operator](env, scope, call, type)
+    if operator in _LOWERINGS:
+        return _LOWERINGS[operator](env, scope, call, type)
     args = [lower_value(env, scope, arg, type) for arg in call.args]
     if has_function(operator.c_operator, type):
         return build.apply(operator.c_operator, *args)
@@ -93,7 +93,7 @@ def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
 
 
 def _compared(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
-    """Return a comparison of signed with unsigned integers of 64 bits, of which none has both.
+    """Compare signed with unsigned integers of 64 bits, which no common type holds.
 
     a < b  →  a < 0 || (uint64) a < b
     """
@@ -116,7 +116,7 @@ def _nonzero(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType)
     return build.cast(type, build.ne(value, build.zero(type)))
 
 
-def _kept(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -> Expr:
+def _masked(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -> Expr:
     value, condition = (lower_value(env, scope, arg, type) for arg in call.args)
     return build.select(build.ne(condition, build.zero(type)), value, build.zero(type))
 
@@ -127,8 +127,8 @@ def _filled(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) 
 
 
 def _corrected(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -> Expr:
-    value, least, written = (lower_value(env, scope, arg, type) for arg in call.args)
-    return build.select(build.ge(value, least), value, written)
+    value, least, otherwise = (lower_value(env, scope, arg, type) for arg in call.args)
+    return build.select(build.ge(value, least), value, otherwise)
 
 
 def _where(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -> Expr:
@@ -147,12 +147,12 @@ def _value(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -
     return lower_value(env, scope, call.args[0], type)
 
 
-_OWN = {
+_LOWERINGS = {
     VALUE: _value,
     STORED: _stored,
     PRESENT: _stored,
     NONZERO: _nonzero,
-    KEPT: _kept,
+    KEPT: _masked,
     FILLED: _filled,
     WRAPPED: _filled,
     CORRECTED: _corrected,
@@ -160,12 +160,11 @@ _OWN = {
     PLACE: _where,
     SELECTED: _where,
 }
-"""How operators are lowered that are no function of the values of their arguments."""
+"""The lowering of operators that are no function of the values of their arguments."""
 
 
 def load_access(env: Environment, scope: Scope, access: nodes.Access) -> Expr:
-    """Return the element of `access` at the current coordinates, in the type that is computed
-    in."""
+    """Return the element of `access` at the current coordinates, in the type of computation."""
     if access.tensor in env.workspaces:
         return _load_workspace(env, env.workspaces[access.tensor], scope, access)
     arrays = env.tensors[access.tensor]

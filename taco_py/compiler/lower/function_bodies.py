@@ -8,7 +8,7 @@
           );
       }
 
-A traced body is put in the place of its calls; this is what reduces by it, and what semirings call.
+A traced body is inlined at its calls; reductions and semirings call these functions instead.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def function_of_body(
 ) -> ScalarFunction:
     """Make a scalar function of a traced body, for the types that it is defined for.
 
-    name  tells the body: two functions of one name are the same
+    name  identifies the body: two functions of one name are equal
     """
     results = {}
     for type in types:
@@ -56,10 +56,10 @@ def function_of_body(
 def _spelling(
     name: str, parameters: tuple[str, ...], body: Expr, type: str, result: str
 ) -> CFunction:
-    names = {each: f"a{place}" for place, each in enumerate(parameters)}
+    names = {parameter: f"a{place}" for place, parameter in enumerate(parameters)}
     value = lower_value(_world(names, type), EMPTY_SCOPE, body, scalar(result))
     calls = [c_function(call) for call in find(value, Apply)]
-    uses = dict.fromkeys(each for call in calls for each in (*call.uses, call))
+    uses = dict.fromkeys(use for call in calls for use in (*call.uses, call))
     arguments = tuple(names.values())
     pairs = definition(name, arguments, expression(in_pairs(value)), type, result)
     return CFunction(
@@ -73,8 +73,8 @@ def _spelling(
 
 
 def _world(names: dict[str, str], type: str) -> Environment:
-    """Parameters as scalar workspaces, in which a body finds their values."""
-    variables = {each: Var(parameter, scalar(type)) for each, parameter in names.items()}
+    """Make an environment with the parameters as scalar workspaces."""
+    variables = {name: Var(parameter, scalar(type)) for name, parameter in names.items()}
     return _environment(variables, dict.fromkeys(names, np.dtype(type)))
 
 
@@ -88,9 +88,9 @@ def _environment(
     variables: Mapping[str, Var], dtypes: Mapping[str, np.dtype[np.generic]]
 ) -> Environment:
     workspaces = {}
-    for each, variable in variables.items():
-        workspace = Workspace(each, (), WorkspaceKind.SCALAR, variable.type.name)
-        workspaces[each] = WorkspaceArrays(workspace, variable.type, scalar=variable)
+    for name, variable in variables.items():
+        workspace = Workspace(name, (), WorkspaceKind.SCALAR, variable.type.name)
+        workspaces[name] = WorkspaceArrays(workspace, variable.type, scalar=variable)
     none = cast("Any", None)
-    iterators: dict[Access, Any] = {Access(each, ()): {} for each in variables}
+    iterators: dict[Access, Any] = {Access(name, ()): {} for name in variables}
     return Environment(none, none, none, {}, workspaces, {}, {}, iterators, dtypes, {})

@@ -1,12 +1,12 @@
-"""Rows that are hash tables: a place for each coordinate, found by trying one after another.
+"""Rows that are hash tables with linear probing: a slot for each coordinate.
 
 place = begin + (107 * j & room - 1)
 while keys[place] != j && keys[place] != -1:
   place = begin + (place - begin + 1 & room - 1)
 
-Threads of a block that fill a row together, each with coordinates of its own at a time, swap -1 for
-a coordinate in one operation. Where it comes to lie may differ from run to run, but not what is
-added to it in which order.
+Threads of a block that fill a row together, with different coordinates at a time, swap -1 for a
+coordinate atomically. The slot of a coordinate may differ from run to run, but not the order in
+which values are added to it.
 """
 
 from __future__ import annotations
@@ -35,15 +35,14 @@ from taco_py.compiler.lower.numbers import number
 from taco_py.language.diagnostics.errors import InternalError
 
 SPREAD = 107
-"""Odd, so that all coordinates of a table as large as their range have places of their own."""
+"""An odd factor, so that coordinates of a table as large as their range have different slots."""
 FREE = -1
 
 
 def into_hashed_row(
     env: Environment, arrays: WorkspaceArrays, keys: Array, value: Expr, op: str | None
 ) -> Iterator[Stmt]:
-    """Yield `w[place] op= value`; a new coordinate is entered, and begins with what changes
-    nothing."""
+    """Yield `w[place] op= value`; a new coordinate is inserted with its initial value first."""
     if arrays.values is None or arrays.list is None or arrays.count is None:
         raise InternalError(f"The row workspace {arrays.workspace.name} is incomplete")
     coordinate = env.indices[arrays.workspace.indices[0]]
@@ -52,16 +51,16 @@ def into_hashed_row(
     nothing = number(arrays.workspace.initial, arrays.element)
     begin = Store(arrays.values, place, nothing, role=Role.VALUES)
     if arrays.filled is not None:
-        found = Var(env.names.fresh(f"{arrays.workspace.name}_found"), keys.element)
+        former = Var(env.names.fresh(f"{arrays.workspace.name}_found"), keys.element)
         slot = Var(env.names.fresh("slot"), arrays.filled.element)
-        yield from _swap(env, arrays, keys, coordinate, place, found)
+        yield from _swap(env, arrays, keys, coordinate, place, former)
         one = build.const(1, slot.type)
         enter = build.block(
             AtomicFetch(slot, arrays.filled, build.const(0), one),
             Store(arrays.list, build.add(arrays.base, slot), key),
             begin,
         )
-        yield If(build.eq(found, build.const(FREE, found.type)), enter)
+        yield If(build.eq(former, build.const(FREE, former.type)), enter)
     else:
         enter = build.block(
             Store(keys, place, key),
@@ -75,52 +74,60 @@ def into_hashed_row(
 
 
 def rank(env: Environment, arrays: WorkspaceArrays, ranked: Array) -> Iterator[Stmt]:
-    """Yield the values in the order of the list, from which they are read."""
+    """Yield code that copies the values in the order of the list, from which they are read."""
     if arrays.values is None or arrays.keys is None or arrays.count is None or arrays.list is None:
         raise InternalError(f"The row workspace {arrays.workspace.name} is incomplete")
     name = arrays.workspace.name
-    each, place = Var(env.names.fresh(f"p{name}")), Var(env.names.fresh(f"{name}_place"))
+    position, place = Var(env.names.fresh(f"p{name}")), Var(env.names.fresh(f"{name}_place"))
     coordinate = Var(env.names.fresh(f"{name}_at"))
-    here = build.add(arrays.base, each)
+    offset = build.add(arrays.base, position)
     body = build.block(
-        Declare(coordinate, build.load_index(arrays.list, here), constant=True),
+        Declare(coordinate, build.load_index(arrays.list, offset), constant=True),
         *_find(arrays, arrays.keys, coordinate, place),
-        Store(ranked, here, build.load(arrays.values, place), role=Role.VALUES),
+        Store(ranked, offset, build.load(arrays.values, place), role=Role.VALUES),
     )
     kind = LoopKind.SERIAL if arrays.filled is None else LoopKind.THREADS
-    yield For(each, build.const(0), arrays.count, body, kind=kind)
+    yield For(position, build.const(0), arrays.count, body, kind=kind)
 
 
 def _swap(
-    env: Environment, arrays: WorkspaceArrays, keys: Array, coordinate: Expr, place: Var, found: Var
+    env: Environment,
+    arrays: WorkspaceArrays,
+    keys: Array,
+    coordinate: Expr,
+    place: Var,
+    former: Var,
 ) -> Iterator[Stmt]:
-    """Yield `place` = where a coordinate is or is entered now; `found` = what was there before."""
-    free, key = build.const(FREE, keys.element), Var(f"{found.name}_key", keys.element)
+    """Yield `place` = the slot of a coordinate, inserted if new; `former` = the former content of
+    the slot."""
+    free, key = build.const(FREE, keys.element), Var(f"{former.name}_key", keys.element)
     first, next = _places(arrays, coordinate, place)
-    seen, again = (Var(env.names.fresh("seen"), keys.element) for _ in range(2))
+    first_swap, next_swap = (Var(env.names.fresh("seen"), keys.element) for _ in range(2))
     yield Declare(place, first)
     yield Declare(key, build.cast(keys.element, coordinate), constant=True)
-    yield AtomicFetch(seen, keys, place, key, free)
-    yield Declare(found, seen)
+    yield AtomicFetch(first_swap, keys, place, key, free)
+    yield Declare(former, first_swap)
     yield While(
-        build.and_(build.ne(found, key), build.ne(found, free)),
+        build.and_(build.ne(former, key), build.ne(former, free)),
         build.block(
-            Assign(place, next), AtomicFetch(again, keys, place, key, free), Assign(found, again)
+            Assign(place, next),
+            AtomicFetch(next_swap, keys, place, key, free),
+            Assign(former, next_swap),
         ),
     )
 
 
 def _find(arrays: WorkspaceArrays, keys: Array, coordinate: Expr, place: Var) -> Iterator[Stmt]:
-    """Yield `place` = where a coordinate is, or where it can be entered."""
-    here = build.load_index(keys, place)
-    other = build.and_(build.ne(here, coordinate), build.ne(here, FREE))
+    """Yield `place` = the slot of a coordinate, or the free slot where it can be inserted."""
+    key = build.load_index(keys, place)
+    other = build.and_(build.ne(key, coordinate), build.ne(key, FREE))
     first, next = _places(arrays, coordinate, place)
     yield Declare(place, first)
     yield While(other, build.block(Assign(place, next)))
 
 
 def _places(arrays: WorkspaceArrays, coordinate: Expr, place: Var) -> tuple[Expr, Expr]:
-    """Where a coordinate is looked for first, and where after `place`."""
+    """Return the first slot to search for a coordinate, and the next one after `place`."""
     last = build.sub(arrays.room, 1)
     first = Binary("&", build.mul(coordinate, SPREAD), last)
     next = Binary("&", build.add(build.sub(place, arrays.base), 1), last)

@@ -43,7 +43,7 @@ from taco_py.compiler.lower.ranges import (
     walked_positions,
 )
 from taco_py.compiler.lower.sparse_result.first_entry import without_flags
-from taco_py.compiler.lower.sparse_result.pattern import Given, read_row
+from taco_py.compiler.lower.sparse_result.pattern import FixedResult, read_row
 from taco_py.compiler.lower.sparse_result.result import Result
 from taco_py.language.diagnostics.errors import InternalError, ScheduleError
 from taco_py.language.provenance.relations import Interval
@@ -82,7 +82,7 @@ def lower_loop(
 
 
 def _open(env: Environment, forall: Forall, scope: Scope) -> Opening:
-    """What a loop needs before it whose index is walked through an operand's positions."""
+    """Return the code before a loop whose index is walked through an operand's positions."""
     pos = walked_positions(env, scope, forall)
     if pos is None:
         return Opening(scope)
@@ -107,8 +107,8 @@ def _loops(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
 
 
 def _assigns_result(env: Environment, forall: Forall) -> bool:
-    """Tell whether a loop assigns elements of a dense result: zero where what they read is
-    absent."""
+    """Tell whether a loop assigns elements of a dense result, which are zero for absent
+    operands."""
     target = env.target.tensor
     assigned = (a for a in assignments(forall.body) if a.target.tensor == target)
     return env.problem.result.format.is_dense and any(a.operator is None for a in assigned)
@@ -118,54 +118,53 @@ def _assigns_result(env: Environment, forall: Forall) -> bool:
 
 
 def _over_tiles(env: Environment, forall: Forall, scope: Scope, body: Body) -> Iterator[Stmt]:
-    """Count the tiles; loops below run over what is in each.
+    """Yield the loop that counts tiles; inner loops run over the content of a tile.
 
-    Nothing is to be done in tiles of positions that nothing here is read from.
+    There is none over tiles of positions at which the body reads nothing.
     """
     if is_absent(env, scope, forall):
         return
     scope, code = open_positions(env, scope, forall.index)
     extent = scope.piece_of(forall.index) or Ranges(env, scope).counted(forall.index)
-    opening = open_entries(env, forall, scope.within(forall.index, frozenset()))
+    opening = open_entries(env, forall, scope.inside_loop(forall.index, frozenset()))
     inside = tuple(body(opening.scope))
     if inside:
         yield from code
         var = env.indices[forall.index]
-        yield _for(env, forall, scope, var, extent, *opening.around(inside))
+        yield _for(env, forall, scope, var, extent, *opening.enclose(inside))
 
 
 def _over_entries(
     env: Environment, result: Result, forall: Forall, scope: Scope, body: Body
 ) -> Iterator[Stmt]:
-    """Yield the loop whose iterations are entries, each with the coordinates that it has."""
-    taken = take_entry(env, forall, scope)
-    inside = tuple(lower_loop(env, result, forall, taken.scope, body))
+    """Yield the loop whose iterations are entries, with the coordinates of each."""
+    entries = take_entry(env, forall, scope)
+    inside = tuple(lower_loop(env, result, forall, entries.scope, body))
     if inside:
         leaf = env.provenance.leaf(forall.index, scope.bound)
-        yield from taken.outside
-        loop = taken.loop(inside)
-        yield _for(env, forall, scope, env.indices[leaf], taken.extent, *loop)
+        yield from entries.outside
+        loop = entries.loop(inside)
+        yield _for(env, forall, scope, env.indices[leaf], entries.extent, *loop)
 
 
 def _strided(it: LoopLowering, variable: str, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
-    """Yield one coordinate, or one entry, of each tile: the loop counts the tiles and computes
-    it."""
+    """Yield the loop that counts tiles and visits one coordinate, or one entry, of each."""
     leaf = Ranges(it.env, it.scope).open_leaf(variable)
-    extent = it.scope.piece_of(leaf) or Ranges(it.env, it.scope).whole(leaf)
-    it = replace(it, scope=it.scope.within(leaf, frozenset()))
-    here = Ranges(it.env, it.scope)
+    extent = it.scope.piece_of(leaf) or Ranges(it.env, it.scope).full(leaf)
+    it = replace(it, scope=it.scope.inside_loop(leaf, frozenset()))
+    ranges = Ranges(it.env, it.scope)
     (point,) = it.lattice.points
     body = it.case(point, walks)
     if not body:
         return
     if walks:
         (walk,) = walks
-        known = Declare(walk.position, here.value(variable), constant=True)
+        declared = Declare(walk.position, ranges.value(variable), constant=True)
         body = (Declare(it.index, it.coordinate(walk, walk.position), constant=True), *body)
     else:
-        known = Declare(it.index, here.value(variable), constant=True)
-    guarded = build.if_(here.inside(variable, known.var), build.block(*body))
-    yield _for(it.env, it.forall, it.scope, it.env.indices[leaf], extent, known, guarded)
+        declared = Declare(it.index, ranges.value(variable), constant=True)
+    guarded = build.if_(ranges.inside(variable, declared.var), build.block(*body))
+    yield _for(it.env, it.forall, it.scope, it.env.indices[leaf], extent, declared, guarded)
 
 
 def appending_level(env: Environment, result: Result, forall: Forall) -> int | None:
@@ -189,9 +188,9 @@ UNITS = {
 def _for(
     env: Environment, forall: Forall, scope: Scope, var: Var, extent: Interval, *code: Stmt
 ) -> Stmt:
-    """Return the loop over `extent`, carried out as `forall` says.
+    """Return the loop over `extent`, in the mode of `forall`.
 
-    What says in each iteration that a sum has a term stands behind the loop.
+    A flag that each iteration sets, as a sum has a term, is set once after the loop.
     """
     loop = For(var, extent.lo, extent.hi, build.block(*code), unroll=forall.mode.unroll)
     if forall.mode.parallel is not None:
@@ -200,7 +199,7 @@ def _for(
     if not flags:
         return _carried_out(env, forall, scope, loop)
     said = build.if_(build.lt(loop.start, loop.stop), build.block(*flags))
-    does = any(not isinstance(each, Declare) for each in loop.body.body)
+    does = any(not isinstance(part, Declare) for part in loop.body.body)
     return build.block(_carried_out(env, forall, scope, loop) if does else None, said)
 
 
@@ -244,7 +243,7 @@ def _reserve(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
 
 
 def _over_dimension(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
-    """Yield every coordinate in turn; sparse levels are looked out for."""
+    """Yield the loop over every coordinate, which looks out for entries of sparse levels."""
     check_alone(it, walks)
     for walk in walks:
         yield Declare(walk.position, walk.start)
@@ -252,9 +251,9 @@ def _over_dimension(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]
     present = {w.iterator: Var(f"at_{w.position.name}", BOOL) for w in walks}
     code: list[Stmt] = []
     for walk in walks:
-        here = build.eq(it.coordinate(walk, walk.position), it.index)
-        found = build.and_(walk.remains, here)
-        code.append(Declare(present[walk.iterator], found, constant=True))
+        matches = build.eq(it.coordinate(walk, walk.position), it.index)
+        is_present = build.and_(walk.remains, matches)
+        code.append(Declare(present[walk.iterator], is_present, constant=True))
     cases = [
         (build.and_(*(present[i] for i in point.iterators)), it.case(point, walks))
         for point in it.lattice.points
@@ -272,10 +271,9 @@ def _over_dimension(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]
 
 
 def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]:
-    """Yield the stored coordinates of one level; without a loop where there is one, or at most
-    one."""
-    if isinstance(it.result, Given) and walk.iterator.access.tensor in it.result.rows:
-        yield from _over_given(it, it.result, walk)
+    """Yield the loop over the coordinates of one level; no loop where there is at most one."""
+    if isinstance(it.result, FixedResult) and walk.iterator.access.tensor in it.result.rows:
+        yield from _over_fixed(it, it.result, walk)
         return
     inside = (*it.case(it.lattice.below(it.alone(walk))[0], (walk,)), *_reset(it, walk))
     if not inside:
@@ -286,34 +284,34 @@ def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]
     if parent is not None and origin is not None and (start, walk.stop) == level.bounds(parent):
         yield _over_places(it, walk, origin, inside)
         return
-    here = Declare(it.index, it.coordinate(walk, walk.position), constant=True)
-    code = [here, build.if_(it.present(walk), build.block(*inside))]
+    coordinate = Declare(it.index, it.coordinate(walk, walk.position), constant=True)
+    code = [coordinate, build.if_(it.present(walk), build.block(*inside))]
     if it.present(walk) == TRUE:
-        code = [here, *inside]
-    known = Declare(walk.position, start, constant=True)
+        code = [coordinate, *inside]
+    position = Declare(walk.position, start, constant=True)
     if it.env.iterated(walk.iterator, it.scope).branchless:
-        yield known
+        yield position
         yield from code
     elif it.env.graph.at_most_one(it.forall.index, walk.iterator):
-        yield build.if_(build.lt(start, walk.stop), build.block(known, *code))
+        yield build.if_(build.lt(start, walk.stop), build.block(position, *code))
     else:
         extent = Interval(start, walk.stop)
         yield _for(it.env, it.forall, it.scope, walk.position, extent, *code)
 
 
 def _over_places(it: LoopLowering, walk: Walk, origin: Expr, inside: tuple[Stmt, ...]) -> Stmt:
-    """Return every coordinate of a level in which each has a position, where it is stored."""
+    """Return the loop over every coordinate of a level in which each has a position, if stored."""
     position = build.add(origin, it.index)
-    known = Declare(walk.position, position, constant=True)
+    declared = Declare(walk.position, position, constant=True)
     level = it.env.iterated(walk.iterator, it.scope)
     present = level.present(position)
     extent = Interval(build.const(0), it.size)
     body = build.if_(present, build.block(*inside))
-    return _for(it.env, it.forall, it.scope, it.index, extent, known, body)
+    return _for(it.env, it.forall, it.scope, it.index, extent, declared, body)
 
 
-def _over_given(it: LoopLowering, result: Given, walk: Walk) -> Iterator[Stmt]:
-    """Yield the coordinates that the result has, of a row workspace."""
+def _over_fixed(it: LoopLowering, result: FixedResult, walk: Walk) -> Iterator[Stmt]:
+    """Yield the loop over the coordinates of the result, which read a row workspace."""
     level = appending_level(it.env, result, it.forall)
     if level is None:
         raise InternalError(f"The loop over {it.forall.index} has no coordinates of the result")
@@ -324,7 +322,7 @@ def _over_given(it: LoopLowering, result: Given, walk: Walk) -> Iterator[Stmt]:
 
 
 def _reset(it: LoopLowering, walk: Walk) -> Iterator[Stmt]:
-    """Yield a row workspace is left all zero by whoever reads it."""
+    """Yield code that clears a row workspace after it is read."""
     tensor = walk.iterator.access.tensor
     if tensor in it.env.workspaces:
         yield from workspaces.reset(it.env.workspaces[tensor], it.index)

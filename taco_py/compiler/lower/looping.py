@@ -1,4 +1,4 @@
-"""What the code of every kind of loop is made from."""
+"""The base of the code of every kind of loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Body = Callable[[Scope], Iterator[Stmt]]
 
 @dataclass(frozen=True, slots=True)
 class LoopLowering:
-    """The pieces that every kind of loop shares."""
+    """The data and the code that all kinds of loops share."""
 
     env: Environment
     result: Result
@@ -41,7 +41,7 @@ class LoopLowering:
     @property
     def strided(self) -> str | None:
         """Return the variable over coordinates or entries at equal distances, None if they are
-        close."""
+        adjacent."""
         ranges = Ranges(self.env, self.scope)
         pos = self.env.provenance.position_of(self.forall.index)
         variable = self.forall.index if pos is None else pos.child
@@ -53,11 +53,11 @@ class LoopLowering:
         return self.env.iterated(walk.iterator, self.scope).coordinate(position)
 
     def present(self, walk: Walk) -> Expr:
-        """Tell whether a coordinate is stored where a walk stands."""
+        """Tell whether a coordinate is stored at the position of a walk."""
         return self.env.iterated(walk.iterator, self.scope).present(walk.position)
 
     def skip(self, walk: Walk) -> Iterator[Stmt]:
-        """Yield the loop that goes on to the next position that stores a coordinate."""
+        """Yield the loop that advances to the next position that stores a coordinate."""
         present = self.present(walk)
         if present != TRUE:
             absent = build.and_(walk.remains, build.not_(present))
@@ -65,8 +65,8 @@ class LoopLowering:
 
     def case(self, point: Point, walks: tuple[Walk, ...]) -> tuple[Stmt, ...]:
         """Return the body where exactly the iterators of `point` are present."""
-        others = {i.access for i in self.lattice.iterators} - {i.access for i in point.iterators}
-        scope = self.scope.within(self.forall.index, frozenset(others))
+        missing = {i.access for i in self.lattice.iterators} - {i.access for i in point.iterators}
+        scope = self.scope.inside_loop(self.forall.index, frozenset(missing))
         for walk in walks:
             if walk.iterator in point.iterators:
                 level = self.env.iterated(walk.iterator, self.scope)
@@ -75,7 +75,7 @@ class LoopLowering:
         return tuple(self.body(scope))
 
     def alone(self, walk: Walk) -> Point:
-        """Return the case that one iterator alone is present."""
+        """Return the case in which only one iterator is present."""
         return next(p for p in self.lattice.points if p.iterators == (walk.iterator,))
 
 
@@ -84,8 +84,8 @@ def as_count(flag: Expr) -> Expr:
 
 
 def choose(cases: list[tuple[Expr, tuple[Stmt, ...]]]) -> list[Stmt]:
-    """Return an if-chain; a plainly true condition ends it, and empty cases at its end are
-    dropped."""
+    """Return an if-chain; a condition that is constantly true ends it, and trailing empty cases
+    are dropped."""
     chain: Stmt | None = None
     for condition, body in reversed(cases):
         if condition == build.const(True):

@@ -27,34 +27,34 @@ from taco_py.language.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A function, and where the arguments of its parameters come from, by name."""
+    """A function of loop IR, and the sources of its parameters, by name."""
 
     function: Function
     bindings: Bindings
 
 
 def lower(problem: Problem, graph: IterationGraph, phase: str) -> Lowered:
-    """Return the function of `phase`, called so, that makes the result of `graph`'s statement.
+    """Lower the statement of `graph` to a function with the name of `phase`.
 
-    In COMPUTE the structure of a sparse result is given; in others it is assembled.
+    In COMPUTE the structure of a sparse result is an input; in other phases it is assembled.
 
     Its arrays are the result's, then those of side results and operands: per level pos and crd,
     then the values. Its scalars are the sizes of the indices in order of first use, then the
     strides of dense tensors.
     """
     statement = graph.statement
-    is_given = phase == COMPUTE and not problem.result.format.is_dense
-    env = make_environment(problem, graph, statement, is_given)
-    if is_given:
+    is_assembled = phase == COMPUTE and not problem.result.format.is_dense
+    env = make_environment(problem, graph, statement, is_assembled)
+    if is_assembled:
         code = tuple(lower_recomputed(env, statement, tuple(_allocations(env, statement))))
     elif graph.assembly is Assembly.INSERT:
         code = tuple(lower_inserted(env, statement, tuple(_allocations(env, statement))))
     elif graph.assembly is Assembly.COPY:
-        code = (*copy_structure(env), *_lower_whole(env, statement))
+        code = (*copy_structure(env), *_lower_statement(env, statement))
     elif graph.in_pieces and isinstance(statement, Forall):
         code = (*begin_whole(env), *lower_pieces(env, statement))
     else:
-        code = tuple(_lower_whole(env, statement))
+        code = tuple(_lower_statement(env, statement))
     code = tuple(rely_on_promises(env, code))
     scalars = [size for size in env.sizes.values() if isinstance(size, Var)]
     for tensor in _tensors(env):
@@ -64,7 +64,7 @@ def lower(problem: Problem, graph: IterationGraph, phase: str) -> Lowered:
     return Lowered(function, tuple(env.bindings.items()))
 
 
-def _lower_whole(env: Environment, statement: Statement) -> Iterator[Stmt]:
+def _lower_statement(env: Environment, statement: Statement) -> Iterator[Stmt]:
     result = make_result(env)
     yield from _allocations(env, statement)
     yield from result.prologue()
@@ -74,28 +74,28 @@ def _lower_whole(env: Environment, statement: Statement) -> Iterator[Stmt]:
 
 
 def _allocations(env: Environment, statement: Statement) -> Iterator[Stmt]:
-    """Yield the workspaces that there are one of."""
-    apart = set(_allocated_apart(env.graph, statement))
+    """Yield the allocations of workspaces that all threads share."""
+    private = set(_private_workspaces(env.graph, statement))
     for workspace in workspaces_of(statement):
-        if workspace.name not in apart:
+        if workspace.name not in private:
             yield from workspaces.allocate(env, env.workspaces[workspace.name])
 
 
-def _allocated_apart(graph: IterationGraph, statement: Statement) -> Iterator[str]:
-    """Yield the workspaces that each thread has for itself."""
+def _private_workspaces(graph: IterationGraph, statement: Statement) -> Iterator[str]:
+    """Yield the workspaces of which each thread has a private one."""
     match statement:
         case Forall(_, body):
             alone = statement.parallel and not graph.teams
             if alone or graph.in_team(graph.loop_of(statement)):
                 yield from (workspace.name for workspace in workspaces_of(body))
             else:
-                yield from _allocated_apart(graph, body)
+                yield from _private_workspaces(graph, body)
         case Where(_, consumer, producer):
-            yield from _allocated_apart(graph, consumer)
-            yield from _allocated_apart(graph, producer)
+            yield from _private_workspaces(graph, consumer)
+            yield from _private_workspaces(graph, producer)
         case Sequence(statements):
             for part in statements:
-                yield from _allocated_apart(graph, part)
+                yield from _private_workspaces(graph, part)
         case Assign():
             pass
         case _:
@@ -103,9 +103,9 @@ def _allocated_apart(graph: IterationGraph, statement: Statement) -> Iterator[st
 
 
 def _tensors(env: Environment) -> Iterator[str]:
-    """Yield the result, side results and operands."""
+    """Yield the names of the result, side results and operands."""
     yield env.target.tensor
-    yield from (each.target.tensor for each in env.problem.side)
+    yield from (side.target.tensor for side in env.problem.side)
     yield from dict(env.problem.operands)
 
 

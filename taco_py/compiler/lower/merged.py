@@ -1,4 +1,4 @@
-"""Loops that walk several levels together: by turns, or by leaps."""
+"""Loops that co-iterate several levels: by merging, or by galloping."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def merge(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
 
 
 def check_alone(it: LoopLowering, walks: tuple[Walk, ...]) -> None:
-    """The entries of a row or a table come in no order that other coordinates have."""
+    """Raise an error where entries of a workspace would be merged: their order differs."""
     if any(walk.iterator.access.tensor in it.env.workspaces for walk in walks):
         raise InternalError("The entries of a workspace are read together with other coordinates")
 
@@ -51,8 +51,7 @@ def _repeats(it: LoopLowering, walk: Walk) -> bool:
 
 
 def _gallop(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
-    """Yield the coordinates that all levels have: those behind leap to the largest that one stands
-    at.
+    """Yield the intersection of all levels: each level behind gallops to the largest coordinate.
 
     (Demaine, López-Ortiz and Munro 2000, Adaptive set intersections.)
     """
@@ -60,17 +59,19 @@ def _gallop(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
     body = it.case(point, walks)
     if not body:
         return
-    here = [Declare(w.coordinate, it.coordinate(w, w.position), constant=True) for w in walks]
+    coordinates = [
+        Declare(w.coordinate, it.coordinate(w, w.position), constant=True) for w in walks
+    ]
     largest = build.maximum(*(w.coordinate for w in walks))
-    met = build.and_(*(build.eq(w.coordinate, it.index) for w in walks))
+    all_match = build.and_(*(build.eq(w.coordinate, it.index) for w in walks))
     step = [build.increment(walk.position) for walk in walks]
     leaps = [build.if_(build.lt(walk.coordinate, it.index), _leap(it, walk)) for walk in walks]
     yield While(
         build.and_(*(w.remains for w in walks)),
         build.block(
-            *here,
+            *coordinates,
             Declare(it.index, largest, constant=True),
-            build.if_(met, build.block(*body, *step), build.block(*leaps)),
+            build.if_(all_match, build.block(*body, *step), build.block(*leaps)),
         ),
     )
 
@@ -92,13 +93,13 @@ def _with_end(walk: Walk) -> Walk:
 
 
 def _rest(it: LoopLowering, walk: Walk) -> Iterator[Stmt]:
-    """What is left of one level when the others have ended."""
+    """Yield the loop over the rest of one level, after the others have ended."""
     body = it.case(it.alone(walk), (walk,))
     if not body:
         return
-    here = Declare(it.index, it.coordinate(walk, walk.position), constant=True)
+    coordinate = Declare(it.index, it.coordinate(walk, walk.position), constant=True)
     advance = build.increment(walk.position)
-    yield While(walk.remains, build.block(here, *body, advance, *it.skip(walk)))
+    yield While(walk.remains, build.block(coordinate, *body, advance, *it.skip(walk)))
 
 
 def _merge_point(it: LoopLowering, point: Point, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
@@ -114,14 +115,14 @@ def _merge_point(it: LoopLowering, point: Point, walks: tuple[Walk, ...]) -> Ite
     chain = []
     for case, body in bodies:
         inside = tuple(w for w in walks if w.iterator in case.iterators)
-        met = build.and_(*(build.eq(w.coordinate, it.index) for w in inside))
-        chain.append((met, (*body, *_advance(it, case, walks, cases))))
+        all_match = build.and_(*(build.eq(w.coordinate, it.index) for w in inside))
+        chain.append((all_match, (*body, *_advance(it, case, walks, cases))))
     complete = all(any(c.iterators == (w.iterator,) for c in cases) for w in walks)
     if complete:
         _, last = chain[-1]
         chain[-1] = (build.const(True), last)
     else:
-        chain.append((build.const(True), tuple(_advance_met(it, walks))))
+        chain.append((build.const(True), tuple(_advance_matching(it, walks))))
     code += choose(chain)
     yield While(build.and_(*(w.remains for w in walks)), build.block(*code))
 
@@ -129,9 +130,9 @@ def _merge_point(it: LoopLowering, point: Point, walks: tuple[Walk, ...]) -> Ite
 def _advance(
     it: LoopLowering, case: Point, walks: tuple[Walk, ...], cases: tuple[Point, ...]
 ) -> Iterator[Stmt]:
-    """Step past this coordinate, in the case of `case`.
+    """Yield code that advances past this coordinate, in the case of `case`.
 
-    An iterator outside the case may stand here too, unless that would have been a case above this
+    An iterator outside the case may be at this coordinate too, unless that were a case above this
     one.
     """
     for walk in walks:
@@ -139,10 +140,10 @@ def _advance(
             yield build.increment(walk.position)
             yield from it.skip(walk)
         elif not any(set(c.iterators) == {*case.iterators, walk.iterator} for c in cases):
-            yield from _advance_met(it, (walk,))
+            yield from _advance_matching(it, (walk,))
 
 
-def _advance_met(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
+def _advance_matching(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
     for walk in walks:
         yield build.increment(walk.position, as_count(build.eq(walk.coordinate, it.index)))
         yield from it.skip(walk)

@@ -7,7 +7,7 @@ from codegen.types import ScalarType
 
 
 def number(value: complex, type: ScalarType) -> Const:
-    """Return a number in a type; whole ones wrap as in C."""
+    """Return a number as a constant of a type; integers wrap as in C."""
     match type.kind:
         case "bool":
             return Const(bool(value), type)

@@ -1,4 +1,4 @@
-"""What schedules promise about ranges, or need: tested before anything else, and then relied on.
+"""Conditions on ranges that schedules promise, or need: tested first, and then relied on.
 
 bound(i,b,100,MaxExact)      expect n_i == 100, and 100 in place of n_i from there on
 fuse(i,j,f), split(f,…)      expect n_i <= 2^62 / n_j
@@ -17,7 +17,7 @@ from taco_py.language.provenance.relations import Bound, BoundKind, Fuse
 
 
 def rely_on_promises(env: Environment, code: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """Yield `code` behind the tests of what is promised, with the sizes that are."""
+    """Yield tests of the promised conditions, then `code` with the promised sizes."""
     for fuse in env.provenance.counted_fusions:
         yield from _test(env, fuse)
     sizes: dict[Var, Const] = {}
@@ -36,10 +36,10 @@ def _test(env: Environment, relation: Bound | Fuse) -> Iterator[Stmt]:
         if env.provenance.positions_above(parent) is not None:
             scope, more = open_positions(env, scope, parent)
             code += more
-    ranges = map(Ranges(env, scope).whole, relation.parents)
+    ranges = map(Ranges(env, scope).full, relation.parents)
     condition = (
         relation.countable(*ranges) if isinstance(relation, Fuse) else relation.holds(*ranges)
     )
-    held = Expect(condition)
+    test = Expect(condition)
     if condition != build.const(True):
-        yield build.block(*code, held) if code else held
+        yield build.block(*code, test) if code else test

@@ -1,4 +1,4 @@
-"""What a loop runs over when its index has been split, fused or turned into positions.
+"""The range of a loop whose index has been split, fused or turned into positions.
 
 Loops over tiles only count. The loop over an index itself then runs over what the tiles around it
 leave of the index: neighbouring coordinates, every so-many-th coordinate, or a range of an
@@ -37,7 +37,7 @@ from taco_py.language.provenance.relations import (
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """One segment of an operand's compressed level, as relations ask for it."""
+    """One segment of an operand's compressed level, as relations read it."""
 
     level: Compressed
     segment: Interval
@@ -46,8 +46,8 @@ class Entries:
         return self.level.coordinate(position)
 
     def search(self, coordinate: Expr) -> Expr:
-        """Return the first position whose coordinate is at least this one; the first of all for
-        0."""
+        """Return the first position whose coordinate is at least `coordinate`; for 0 the first
+        of all."""
         if coordinate == build.const(0):
             return self.segment.lo
         return Search(self.level.crd, self.segment.lo, self.segment.hi, coordinate)
@@ -60,8 +60,8 @@ class Ranges:
     env: Environment
     scope: Scope
 
-    def whole(self, variable: str) -> Interval:
-        """Return the values of `variable` when nothing that derives from it is known."""
+    def full(self, variable: str) -> Interval:
+        """Return the range of `variable` while no variable that derives from it is known."""
         if variable in self.scope.intervals:
             return self.scope.intervals[variable]
         relation = self.env.provenance.above(variable)
@@ -69,29 +69,29 @@ class Ranges:
             return Interval(build.const(0), self.env.sizes[variable])
         if isinstance(relation, Pos):
             raise InternalError(f"The positions {variable} are asked for before they are known")
-        return child_bounds(relation, variable, tuple(map(self.whole, relation.parents)))
+        return child_bounds(relation, variable, tuple(map(self.full, relation.parents)))
 
     def remaining(self, variable: str) -> Interval | None:
-        """Return the values of `variable` that the loops around leave; None if they are not
-        neighbours."""
+        """Return the values of `variable` that the outer loops leave; None if they are not
+        adjacent."""
         relation = self.env.provenance.below(variable)
-        if not self._chosen(variable) or isinstance(relation, Pos):
-            return self.whole(variable)
+        if not self._is_chosen(variable) or isinstance(relation, Pos):
+            return self.full(variable)
         if relation is None:
             return point(self.env.indices[variable])
         if not self.env.provenance.are_neighbours(variable, self.scope.bound):
             return None
         children = tuple(map(self.remaining, relation.children))
-        parents = tuple(map(self.whole, relation.parents))
+        parents = tuple(map(self.full, relation.parents))
         if isinstance(relation, Fuse) and variable == relation.inner:
-            parents = (point(self.known(relation.outer)), parents[1])
+            parents = (point(self.determined(relation.outer)), parents[1])
         return parent_bounds(relation, variable, parents, tuple(c for c in children if c))
 
-    def _chosen(self, variable: str) -> bool:
+    def _is_chosen(self, variable: str) -> bool:
         return self.env.provenance.is_chosen(variable, self.scope.bound)
 
-    def known(self, variable: str) -> Expr:
-        """Return the value of `variable` where the loops around determine it."""
+    def determined(self, variable: str) -> Expr:
+        """Return the value of `variable` where the outer loops determine it."""
         provenance, bound = self.env.provenance, self.scope.bound
         if variable in bound:
             return self.env.indices[variable]
@@ -100,8 +100,8 @@ class Ranges:
         relation = provenance.above(variable)
         if relation is None:
             raise InternalError(f"The value of {variable} is asked for before it is known")
-        values = tuple(map(self.known, relation.parents))
-        return recover_child(relation, variable, tuple(map(self.whole, relation.parents)), values)
+        values = tuple(map(self.determined, relation.parents))
+        return recover_child(relation, variable, tuple(map(self.full, relation.parents)), values)
 
     def value(self, variable: str) -> Expr:
         """Return the value of `variable` when all its leaves are known."""
@@ -109,41 +109,44 @@ class Ranges:
         if relation is None or isinstance(relation, Pos):
             return self.env.indices[variable]
         children = tuple(map(self.value, relation.children))
-        parents = tuple(map(self.whole, relation.parents))
+        parents = tuple(map(self.full, relation.parents))
         return recover_parent(relation, variable, parents, children)
 
     def inside(self, variable: str, value: Expr | None = None) -> Expr:
-        """Tell whether `variable` lies in its range, and so does all that it is computed from.
+        """Tell whether `variable` lies in its range, and so do all variables that it is computed
+        from.
 
-        value  what `value` gives for it, where that stands in a variable already
+        value  its value, where a variable holds that already
         """
         relation = self.env.provenance.below(variable)
         if relation is None or isinstance(relation, Pos):
             return build.const(True)
         below = [self.inside(child) for child in relation.children]
-        found = self.value(variable) if value is None else value
-        whole = self.whole(variable)
-        if isinstance(relation, Split | Divide) and fills(relation, whole):
+        number = self.value(variable) if value is None else value
+        full_range = self.full(variable)
+        if isinstance(relation, Split | Divide) and fills(relation, full_range):
             return build.and_(*below)
-        return build.and_(*below, build.lt(found, whole.hi))
+        return build.and_(*below, build.lt(number, full_range.hi))
 
     def counted(self, variable: str) -> Interval:
-        """Return the values of `variable`, which counts tiles: those of a tile of tiles end where
-        what was cut ends."""
-        whole = self.whole(variable)
+        """Return the range of `variable`, which counts tiles.
+
+        Tiles of a tile end where the tile ends.
+        """
+        full_range = self.full(variable)
         relation = self.env.provenance.above(variable)
         if not isinstance(relation, Split | Divide) or variable != relation.inner:
-            return whole
-        parent = self.whole(relation.parent)
+            return full_range
+        parent = self.full(relation.parent)
         outer_known = self.env.provenance.is_known(relation.outer, self.scope.bound)
         if not outer_known or fills(relation, parent):
-            return whole
-        first = (self.known(relation.outer), build.const(0))
+            return full_range
+        first = (self.determined(relation.outer), build.const(0))
         begin = recover_parent(relation, relation.parent, (parent,), first)
-        return Interval(whole.lo, build.minimum(whole.hi, build.sub(parent.hi, begin)))
+        return Interval(full_range.lo, build.minimum(full_range.hi, build.sub(parent.hi, begin)))
 
     def open_leaf(self, variable: str) -> str:
-        """Return the one leaf of `variable` that no loop around is over."""
+        """Return the one leaf of `variable` that no outer loop runs over."""
         leaves = self.env.provenance.leaves(variable)
         (leaf,) = (leaf for leaf in leaves if leaf not in self.scope.bound)
         return leaf
@@ -153,49 +156,50 @@ class Ranges:
 
 
 def open_positions(env: Environment, scope: Scope, variable: str) -> tuple[Scope, list[Stmt]]:
-    """Declare the range of positions that loops over `variable` choose from, the first time."""
+    """Declare the range of positions for loops over `variable`, the first time."""
     pos = env.provenance.positions_above(variable) or env.provenance.position_of(variable)
     if pos is None or pos.child in scope.intervals:
         return scope, []
     access, levels = chain(env, pos)
-    *_, found = segments(env, scope, access, levels)
+    *_, segment = segments(env, scope, access, levels)
     ranges = Ranges(env, scope)
     index = env.provenance.roots(pos.parent)[-1]
     left = ranges.remaining(index) if len(levels) == 1 else None
     level = env.level(access, levels[-1])
-    if left is not None and left != ranges.whole(index) and isinstance(level, Compressed):
-        found = child_bounds(pos, pos.child, (left,), Entries(level, found))
+    if left is not None and left != ranges.full(index) and isinstance(level, Compressed):
+        segment = child_bounds(pos, pos.child, (left,), Entries(level, segment))
     code: list[Stmt] = []
-    lo = named(env, f"{pos.child}_begin", found.lo, code)
-    hi = named(env, f"{pos.child}_end", found.hi, code)
+    lo = in_variable(env, f"{pos.child}_begin", segment.lo, code)
+    hi = in_variable(env, f"{pos.child}_end", segment.hi, code)
     return scope.ranging(pos.child, Interval(lo, hi)), code
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What stands before loops over entries: `before`, and `inside` an if where `some` are left."""
+    """Code before loops over entries: `before`, and `inside` an if where `some` entries are
+    left."""
 
     scope: Scope
     before: tuple[Stmt, ...] = ()
     some: Expr = TRUE
     inside: tuple[Stmt, ...] = ()
 
-    def around(self, code: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Return `code` behind what stands before it."""
+    def enclose(self, code: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Return the opening, followed by `code`."""
         if not self.before and not self.inside:
             return code
         return (*self.before, build.if_(self.some, build.block(*self.inside, *code)))
 
 
 def open_chain(env: Environment, scope: Scope, pos: Pos) -> Opening:
-    """Before the first loop over the levels of `pos`: the positions of each that are left."""
+    """Declare the remaining positions of the levels of `pos`, before the first loop over them."""
     access, levels = chain(env, pos)
     left = scope.piece_of(pos.child) or Ranges(env, scope).remaining(pos.child)
     if (access, levels[-1]) in scope.left or left is None:
         return Opening(scope)
     before: list[Stmt] = []
-    lo = named(env, f"{pos.child}_from", left.lo, before)
-    hi = named(env, f"{pos.child}_to", left.hi, before)
+    lo = in_variable(env, f"{pos.child}_from", left.lo, before)
+    hi = in_variable(env, f"{pos.child}_to", left.hi, before)
     inside: list[Stmt] = []
     first, last = lo, build.sub(hi, 1)
     spans = tuple(segments(env, scope, access, levels))
@@ -203,17 +207,16 @@ def open_chain(env: Environment, scope: Scope, pos: Pos) -> Opening:
     for level, above in reversed(tuple(zip(levels[1:], spans[:-1], strict=True))):
         name = f"p{access.tensor}{level}"
         first = parent_position(env, access, level, above, first)
-        first = named(env, f"{name}_first", first, inside)
+        first = in_variable(env, f"{name}_first", first, inside)
         last = parent_position(env, access, level, Interval(first, above.hi), last)
-        last = named(env, f"{name}_last", last, inside)
+        last = in_variable(env, f"{name}_last", last, inside)
         scope = scope.leaving(access, level - 1, Interval(first, build.add(last, 1)))
     some = build.lt(lo, hi) if inside else build.const(True)
     return Opening(scope, tuple(before), some, tuple(inside))
 
 
 def chain(env: Environment, pos: Pos) -> tuple[Access, tuple[int, ...]]:
-    """Return the access whose entries `pos` runs over, and its levels that are fused, outermost
-    first."""
+    """Return the access whose entries `pos` runs over, and its fused levels, outermost first."""
     roots = env.provenance.roots(pos.parent)
     for access in env.iterators:
         if pos.means(access.tensor, access.indices, roots):
@@ -224,8 +227,10 @@ def chain(env: Environment, pos: Pos) -> tuple[Access, tuple[int, ...]]:
 
 
 def is_absent(env: Environment, scope: Scope, forall: Forall) -> bool:
-    """Tell whether a loop is about positions of an operand that has none here, or that stands in
-    values alone that are zero here."""
+    """Tell whether a loop over an operand's positions has nothing to do.
+
+    The operand stores nothing here, or all values that the loop computes are zero here.
+    """
     provenance = env.provenance
     pos = provenance.positions_above(forall.index) or provenance.position_of(forall.index)
     if pos is None:
@@ -236,8 +241,10 @@ def is_absent(env: Environment, scope: Scope, forall: Forall) -> bool:
 
 
 def walked_positions(env: Environment, scope: Scope, forall: Forall) -> Pos | None:
-    """Return the operand's positions through which a loop over an index walks, if it does; it does
-    not where the operand has nothing."""
+    """Return the operand's positions through which a loop over an index walks, if it does.
+
+    It does not where the operand stores nothing.
+    """
     pos = env.provenance.position_of(forall.index)
     if pos is None:
         return None
@@ -248,26 +255,27 @@ def walked_positions(env: Environment, scope: Scope, forall: Forall) -> Pos | No
 def segments(
     env: Environment, scope: Scope, access: Access, levels: tuple[int, ...]
 ) -> Iterator[Interval]:
-    """For each level: the positions below the one that `scope` has reached above the first."""
+    """Yield the range of positions of each level, below the position that `scope` has above the
+    first."""
     parent = scope.position(access, levels[0] - 1)
     if parent is None:
         raise InternalError(f"Entries of {access.tensor} are counted before their parent is known")
-    found = point(parent)
+    segment = point(parent)
     form = env.tensors[access.tensor].type.format
     for level in levels:
         if form.levels[level].full:
             size = env.sizes[access.indices[form.mode_order[level]]]
-            found = Interval(build.mul(found.lo, size), build.mul(found.hi, size))
+            segment = Interval(build.mul(segment.lo, size), build.mul(segment.hi, size))
         else:
             functions = env.level(access, level)
-            found = Interval(functions.bounds(found.lo)[0], functions.bounds(found.hi)[0])
-        yield found
+            segment = Interval(functions.bounds(segment.lo)[0], functions.bounds(segment.hi)[0])
+        yield segment
 
 
 def parent_position(
     env: Environment, access: Access, level: int, above: Interval, position: Expr
 ) -> Expr:
-    """Return the position, one of those in `above`, below which `position` of `level` lies."""
+    """Return the position in `above` below which `position` of `level` lies."""
     form = env.tensors[access.tensor].type.format
     if form.levels[level].full:
         return build.div(position, env.sizes[access.indices[form.mode_order[level]]])
@@ -278,8 +286,8 @@ def parent_position(
     return build.sub(after, 1)
 
 
-def named(env: Environment, name: str, value: Expr, code: list[Stmt]) -> Expr:
-    """Return `value`, declared as a variable unless it is one already."""
+def in_variable(env: Environment, name: str, value: Expr, code: list[Stmt]) -> Expr:
+    """Return `value`, declared as a variable unless it is a variable or a constant."""
     if isinstance(value, Var | Const):
         return value
     var = Var(env.names.fresh(name))

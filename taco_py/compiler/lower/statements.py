@@ -37,11 +37,11 @@ from taco_py.compiler.lower.environment import Environment, Scope, WorkspaceArra
 from taco_py.compiler.lower.expressions import lower_value, value_position
 from taco_py.compiler.lower.loop_code import appending_level, lower_loop
 from taco_py.compiler.lower.ranges import is_absent
-from taco_py.compiler.lower.sparse_result.first_entry import shortened, unsaid
+from taco_py.compiler.lower.sparse_result.first_entry import shorten, without_flag
 from taco_py.compiler.lower.sparse_result.presence import (
     is_certain,
-    is_told_by_loops,
     lists,
+    loops_set_flag,
     presence,
     read_by,
     value_assigned,
@@ -55,7 +55,7 @@ from taco_py.compiler.lower.threads.atomic_updates import (
     lower_carrying,
 )
 from taco_py.compiler.lower.threads.block_sums import begin_sums, keep_sums, lower_in_parts
-from taco_py.compiler.lower.threads.value_ranges import Lower, lower_apart
+from taco_py.compiler.lower.threads.value_ranges import Lower, lower_separately
 from taco_py.compiler.lower.zero import zero_below
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.checks import accesses
@@ -78,20 +78,20 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """Whether a block has an element that is stored, and the code that looks for one."""
+class BlockTest:
+    """A flag whether any element of a block is stored, and the code that sets it."""
 
     looking: tuple[Stmt, ...]
-    there: Var
+    flag: Var
 
 
 @dataclass(frozen=True, slots=True)
 class Lowerer:
     """Lowers the statements of one kernel.
 
-    entry   what an assignment to the result appends, where its value alone says whether it does
-    looks   set where an element of the result would be stored, instead of storing it
-    in_block  whether the result has an entry already that assignments are inside of
+    entry     the entry that an assignment to the result appends, if its value is stored
+    looks     a flag set where an element of the result would be stored, instead of storing it
+    in_block  whether an entry of the result around the assignments exists already
     """
 
     env: Environment
@@ -101,7 +101,7 @@ class Lowerer:
     in_block: bool = False
 
     def statement(self, statement: Statement, scope: Scope) -> Iterator[Stmt]:
-        """Yield the code of `statement`, nothing where all it reads is absent."""
+        """Yield the code of `statement`; nothing where all operands that it reads are absent."""
         match statement:
             case Assign():
                 yield from self._assign(statement, scope)
@@ -116,7 +116,7 @@ class Lowerer:
                 assert_never(statement)
 
     def _scoped(self, statement: Statement, scope: Scope) -> Iterator[Stmt]:
-        """In a block of its own, so that siblings may use the same names."""
+        """Yield the code in a block of its own, so that siblings may use the same names."""
         code = tuple(self.statement(statement, scope))
         if code:
             yield Block(code)
@@ -124,20 +124,21 @@ class Lowerer:
     def _assign(self, assign: Assign, scope: Scope) -> Iterator[Stmt]:
         nothing = self.env.initial.get(assign.target.tensor, 0)
         into_result = assign.target == self.env.target
-        listed = into_result and (self.entry is not None or self.looks is not None)
+        makes_entry = into_result and (self.entry is not None or self.looks is not None)
         if scope.regions(self.env).is_absent(assign.value, nothing):
-            if scope.zeroing and assign.operator is None and not listed:
+            if scope.zeroing and assign.operator is None and not makes_entry:
                 yield from self._stored(self._with_fill(assign), scope)
             return
         code, condition = tuple(self._stored(assign, scope)), build.and_(*self._marks(assign))
-        if listed:
-            code = tuple(self._listed(code))
+        if makes_entry:
+            code = tuple(self._with_entry(code))
             fill = self.env.problem.result.fill_value.item()
             condition = presence(self.env, scope, assign.value, nothing, fill=fill)
         yield from _if_true(condition, code)
 
-    def _listed(self, code: tuple[Stmt, ...]) -> Iterator[Stmt]:
-        """Yield the code that stores an element, with the entry that it makes, or what says so."""
+    def _with_entry(self, code: tuple[Stmt, ...]) -> Iterator[Stmt]:
+        """Yield the code that stores an element, with its entry, or code that sets a flag
+        instead."""
         if self.looks is not None:
             yield SetVar(self.looks, build.const(True))
         elif self.entry is not None:
@@ -146,16 +147,22 @@ class Lowerer:
             yield from self.result.close(self.entry.level, self.entry.position)
 
     def _with_fill(self, assign: Assign) -> Assign:
-        """Return the assignment of its fill value, where a result with that lists a coordinate all
-        the same: filled(t + 1, 0) is 1 where nothing is added to t."""
-        value, listed = assign.value, is_sparse(self.env.problem.result.format)
-        if not listed or assign.target.tensor != self.env.target.tensor:
+        """Return the assignment of its fill value, where a sparse result stores that anyway.
+
+        filled(t + 1, 0) is 1 where nothing is added to t.
+        """
+        value, sparse = assign.value, is_sparse(self.env.problem.result.format)
+        if not sparse or assign.target.tensor != self.env.target.tensor:
             return assign
-        asks = is_call_of(value, FILLED)
-        return replace(assign, value=value.args[0]) if isinstance(value, Call) and asks else assign
+        is_filled = is_call_of(value, FILLED)
+        return (
+            replace(assign, value=value.args[0])
+            if isinstance(value, Call) and is_filled
+            else assign
+        )
 
     def _marks(self, assign: Assign) -> Iterator[Expr]:
-        """What tells whether the entries are there that a value looks for in rows."""
+        """Yield the marks of rows in which a value looks up entries."""
         for access in dict.fromkeys(accesses(assign.value)):
             arrays = self.env.workspaces.get(access.tensor)
             if arrays is not None and arrays.workspace.is_marked:
@@ -178,44 +185,43 @@ class Lowerer:
             yield Store(values, place, value, op, Role.VALUES)
 
     def _accumulated(self, assign: Assign, scope: Scope, op: str | None) -> Iterator[Stmt]:
-        """Yield a value added to a workspace; to one with a list of its entries under its
-        condition."""
-        arrays, added = self.env.workspaces[assign.target.tensor], assign.value
+        """Yield a value added to a workspace; under its condition where the pattern is recorded."""
+        arrays, term = self.env.workspaces[assign.target.tensor], assign.value
         condition: Value | None = None
-        there: Expr = ALWAYS
+        is_stored: Expr = ALWAYS
         if op is not None and lists(self.env, assign.target.tensor):
             nothing = arrays.workspace.initial
-            condition, added = condition_of(added, nothing)
-            there = presence(self.env, scope, added, nothing, marked=True)
-        value = lower_value(self.env, scope, added, arrays.element)
+            condition, term = condition_of(term, nothing)
+            is_stored = presence(self.env, scope, term, nothing, marked=True)
+        value = lower_value(self.env, scope, term, arrays.element)
         code = tuple(workspaces.accumulate(self.env, scope, arrays, value, op))
-        asked = lower_condition(self.env, scope, condition)
-        yield from _if_true(_both(there, asked), code)
+        lowered = lower_condition(self.env, scope, condition)
+        yield from _if_true(_conjunction(is_stored, lowered), code)
 
-    def _asking(self, where: Where, scope: Scope) -> Lowerer:
-        """Return the same, with a variable for whether a sum has a term, where its readers ask
+    def _with_presence(self, where: Where, scope: Scope) -> Lowerer:
+        """Return a lowerer with a flag for whether a sum has a term, where its readers need
         that."""
         env, name = self.env, where.workspace.name
         arrays = env.workspaces[name]
         readers = read_by(where.consumer, where.workspace.access)
         if arrays.scalar is None or arrays.present is not None or has_terms(env, where, scope):
             return self
-        if not any(self._lists(each.target) for each in readers):
+        if not any(self._lists(reader.target) for reader in readers):
             return self
-        there = Var(env.names.fresh(f"{name}_any"), BOOL)
-        sets = is_told_by_loops(env, scope, where.producer)
-        asked = replace(arrays, present=there, sets=sets, term=term_of(env, where))
-        known = {**env.workspaces, name: asked}
-        return replace(self, env=replace(env, workspaces=known))
+        flag = Var(env.names.fresh(f"{name}_any"), BOOL)
+        sets = loops_set_flag(env, scope, where.producer)
+        flagged = replace(arrays, present=flag, sets=sets, term=term_of(env, where))
+        updated = {**env.workspaces, name: flagged}
+        return replace(self, env=replace(env, workspaces=updated))
 
     def _lists(self, target: Access) -> bool:
-        """Tell whether an assignment to a target enters a coordinate."""
+        """Tell whether an assignment to a target inserts a coordinate."""
         if target != self.env.target:
             return lists(self.env, target.tensor)
         return self.looks is not None or (self.result.is_sparse and not self.in_block)
 
     def _where(self, where: Where, scope: Scope) -> Iterator[Stmt]:
-        yield from self._asking(where, scope)._filled_and_read(where, scope)
+        yield from self._with_presence(where, scope)._filled_and_read(where, scope)
 
     def _filled_and_read(self, where: Where, scope: Scope) -> Iterator[Stmt]:
         arrays = self.env.workspaces[where.workspace.name]
@@ -223,30 +229,33 @@ class Lowerer:
         read = scope.regions(self.env).reads(where.consumer, where.workspace.access)
         producer = tuple(self.statement(where.producer, scope)) if read else ()
         if not producer:
-            empty = scope.within("", frozenset((where.workspace.access,)))
+            empty = scope.inside_loop("", frozenset((where.workspace.access,)))
             yield from self.statement(where.consumer, empty)
             return
         begin = tuple(workspaces.begin(self.env, arrays))
-        asked = self._asked(where, scope)
+        is_read = self._read_condition(where, scope)
         looking: tuple[Stmt, ...] = ()
         if arrays.present is not None and not arrays.sets:
             flag = Declare(arrays.present, build.const(False))
-            looking = (build.if_(asked, Block(shortened(self._looked(where, scope, flag)))),)
+            looking = (build.if_(is_read, Block(shorten(self._presence_test(where, scope, flag)))),)
         finish = (*workspaces.finish(self.env, arrays), *self._stored_besides(arrays))
         if arrays.scalar is not None and tells_absent(self.env, where):
-            consumer = tuple(self._consumed_where_stored(where, arrays.scalar, scope, asked))
+            consumer = tuple(self._consumed_where_stored(where, arrays.scalar, scope, is_read))
         else:
             consumer = tuple(self.statement(where.consumer, scope))
         if arrays.present is not None and arrays.present not in variables_read(Block(consumer)):
-            begin, producer = unsaid(begin, arrays.present), unsaid(producer, arrays.present)
+            begin, producer = (
+                without_flag(begin, arrays.present),
+                without_flag(producer, arrays.present),
+            )
             looking = ()
-        some = arrays.present if looking and arrays.present is not None else asked
+        some = arrays.present if looking and arrays.present is not None else is_read
         yield from (*before, *begin, *looking)
         yield build.if_(some, Block(producer))
         yield from (*finish, *consumer, *workspaces.leave(self.env, arrays))
 
     def _stored_besides(self, arrays: WorkspaceArrays) -> Iterator[Stmt]:
-        """Store a sum in its element of a side result."""
+        """Yield the store of a sum in its element of a side result."""
         access, env = arrays.workspace.stored, self.env
         if access is None or arrays.scalar is None:
             return
@@ -257,9 +266,12 @@ class Lowerer:
         value = build.cast(side.values.element, arrays.scalar)
         yield Store(side.values, place, value, role=Role.VALUES)
 
-    def _asked(self, where: Where, scope: Scope) -> Expr:
-        """Tell whether the consumer reads the workspace: of `corrected(e, least, b[i] + t)` where e
-        is less, of `kept(t, m[i] != 0)` where m[i] is not 0."""
+    def _read_condition(self, where: Where, scope: Scope) -> Expr:
+        """Return the condition under which the consumer reads the workspace.
+
+        corrected(e, least, b[i] + t)  →  e < least
+        kept(t, m[i] != 0)             →  m[i] != 0
+        """
         consumer, access = where.consumer, where.workspace.access
         if where.workspace.stored is not None:
             return ALWAYS
@@ -278,13 +290,13 @@ class Lowerer:
         if any(access in accesses(arg) for arg in value.args[:2]):
             return build.const(True)
         type = scalar(operand_dtype(value, self.env.dtypes).name)
-        found, least = (lower_value(self.env, scope, arg, type) for arg in value.args[:2])
-        return build.not_(Binary(">=", found, least))
+        tested, least = (lower_value(self.env, scope, arg, type) for arg in value.args[:2])
+        return build.not_(Binary(">=", tested, least))
 
     def _consumed_where_stored(
-        self, where: Where, sum_: Var, scope: Scope, asked: Expr
+        self, where: Where, sum_: Var, scope: Scope, is_read: Expr
     ) -> Iterator[Stmt]:
-        """Yield the consumer of a sum, for which nothing is another value than zero.
+        """Yield the consumer of a sum that has another value than zero where no term is stored.
 
         t_stored = t != 0
         if (!t_stored) { the loops of the sum, which set t_stored }
@@ -293,24 +305,24 @@ class Lowerer:
         env, name = self.env, where.workspace.name
         arrays = env.workspaces[name]
         stored = Declare(Var(env.names.fresh(f"{name}_stored"), BOOL), build.const(False))
-        test = asked
+        test = is_read
         if arrays.present is not None:
             stored = replace(stored, value=arrays.present, constant=True)
             test = build.const(False)
         elif only_values(env, where.consumer):
             nonzero = build.ne(sum_, workspaces.initial(arrays))
             stored = replace(stored, value=nonzero, role=Role.VALUES)
-            test = build.and_(asked, build.not_(stored.var))
+            test = build.and_(is_read, build.not_(stored.var))
         yield stored
         if arrays.present is None:
-            yield build.if_(test, Block(self._looked(where, scope, stored)))
-        empty = replace(scope.within("", frozenset((where.workspace.access,))), zeroing=True)
-        there = tuple(self.statement(where.consumer, scope))
+            yield build.if_(test, Block(self._presence_test(where, scope, stored)))
+        empty = replace(scope.inside_loop("", frozenset((where.workspace.access,))), zeroing=True)
+        consumer = tuple(self.statement(where.consumer, scope))
         nothing = tuple(self.statement(where.consumer, empty))
-        yield build.if_(stored.var, Block(there), Block(nothing) if nothing else None)
+        yield build.if_(stored.var, Block(consumer), Block(nothing) if nothing else None)
 
-    def _looked(self, where: Where, scope: Scope, stored: Declare) -> tuple[Stmt, ...]:
-        """Return the loops of a sum once more, which say whether they add anything."""
+    def _presence_test(self, where: Where, scope: Scope, stored: Declare) -> tuple[Stmt, ...]:
+        """Return the loops of a sum once more, which only set a flag where they add something."""
         name = where.workspace.name
         asking = replace(
             self.env.workspaces[name], scalar=None, stored=stored, present=None, sets=False
@@ -340,7 +352,7 @@ class Lowerer:
             below = tuple(inside.statement(rest, inner))
             if below:
                 if race is not None and not self.env.graph.teams and inner.piece is None:
-                    yield from self._own(forall)
+                    yield from self._unit_workspaces(forall)
                 if inner.carry is not None and race is not None:
                     yield from empty_carry(inner.carry)
                 yield from located
@@ -348,7 +360,7 @@ class Lowerer:
                     yield zero_below(self.env, inner)
                 code = below
                 if inside.entry is None:
-                    code = _where_there(entry, self._with_result(forall, inner, below))
+                    code = _if_stored(entry, self._with_result(forall, inner, below))
                 yield from begin_sums(inner, forall.index)
                 yield from _if_true(lower_condition(self.env, inner, condition), code)
                 yield from keep_sums(self.env, inner, forall.index)
@@ -359,11 +371,12 @@ class Lowerer:
 
     def _inside_entry(
         self, forall: Forall, body: Statement, scope: Scope
-    ) -> tuple[Lowerer, Looked | None]:
-        """Return how the body of a loop is lowered that lists entries, which may store nothing.
+    ) -> tuple[Lowerer, BlockTest | None]:
+        """Return the lowerer for the body of a loop over entries of the result, some of them
+        absent.
 
-        One value is computed and listed where it is there. A block is looked for before it is
-        begun: whether one of its elements is there.
+        A single value is computed, and appended where it is stored. For a block, a test whether any
+        of its elements is stored comes first.
         """
         level = appending_level(self.env, self.result, forall)
         position = None if level is None else scope.position(self.env.target, level)
@@ -378,34 +391,37 @@ class Lowerer:
         if last and value_assigned(body, self.env.target) is not None:
             entry = Entry(level, position, forall.index in scope.read)
             return replace(self, entry=entry), None
-        there = Var(self.env.names.fresh(f"{self.env.target.tensor}_any"), BOOL)
-        looker = replace(self, looks=there)
-        looking = shortened(tuple(looker.statement(body, replace(scope, serial=True))))
-        begin = Declare(there, build.const(False))
-        return replace(self, in_block=True), Looked((begin, Block(looking)), there)
+        flag = Var(self.env.names.fresh(f"{self.env.target.tensor}_any"), BOOL)
+        looker = replace(self, looks=flag)
+        looking = shorten(tuple(looker.statement(body, replace(scope, serial=True))))
+        begin = Declare(flag, build.const(False))
+        return replace(self, in_block=True), BlockTest((begin, Block(looking)), flag)
 
-    def _own(self, forall: Forall) -> Iterator[Stmt]:
-        """Yield the workspaces that each unit of a GPU has that takes an iteration: those that no
-        loop inside, which is shared too, has for itself."""
+    def _unit_workspaces(self, forall: Forall) -> Iterator[Stmt]:
+        """Yield the allocations of workspaces that each unit of a GPU has for an iteration.
+
+        Workspaces of inner loops that are shared, too, are not among them.
+        """
         inner = {
             workspace.name
-            for each in foralls(forall.body)
-            if each.parallel
-            for workspace in workspaces_of(each.body)
+            for loop in foralls(forall.body)
+            if loop.parallel
+            for workspace in workspaces_of(loop.body)
         }
         for workspace in workspaces_of(forall.body):
             if workspace.name not in inner and not workspace.is_number:
                 yield from workspaces.allocate(self.env, self.env.workspaces[workspace.name])
 
     def _split(self, forall: Forall) -> tuple[Value | None, Statement]:
-        """Return the condition under which a loop appends a coordinate, and what it does then."""
+        """Return the condition under which a loop appends a coordinate, and the statement under
+        it."""
         if appending_level(self.env, self.result, forall) is None:
             return None, forall.body
         nothing = self.env.problem.result.fill_value
         return split_consumer(forall.body, nothing, self.env.target)
 
     def _strategy(self, forall: Forall, scope: Scope) -> Strategy | None:
-        """What is still to be done before the loop itself that threads share."""
+        """Return how threads share a loop, where the loop itself does not suffice."""
         race = forall.mode.parallel
         if scope.serial:
             return None
@@ -417,7 +433,7 @@ class Lowerer:
         if not team or scope.piece is not None or scope.carry is not None:
             return None
         carries = race is Race.ORDERED and can_carry(self.env, forall)
-        return lower_carrying if carries else lower_apart
+        return lower_carrying if carries else lower_separately
 
     def _with_result(self, forall: Forall, scope: Scope, below: tuple[Stmt, ...]) -> Iterator[Stmt]:
         level = appending_level(self.env, self.result, forall)
@@ -430,7 +446,8 @@ class Lowerer:
         yield from self.result.close(level, position)
 
     def _enter(self, forall: Forall, scope: Scope) -> tuple[Scope, list[Stmt]]:
-        """Return the positions that the loop's index completes, with their declarations."""
+        """Return the scope with the positions that the loop's index completes, and their
+        declarations."""
         level = appending_level(self.env, self.result, forall)
         group = None if level is None else self.result.group_of(level)
         if group is not None and group.last == level:
@@ -448,8 +465,10 @@ class Lowerer:
         return scope, code
 
     def _locate(self, access: Access, level: int, scope: Scope) -> Expr | None:
-        """Return the position of a dense level whose parent and index are known, else None; that of
-        the operand whose coordinates the result has, where they are copied."""
+        """Return the position of a dense level whose parent and index are known, else None.
+
+        Where the result's coordinates are copied, it is the position of the copied operand.
+        """
         copied = self.env.copied if access == self.env.target else None
         if copied is not None and level < copied.depth:
             return scope.position(copied.access, level)
@@ -469,32 +488,32 @@ class Lowerer:
         return locate(parent, coordinate, self.env.sizes[index])
 
 
-def _where_there(block: Looked | None, code: Iterator[Stmt]) -> tuple[Stmt, ...]:
-    """Return the code of an entry, where its block has an element that is stored."""
+def _if_stored(block: BlockTest | None, code: Iterator[Stmt]) -> tuple[Stmt, ...]:
+    """Return the code of an entry, under the test whether its block has a stored element."""
     if block is None:
         return tuple(code)
-    return (*block.looking, build.if_(block.there, Block(tuple(code))))
+    return (*block.looking, build.if_(block.flag, Block(tuple(code))))
 
 
-def _both(*conditions: Expr) -> Expr:
-    """Return all conditions but those that are plainly true."""
-    return build.and_(*(each for each in conditions if each != ALWAYS))
+def _conjunction(*conditions: Expr) -> Expr:
+    """Return the conjunction of conditions, except constantly true ones."""
+    return build.and_(*(condition for condition in conditions if condition != ALWAYS))
 
 
 def _if_true(condition: Expr, code: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """Yield code under a condition, as it is where that is plainly true."""
+    """Yield code under a condition; unconditionally where that is constantly true."""
     yield from code if condition == ALWAYS else (build.if_(condition, Block(code)),)
 
 
 def _accesses_below(statement: Statement) -> tuple[Access, ...]:
-    """Return the accesses that `statement` reads or writes, each once."""
-    found: dict[Access, None] = {}
+    """Return the accesses that `statement` reads or writes, without duplicates."""
+    every: dict[Access, None] = {}
     for assign in assignments(statement):
-        found[assign.target] = None
-        found.update(dict.fromkeys(accesses(assign.value)))
-    return tuple(found)
+        every[assign.target] = None
+        every.update(dict.fromkeys(accesses(assign.value)))
+    return tuple(every)
 
 
 def _reads(statement: Statement, access: Access) -> bool:
-    """Tell whether a value that a statement assigns has an access."""
-    return any(access in accesses(each.value) for each in assignments(statement))
+    """Tell whether an assigned value of a statement reads an access."""
+    return any(access in accesses(assign.value) for assign in assignments(statement))

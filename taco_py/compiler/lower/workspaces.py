@@ -1,4 +1,4 @@
-"""Workspaces in loop IR: memory, accumulation, and what a consumer leaves behind."""
+"""Workspaces in loop IR: memory, accumulation, and clearing after their consumer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ from taco_py.language.diagnostics.errors import InternalError
 
 
 def allocate(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
-    """Once a kernel: a row's arrays, all zero between uses, or an empty table."""
+    """Yield the allocation of a workspace: a row's arrays, all zero between uses, or an empty
+    table."""
     if arrays.table is not None and arrays.values is not None:
         yield NewTable(arrays.table)
         yield Allocate(arrays.values, build.const(0))
@@ -51,7 +52,7 @@ def allocate(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
 
 
 def begin(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
-    """Before the producer: the workspace is all zero, or all of it will be overwritten."""
+    """Yield code before the producer: the workspace is zeroed, unless all of it is overwritten."""
     if arrays.scalar is not None:
         yield Declare(arrays.scalar, initial(arrays), role=Role.VALUES)
         if arrays.present is not None:
@@ -74,12 +75,13 @@ def begin(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
 
 
 def initial(arrays: WorkspaceArrays) -> Expr:
-    """What each element is before something is added to it."""
+    """Return the initial value of each element of a workspace."""
     return number(arrays.workspace.initial, arrays.element)
 
 
 def finish(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
-    """Between producer and consumer: bring the coordinates into order where that is asked for."""
+    """Yield code between producer and consumer: it sorts the coordinates where their order
+    matters."""
     if arrays.table is not None:
         yield SortTable(arrays.table)
     elif arrays.bound is not None:
@@ -87,31 +89,31 @@ def finish(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
         yield Assign(most, count, "max")
     elif arrays.list is not None and arrays.count is not None:
         start = arrays.base if arrays.keys is not None else build.const(0)
-        together = arrays.filled is not None and arrays.ranked is not None
+        by_threads = arrays.filled is not None and arrays.ranked is not None
         if arrays.filled is not None:
             yield Declare(arrays.count, build.load_index(arrays.filled, 0), constant=True)
-        if arrays.workspace.ordered or together:  # threads enter them in any order
+        if arrays.workspace.ordered or by_threads:  # threads enter them in any order
             yield Sort(arrays.list, start, arrays.count, marks=arrays.marks)
         if arrays.ranked is not None:
             yield from rank(env, arrays, arrays.ranked)
 
 
 def leave(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
-    """After a consumer that reads a row more than once: all zero again."""
+    """Yield code after a consumer that reads a row more than once: it clears the row."""
     if arrays.list is None or arrays.marks is None or arrays.count is None:
         return
-    if not arrays.workspace.kept or arrays.bound is not None:
+    if not arrays.workspace.reread or arrays.bound is not None:
         return
     place = Var(env.names.fresh(f"p{arrays.workspace.name}"))
     coordinate = Var(env.names.fresh(f"{arrays.workspace.name}_at"))
-    here = Declare(coordinate, build.load_index(arrays.list, place), constant=True)
-    body = build.block(here, *_zeros(arrays, coordinate))
+    at = Declare(coordinate, build.load_index(arrays.list, place), constant=True)
+    body = build.block(at, *_zeros(arrays, coordinate))
     yield For(place, build.const(0), arrays.count, body)
 
 
 def reset(arrays: WorkspaceArrays, coordinate: Expr) -> Iterator[Stmt]:
-    """After the consumer has read a coordinate of a row: zero again, unless it is read again."""
-    if not arrays.workspace.kept and arrays.bound is None:
+    """Yield code that clears a coordinate of a row after its consumer, unless it is read again."""
+    if not arrays.workspace.reread and arrays.bound is None:
         yield from _zeros(arrays, coordinate)
 
 
@@ -152,18 +154,18 @@ def into_row(
 ) -> Iterator[Stmt]:
     """Yield `if (!set[j]) { set[j] = true; list[count++] = j; }  w[j] += value`.
 
-    The branch is foreseen where coordinates come again and again, which is where most of the work
-    of a product is; storing to the list each time (`list[count] = j; count += !set[j]`) is up to
-    twice as fast where every second one is new, and up to twice as slow where few are.
+    The branch is well predicted where coordinates repeat, which is where most of the work of a
+    product is; storing to the list each time (`list[count] = j; count += !set[j]`) is up to
+    twice as fast where every second coordinate is new, and up to twice as slow where few are.
     """
     if arrays.values is None or arrays.marks is None or arrays.list is None or arrays.count is None:
         raise InternalError(f"The row workspace {arrays.workspace.name} is incomplete")
     coordinate = env.indices[arrays.workspace.indices[0]]
-    place, behind = build.add(arrays.base, coordinate), build.add(arrays.base, arrays.count)
+    place, list_end = build.add(arrays.base, coordinate), build.add(arrays.base, arrays.count)
     fresh = build.not_(build.load(arrays.marks, place))
     enter = build.block(
         Store(arrays.marks, place, build.const(True, BOOL)),
-        Store(arrays.list, behind, build.cast(arrays.list.element, coordinate)),
+        Store(arrays.list, list_end, build.cast(arrays.list.element, coordinate)),
         build.increment(arrays.count),
     )
     if op is None or arrays.workspace.initial == 0:
@@ -171,14 +173,15 @@ def into_row(
         yield Store(arrays.values, place, value, op, Role.VALUES)
         return
     first = Store(arrays.values, place, value, None, Role.VALUES)
-    again = Store(arrays.values, place, value, op, Role.VALUES)
-    yield If(fresh, build.block(enter, first), build.block(again))
+    accumulate = Store(arrays.values, place, value, op, Role.VALUES)
+    yield If(fresh, build.block(enter, first), build.block(accumulate))
 
 
 def _into_table(
     env: Environment, arrays: WorkspaceArrays, value: Expr, op: str | None
 ) -> Iterator[Stmt]:
-    """Find or insert the linearised coordinates; the first value is stored, later ones added."""
+    """Yield the insertion of the linearised coordinates; the first value is stored, later ones
+    are added."""
     if arrays.table is None or arrays.values is None:
         raise InternalError(f"The hash workspace {arrays.workspace.name} is incomplete")
     entry = Var(env.names.fresh(f"{arrays.workspace.name}_entry"))
@@ -190,6 +193,6 @@ def _into_table(
     yield Insert(arrays.table, key, entry)
     grow = Reserve(arrays.values, build.add(entry, 1), Role.VALUES)
     first = Store(arrays.values, entry, value, role=Role.VALUES)
-    again = Store(arrays.values, entry, value, op, Role.VALUES)
+    accumulate = Store(arrays.values, entry, value, op, Role.VALUES)
     new = build.eq(entry, before)
-    yield If(new, build.block(grow, first), build.block(again))
+    yield If(new, build.block(grow, first), build.block(accumulate))

@@ -1,4 +1,4 @@
-"""Zeroing the parts of a dense result that a kernel adds to, each where its part begins.
+"""Zeroing the parts of a dense result that a kernel adds to, just before it adds to each.
 
     for i in 0..n_i:
       fill C_vals[i*n_j ..+ n_j] with 0
@@ -6,8 +6,8 @@
         for j in 0..n_j:
           C_vals[i*n_j + j] += …
 
-A row that has just been zeroed is still in the cache when it is added to, which it is not where the
-whole was zeroed before.
+A row that was just zeroed is still in the cache when it is added to, unlike where the full result
+is zeroed first.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from taco_py.language.diagnostics.errors import InternalError
 
 
 def zero_below(env: Environment, scope: Scope) -> Stmt:
-    """Return zero all of the dense result that lies below the position that `scope` has reached."""
+    """Return code that zeroes the dense result below the current position."""
     order = len(env.target.indices)
-    known = [scope.position(env.target, level) for level in range(order)]
-    level = known.index(None) if None in known else order
+    positions = [scope.position(env.target, level) for level in range(order)]
+    level = positions.index(None) if None in positions else order
     position = scope.position(env.target, level - 1)
     if position is None:
         raise InternalError(f"The result {env.target.tensor} is zeroed before its place is known")
@@ -34,10 +34,13 @@ def zero_below(env: Environment, scope: Scope) -> Stmt:
 
 
 def begin_whole(env: Environment) -> Iterator[Stmt]:
-    """Give all of a dense result that is reduced into by another operator than a sum its identity,
-    where no loop does so for its part."""
-    own = env.problem.result.format.is_dense and env.graph.begins_with != 0
-    if own and env.graph.zeroing is None and not env.graph.assigns_first:
+    """Yield the initialization of a dense result that is reduced into by another operator than a
+    sum.
+
+    Only where no loop initializes parts of it.
+    """
+    reduces = env.problem.result.format.is_dense and env.graph.begins_with != 0
+    if reduces and env.graph.zeroing is None and not env.graph.assigns_first:
         yield _zero_levels(env, 0, build.const(0))
 
 

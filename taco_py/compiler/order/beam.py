@@ -1,7 +1,7 @@
-"""A first order for many loops, near which a better one is looked for.
+"""A beam search for a first order of many loops, near which a better one is searched.
 
-Loops are added one at a time to the few sets of them that were cheapest to come to, by how often
-all loops run where operands are spread evenly and independently:
+Loops are added one at a time to the few cheapest sets of loops. The cost is the number of
+iterations of all loops, where the entries of operands are distributed evenly and independently:
 
     {}  →  {i} 100, {k} 300  →  {i,j} 100 + 500, {i,k} 100 + 30000, {k,l} 300 + 900  →  …
 
@@ -22,12 +22,11 @@ from taco_py.compiler.cost.sets import Sets
 from taco_py.compiler.cost.shares import independent
 
 BEAM_SETS = 8
-"""Sets of as many loops each that are followed."""
+"""Sets of equally many loops that are extended."""
 
 
 Beam = dict[int, tuple[float, tuple[str, ...]]]
-"""Sets of loops as numbers, a bit an index, with what it costs to come to them, and in which order
-that is."""
+"""Sets of loops as numbers, a bit an index, with the cost of their best order, and that order."""
 
 
 def first_order(
@@ -41,60 +40,61 @@ def first_order(
     after  the indices that must come before another
     """
     bits = {index: 1 << row for row, index in enumerate(indices)}
-    early = {i: sum(bits[j] for j in needed if j in bits) for i, needed in after.items()}
+    early = {
+        i: sum(bits[j] for j in prerequisites if j in bits) for i, prerequisites in after.items()
+    }
     beam: Beam = {0: (0.0, ())}
     for _ in indices:
-        found = _longer(beam, bits, early)
-        counts = _counts(term, statistics, indices, found)
+        candidates = _longer(beam, bits, early)
+        counts = _counts(term, statistics, indices, candidates)
         costs = sorted(
             (cost + count, bound, order)
-            for (bound, (cost, order)), count in zip(found.items(), counts, strict=True)
+            for (bound, (cost, order)), count in zip(candidates.items(), counts, strict=True)
         )
         beam = {bound: (cost, order) for cost, bound, order in costs[:BEAM_SETS]}
     ((_, order),) = beam.values()
     return order
 
 
-def written_first(
+def target_first(
     term: Term,
     statistics: Statistics,
     order: tuple[str, ...],
-    kept: tuple[str, ...],
+    target: tuple[str, ...],
     write: float,
 ) -> tuple[str, ...]:
-    """Return the order, or that with the loops of the result outside the others where this costs
-    less.
+    """Return the order, or the order with the loops of the result outermost where this costs less.
 
-    kept   the indices of the result as it stores them
-    write  what an iteration costs more where they do not come first
+    target  the indices of the result as it stores them
+    write   the additional cost of an iteration where they do not come first
     """
-    if order[: len(kept)] == kept:
+    if order[: len(target)] == target:
         return order
-    other = (*kept, *(index for index in order if index not in kept))
+    other = (*target, *(index for index in order if index not in target))
     bits = {index: 1 << row for row, index in enumerate(order)}
-    around = [*accumulate(bits[i] for i in order), *accumulate(bits[i] for i in other)]
-    counts = _counts(term, statistics, order, around)
+    prefixes = [*accumulate(bits[i] for i in order), *accumulate(bits[i] for i in other)]
+    counts = _counts(term, statistics, order, prefixes)
     mine, its = counts[: len(order)], counts[len(order) :]
     return other if sum(its) < sum(mine) + write * mine[-1] else order
 
 
 def _longer(beam: Beam, bits: Mapping[str, int], early: Mapping[str, int]) -> Beam:
-    """Return one loop more, in every way; of ways to the same set the cheapest."""
-    found: Beam = {}
+    """Return the beam with one more loop, in every way; of orders of the same set the cheapest."""
+    longer: Beam = {}
     for bound, (cost, order) in beam.items():
         for index, bit in bits.items():
             open_ = not bound & bit and not early.get(index, 0) & ~bound
-            if open_ and cost < found.get(bound | bit, (inf, ()))[0]:
-                found[bound | bit] = cost, (*order, index)
-    return found
+            if open_ and cost < longer.get(bound | bit, (inf, ()))[0]:
+                longer[bound | bit] = cost, (*order, index)
+    return longer
 
 
 def _counts(
-    term: Term, statistics: Statistics, indices: tuple[str, ...], found: Collection[int]
+    term: Term, statistics: Statistics, indices: tuple[str, ...], bounds: Collection[int]
 ) -> list[float]:
-    """Return the iterations over some sets."""
+    """Return the numbers of iterations over sets of loops."""
     rows = range(len(indices))
-    has = np.array([[bound >> row & 1 for bound in found] for row in rows], np.bool_)
+    has = np.array([[bound >> row & 1 for bound in bounds] for row in rows], np.bool_)
     sets = Sets(indices, has)
     share = independent(term.body, sets, lambda access: statistics.access_share(access, sets))
     counts: list[float] = (share * statistics.volumes(sets)).tolist()

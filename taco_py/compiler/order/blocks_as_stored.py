@@ -1,4 +1,4 @@
-"""Loops inside of blocks come after those over blocks, where everything is stored so.
+"""Loops inside of blocks come after those over blocks, where all tensors store them so.
 
     y[p,q] = sum(j, A[p,q,j] * x[j])    A in dds, q of size 8:  loops q, p, j  →  p, q, j
 
@@ -22,27 +22,27 @@ from taco_py.language.problem import Problem
 
 
 def blocks_as_stored(problem: Problem, term: Term, statistics: Statistics, best: Ranked) -> Ranked:
-    """Return the order with each loop of constant size behind those that all tensors store around
-    it."""
+    """Return the order with loops of constant size moved inside the loops that tensors store
+    outside."""
     static = dict(problem.static)
     everywhere = (*accesses(term.body), problem.assignment.target)
     stored = [problem.stored(access) for access in everywhere]
     order, target = [*best.order], {*problem.assignment.target.indices}
-    for index in [each for each in best.order if each in static]:
+    for index in [i for i in best.order if i in static]:
         place = order.index(index)
-        while place + 1 < len(order) and _around(order[place + 1], index, stored):
+        while place + 1 < len(order) and _encloses(order[place + 1], index, stored):
             outer, *inside = order[place + 1 :]
             if outer not in target and not target.isdisjoint(inside):
                 break
             order[place : place + 2] = outer, index
             place += 1
-    changed = tuple(order)
-    if changed == best.order or statistics.machine.is_gpu:
+    reordered = tuple(order)
+    if reordered == best.order or statistics.machine.is_gpu:
         return best
-    return Ranked(changed, order_cost(problem, term, statistics, changed))
+    return Ranked(reordered, order_cost(problem, term, statistics, reordered))
 
 
-def _around(outer: str, inner: str, stored: list[tuple[str, ...]]) -> bool:
-    """Tell whether tensors have both indices, and all that do store one outside of the other."""
-    both = [order for order in stored if {outer, inner} <= {*order}]
-    return bool(both) and all(order.index(outer) < order.index(inner) for order in both)
+def _encloses(outer: str, inner: str, stored: list[tuple[str, ...]]) -> bool:
+    """Tell whether tensors have both indices, and all of these store `outer` outside of `inner`."""
+    orders = [order for order in stored if {outer, inner} <= {*order}]
+    return bool(orders) and all(order.index(outer) < order.index(inner) for order in orders)

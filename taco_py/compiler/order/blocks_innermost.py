@@ -22,50 +22,52 @@ from taco_py.language.notation.checks import accesses
 from taco_py.language.problem import Problem
 
 MOST_ELEMENTS = 64
-"""Of a block that kernels have written out."""
+"""The most elements of a block that kernels unroll."""
 MOST_ROWS = 16
-"""Elements of the result that a block adds to."""
+"""The most elements of the result that a block adds to."""
 
 
 def blocks_innermost(problem: Problem, term: Term, statistics: Statistics, best: Ranked) -> Ranked:
-    """Return the order with the loops over blocks innermost, where these are all that is inside of
-    a sum over blocks; `best` where they are not."""
+    """Return the order with the loops over small blocks innermost.
+
+    `best` where other loops are inside of the sum over blocks, too.
+    """
     static = dict(problem.static)
     block = [index for index in best.order if index in static]
-    around = [index for index in best.order if index not in static]
-    if not block or not around or statistics.machine.is_gpu or not is_full(problem.result.format):
+    outer = [index for index in best.order if index not in static]
+    if not block or not outer or statistics.machine.is_gpu or not is_full(problem.result.format):
         return best
     target = problem.assignment.target.indices
-    around, columns = _apart(problem, term, around)
+    outer, columns = _split_columns(problem, term, outer)
     rows = [index for index in block if index in target]
     if (
         not rows
-        or not around
-        or around[-1] in target
-        or not _are_blocks(problem, term, block, around[-1])
+        or not outer
+        or outer[-1] in target
+        or not _are_blocks(problem, term, block, outer[-1])
     ):
         return best
-    held = prod(static[index] for index in rows)
-    if held > MOST_ROWS or prod(static[index] for index in block) > MOST_ELEMENTS:
+    row_elements = prod(static[index] for index in rows)
+    if row_elements > MOST_ROWS or prod(static[index] for index in block) > MOST_ELEMENTS:
         return best
     sums = [index for index in block if index not in target]
-    order = (*around, *rows, *sums, *columns)
-    met = accesses(term.body)
-    if any(conflicts(problem, a, order) or needs_copy(problem, term, a, order) for a in met):
+    order = (*outer, *rows, *sums, *columns)
+    reads = accesses(term.body)
+    if any(conflicts(problem, a, order) or needs_copy(problem, term, a, order) for a in reads):
         return best
     cost = order_cost(problem, term, statistics, order)
     return best if cost == inf else Ranked(order, cost)
 
 
-def _apart(problem: Problem, term: Term, around: list[str]) -> tuple[list[str], list[str]]:
-    """Return the loops around blocks, and the one over columns of the result, which no sparse
+def _split_columns(problem: Problem, term: Term, outer: list[str]) -> tuple[list[str], list[str]]:
+    """Return the loops around blocks, and the loop over columns of the result, which no sparse
     operand has."""
-    met = accesses(term.body)
-    sparse = {i for a in met if is_sparse(problem.type_of(a.tensor).format) for i in a.indices}
+    reads = accesses(term.body)
+    sparse = {i for a in reads if is_sparse(problem.type_of(a.tensor).format) for i in a.indices}
     target = problem.result.format.stored(problem.assignment.target.indices)
-    if target and target[-1] in around and target[-1] not in sparse:
-        return [index for index in around if index != target[-1]], [target[-1]]
-    return around, []
+    if target and target[-1] in outer and target[-1] not in sparse:
+        return [index for index in outer if index != target[-1]], [target[-1]]
+    return outer, []
 
 
 def _are_blocks(problem: Problem, term: Term, block: list[str], last: str) -> bool:

@@ -44,9 +44,9 @@ class Touched:
 
     stored  the rows of the indices of its levels, outermost first
     bytes   of an element, with its coordinates where it stores them
-    sizes   of these indices; of a sparse array those of the levels below its last list, which a
-            block of entries one after another has: none where each entry is one
-    moves   how often a line comes and goes: twice where it is written
+    sizes   of these indices; of a sparse array those of its dense levels below its last sparse
+            level, which form a block of consecutive entries: none where each block is one entry
+    moves   how often a line is moved: twice where it is written
     """
 
     stored: tuple[int, ...]
@@ -57,23 +57,27 @@ class Touched:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fetch:
-    """Lines of one array in runs of neighbours, for each of many sets of loops."""
+    """Lines of one array in runs of neighbours, for many sets of loops.
+
+    runs    the number of runs
+    length  the lines of a run
+    """
 
     runs: Numbers
-    each: Numbers
+    length: Numbers
 
     @property
     def lines(self) -> Numbers:
-        return self.runs * self.each
+        return self.runs * self.length
 
     def steps(self, machine: Machine) -> Numbers:
-        """Return the steps: of each run the first line is waited for, others are fetched ahead."""
+        """Return the steps: the first line of a run is waited for, the others are prefetched."""
         return self.runs * (
-            machine.loops.line_steps + machine.loops.next_line_steps * (self.each - 1)
+            machine.loops.line_steps + machine.loops.next_line_steps * (self.length - 1)
         )
 
     def far_steps(self, machine: Machine) -> Numbers:
-        """Return the steps that it takes more where the lines come from memory."""
+        """Return the additional steps where the lines come from memory."""
         return machine.loops.far_line_steps * self.lines
 
 
@@ -104,15 +108,18 @@ class Locality:
 
     @property
     def near(self) -> bool:
-        """Tell whether all that is touched fits, so that no loop fetches any."""
+        """Tell whether all that is touched fits the near caches, so that no loop fetches lines."""
         room = self.machine.loops.near_cache_bytes
         if sum(self._at_most(array) for array in self.arrays) * self.line_bytes <= room:
             return True
         return bool(self._fits([self._touched(array, NO_LOOPS) for array in self.arrays], room)[0])
 
     def _at_most(self, array: Touched) -> float:
-        """Return no fewer lines than all loops touch of an array: a run costs `next_line_steps` for
-        each line but the first, and no other way to touch it costs more than one run of all."""
+        """Return an upper bound of the lines that all loops touch of an array.
+
+        A run costs `next_line_steps` for each line but the first, and no other way to touch the
+        array costs more than one run of all its lines.
+        """
         dense = len(array.sizes) == len(array.stored)
         elements = prod(array.sizes) if dense else float(self.counts[-1])
         machine = self.machine
@@ -122,94 +129,100 @@ class Locality:
         )
 
     def fetching(self) -> Numbers:
-        """Return steps of the fetches that belong to the loop over an index, a row each, inside
-        loops over each set: those from beyond the near caches, and what those from memory cost
-        more."""
+        """Return the steps of the fetches that belong to each loop, inside loops over each set.
+
+        A row for each index. They are the fetches from beyond the near caches, and the additional
+        steps of those from memory.
+        """
         every = np.arange(len(self.counts))
         touched = [self._touched(array, every) for array in self.arrays]
         machine, far = self.machine, self.machine.loops.far_cache_bytes
-        steps = [each.steps(machine) for each in touched]
-        found = self._from_beyond(touched, machine.loops.near_cache_bytes, steps)
+        steps = [fetch.steps(machine) for fetch in touched]
+        total = self._from_beyond(touched, machine.loops.near_cache_bytes, steps)
         if not self._fits(touched, far)[0]:
-            found += self._from_beyond(touched, far, [e.far_steps(machine) for e in touched], 1)
-        return found
+            total += self._from_beyond(touched, far, [e.far_steps(machine) for e in touched], 1)
+        return total
 
     def _from_beyond(
         self, touched: Sequence[Fetch], room: int, costs: Sequence[Numbers], most: int = 2
     ) -> Numbers:
-        """What fetches cost from beyond caches of some bytes.
+        """Return the steps of the fetches from beyond caches of `room` bytes.
 
-        costs  of what is touched of each array by the loops inside each set
-        most   how often a line counts: once where what is written goes back while others come
+        costs  of the lines that the loops inside each set touch of each array
+        most   how often a line counts: once where written lines go back while others come
         """
         inside = self.lattice.inside
         fits = self._fits(touched, room)
         fits[-1] = True  # no loop is inside all
         entered, rounds = self.counts, self.counts[inside]
-        round_lines = fold(np.add, (each.lines for each in touched))[inside]
-        found = np.zeros(inside.shape)
-        for array, each, cost in zip(self.arrays, touched, costs, strict=True):
-            lines = each.lines
-            led = lines > lines[inside] * ELSEWHERE_RATIO
+        round_lines = fold(np.add, (fetch.lines for fetch in touched))[inside]
+        total = np.zeros(inside.shape)
+        for array, fetch, cost in zip(self.arrays, touched, costs, strict=True):
+            lines = fetch.lines
+            elsewhere = lines > lines[inside] * ELSEWHERE_RATIO
             between = lines * round_lines / lines[inside]  # what is touched before a line again
-            kept = between * self.line_bytes <= room
-            steps = np.where(led & ~kept, rounds, entered) * np.where(
-                led & kept, cost, cost[inside]
+            stays = between * self.line_bytes <= room
+            steps = np.where(elsewhere & ~stays, rounds, entered) * np.where(
+                elsewhere & stays, cost, cost[inside]
             )
-            own = list(array.stored)
-            steps[own] = entered * cost
-            found += min(array.moves, most) * steps
-        return np.where(~fits & fits[inside], found, 0.0)
+            indexed = list(array.stored)
+            steps[indexed] = entered * cost
+            total += min(array.moves, most) * steps
+        return np.where(~fits & fits[inside], total, 0.0)
 
     def _touched(self, array: Touched, places: Places) -> Fetch:
-        """What one execution of the loops inside each of some sets touches of an array."""
+        """Return the lines of an array that one execution of the loops inside each set touches."""
         has = self.lattice.has[:, places]
-        around = np.maximum(self.counts[places], 1e-300)
-        met = np.minimum(self._joined(array.stored, places), self.counts[-1])
-        elements = np.maximum(1.0, met / around)
+        rounds = np.maximum(self.counts[places], 1e-300)
+        touched = np.minimum(self._count_joined(array.stored, places), self.counts[-1])
+        elements = np.maximum(1.0, touched / rounds)
         if len(array.sizes) < len(array.stored):
-            return self._blocks_met(array, elements, has[list(array.stored)])
+            return self._block_lines(array, elements, has[list(array.stored)])
         run, room = np.ones_like(elements), np.ones_like(elements)
         inner = np.ones(has.shape[1], np.bool_)
         for level, size in reversed(tuple(enumerate(array.sizes))):
             inner &= ~has[array.stored[level]]
             room = np.where(inner, room * size, room)
-            asked = np.flatnonzero(inner & (run * size == room))
-            above, met = (
-                self._joined(array.stored[:count], places[asked]) for count in (level, level + 1)
+            pending = np.flatnonzero(inner & (run * size == room))
+            above, touched = (
+                self._count_joined(array.stored[:count], places[pending])
+                for count in (level, level + 1)
             )
-            longer = asked[met >= above * size * NEIGHBOUR_SHARE]
+            longer = pending[touched >= above * size * NEIGHBOUR_SHARE]
             run[longer] = room[longer]
-        others = product(np.array(array.sizes), ~has[list(array.stored)])
+        outer = product(np.array(array.sizes), ~has[list(array.stored)])
         options = (
             Fetch(
                 np.maximum(1.0, elements / run),
                 np.maximum(1.0, run * array.bytes / self.line_bytes),
             ),
-            Fetch(others / room, np.maximum(1.0, room * array.bytes / self.line_bytes)),
+            Fetch(outer / room, np.maximum(1.0, room * array.bytes / self.line_bytes)),
             Fetch(elements, np.ones_like(elements)),
         )
         return self._cheapest(options)
 
-    def _joined(self, rows: Sequence[int], places: Places) -> Numbers:
-        """Return the iterations over each of some sets with the indices of some rows too."""
+    def _count_joined(self, rows: Sequence[int], places: Places) -> Numbers:
+        """Return the iterations over each set joined with the indices of some rows."""
         if self.lattice.whole:
             bits = sum(1 << row for row in set(rows))
-            found: Numbers = self.counts[places | bits]
-            return found
+            counts: Numbers = self.counts[places | bits]
+            return counts
         return self.count_of(self.sets.joined(places, rows))
 
     def _fits(self, touched: Sequence[Fetch], room: int) -> Bits:
-        """Inside which sets of loops the others are a nest, for caches of some bytes."""
-        lines = fold(np.add, (each.lines for each in touched), np.zeros(1))
-        found: Bits = lines * self.line_bytes <= room
-        return found
+        """Tell for which sets of outer loops the inner loops are a nest, for caches of `room`
+        bytes."""
+        lines = fold(np.add, (fetch.lines for fetch in touched), np.zeros(1))
+        fits: Bits = lines * self.line_bytes <= room
+        return fits
 
-    def _blocks_met(self, array: Touched, elements: Numbers, has: Bits) -> Fetch:
-        """Return lines of the entries of a sparse array, which lie in blocks one after another: of
-        each block some places where loops around have others of its indices, or all of them.
+    def _block_lines(self, array: Touched, elements: Numbers, has: Bits) -> Fetch:
+        """Return the lines of the entries of a sparse array, which lie in consecutive blocks.
 
-        has  the indices of each level that are around, for each set
+        Some places of a block are read where outer loops run over other indices of it, else all of
+        it.
+
+        has  the indices of each level that outer loops run over, for each set
         """
         count = len(array.sizes)
         if not count:
@@ -223,22 +236,22 @@ class Locality:
             run = np.where(inner, run * array.sizes[row], run)
         sizes = np.array(array.sizes)
         skipped = product(sizes, ~free)
-        whole = np.maximum(1.0, elements * skipped * array.bytes / self.line_bytes)
+        lines = np.maximum(1.0, elements * skipped * array.bytes / self.line_bytes)
         runs = np.where(skipped > 1.0, np.maximum(1.0, elements / run), 1.0)
-        each = np.maximum(1.0, elements / runs * array.bytes / self.line_bytes)
-        return self._cheapest((Fetch(np.ones_like(elements), whole), Fetch(runs, each)))
+        length = np.maximum(1.0, elements / runs * array.bytes / self.line_bytes)
+        return self._cheapest((Fetch(np.ones_like(elements), lines), Fetch(runs, length)))
 
     def _cheapest(self, options: Sequence[Fetch]) -> Fetch:
-        """For each set the one that costs least, of equal ones the first."""
-        best = np.argmin([each.steps(self.machine) for each in options], axis=0)
+        """Return the cheapest option for each set; the first of equal ones."""
+        best = np.argmin([option.steps(self.machine) for option in options], axis=0)
         return Fetch(
-            np.choose(best, [e.runs for e in options]), np.choose(best, [e.each for e in options])
+            np.choose(best, [e.runs for e in options]), np.choose(best, [e.length for e in options])
         )
 
 
 NO_LOOPS = np.array([0])
-"""The place of the set of no loops."""
+"""The number of the empty set of loops."""
 NEIGHBOUR_SHARE = 0.5
-"""The share of an index's coordinates from which on a loop over it meets neighbours."""
+"""The least share of an index's coordinates for which a loop over it visits neighbours."""
 ELSEWHERE_RATIO = 1.5
-"""How many times more lines all rounds of a loop touch than one, where each leads elsewhere."""
+"""The least ratio of lines of all rounds of a loop to one round, where rounds touch other lines."""

@@ -1,12 +1,12 @@
-"""What loops in some order are expected to cost, added up from the outermost to the innermost.
+"""The expected cost of loops in some order, added up from the outermost to the innermost.
 
-    cost = Σ iterations of each loop + copies of operands that are stored the other way round
-         + lines fetched from beyond the near caches (`locality`)
-         + innermost iterations · (a result met out of order + strides that are not one
-                                   + dense arrays that are not run through as they are stored)
+    cost = Σ iterations of each loop + copies of operands that are stored in another order
+        + lines fetched from beyond the near caches (`locality`)
+        + innermost iterations · (a result written out of order + strides that are not one
+                                  + dense arrays that are not read in their stored order)
 
-What does not depend on the order of the loops around a loop is told by `steps`. Sets of indices are
-numbers, a bit an index.
+Costs of a loop that do not depend on the order of the outer loops are in `steps`. Sets of indices
+are numbers, a bit an index.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ State = tuple[int, int, int, float | None, tuple[int, ...]]
 
 
 def copying(statistics: Statistics, access: Access) -> float:
-    """What a copy of an operand in another order costs: that of a matrix has a place for each row
-    of its own."""
+    """Return the cost of a copy of an operand in another order.
+
+    The copy of a matrix stores a position for each row.
+    """
     pattern, copies = statistics.patterns[access.tensor], statistics.machine.copies
     if pattern.format.order > 2 or pattern.format.is_coo:
         return copies.sorted_entry_steps * pattern.nnz
@@ -51,10 +53,10 @@ def copying(statistics: Statistics, access: Access) -> float:
     return copies.transposed_entry_steps * pattern.nnz + copies.transposed_row_steps * rows
 
 
-def made_as_array(problem: Problem, statistics: Statistics) -> bool:
-    """Tell whether a result that is met out of order is made as an array whose blocks are gathered.
+def is_gathered(problem: Problem, statistics: Statistics) -> bool:
+    """Tell whether a result written out of order is an array whose blocks are gathered afterwards.
 
-    That is where its inner levels are dense, and only rows can be absent or a good part of it is
+    This pays where its inner levels are dense, and only rows can be absent or a good part of it is
     expected to be stored. Y[j,k,p] = T[i,j,k] * A[i,p], stored ssd, would else need a copy of T by
     j or k, whose entries are sorted, or a hash workspace.
     """
@@ -65,34 +67,36 @@ def made_as_array(problem: Problem, statistics: Statistics) -> bool:
         return True
     keep = problem.assignment.target.indices
     volume, copies = statistics.volume(keep), statistics.machine.copies
-    made = result_size(statistics, problem.assignment.value, keep)
-    return volume <= copies.gathered_elements and made >= copies.gathered_share * volume
+    stored = result_size(statistics, problem.assignment.value, keep)
+    return volume <= copies.gathered_elements and stored >= copies.gathered_share * volume
 
 
 def storing_alone(problem: Problem) -> Access | None:
-    """Return the operand whose entries are the blocks that a kernel stores, by themselves: the only
-    sparse factor, which has all indices of the result's lists. None where there is no such
-    factor."""
+    """Return the operand whose entries alone decide which blocks a kernel stores.
+
+    It is the only sparse factor, and has all indices of the result's sparse levels. None where
+    there is no such factor.
+    """
     (term, *more) = split_terms(problem.assignment.value)
-    met = accesses(term.body)
-    sparse = [a for a in met if is_sparse(problem.type_of(a.tensor).format)]
+    reads = accesses(term.body)
+    sparse = [a for a in reads if is_sparse(problem.type_of(a.tensor).format)]
     if more or len(sparse) != 1 or not restricts(term.body, sparse[0]):
         return None
     indices, form = sparse[0].indices, problem.result.format
     lists = form.stored(problem.assignment.target.indices)[: form.depth]
-    known = set(lists) <= set(indices) and len(set(indices)) == len(indices)
-    return sparse[0] if known else None
+    alone = set(lists) <= set(indices) and len(set(indices)) == len(indices)
+    return sparse[0] if alone else None
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """The loops so far, outermost first, and what they have made necessary.
+    """The outer loops of an order, outermost first, and the work that they entail.
 
     copied  the accesses whose operands must be copied, a bit each
     strayed  the dense arrays that these loops do not run through as they are stored, a bit each
-    write   what an innermost iteration costs more for the result, at its best; None while its
-            indices come first and in order
-    written for each operand that may be looked up by rows, the loops around the writing of a row; 0
+    write   the least additional cost of an innermost iteration for the result; None while the
+            result's indices come first and in order
+    filled  for each operand whose rows may be looked up, the loops around the filling of a row; 0
             as long as its other indices are not bound
     """
 
@@ -102,25 +106,25 @@ class Outside:
     copied: int
     strayed: int
     write: float | None
-    written: tuple[int, ...] = ()
+    filled: tuple[int, ...] = ()
 
     @property
     def state(self) -> State:
-        """What the cost of the loops inside depends on."""
-        return self.bound, self.copied, self.strayed, self.write, self.written
+        """Return everything that the cost of the inner loops depends on."""
+        return self.bound, self.copied, self.strayed, self.write, self.filled
 
 
-def asked(problem: Problem, term: Term, statistics: Statistics) -> Hashable:
-    """Return all that the costs of a term's loops depend on."""
-    found = dict.fromkeys(accesses(term.body))
-    types = tuple(problem.type_of(access.tensor) for access in found)
+def cost_key(problem: Problem, term: Term, statistics: Statistics) -> Hashable:
+    """Return a key of all that the costs of a term's loops depend on."""
+    reads = dict.fromkeys(accesses(term.body))
+    types = tuple(problem.type_of(access.tensor) for access in reads)
     target = problem.assignment.target
-    known = statistics.key(target, *found)
-    return term.body, target.indices, types, problem.result, copies_pattern(problem), known
+    figures = statistics.key(target, *reads)
+    return term.body, target.indices, types, problem.result, copies_pattern(problem), figures
 
 
 class LoopCosts:
-    """The costs of the loops of one term, in the orders that `steps` tells the loops' own of.
+    """The costs of the loops of one term, in any order; `steps` has those of single loops.
 
     rows  whether rows of operands may be looked up
     """
@@ -152,14 +156,15 @@ class LoopCosts:
         self.repeated = self._repeated()
 
     def start(self) -> Outside:
-        """Return no loop yet, with the copies that every order needs."""
-        written = (0,) * len(self.steps.lookups) if self.rows else ()
-        return Outside((), 0, sum(self.folded), 0, 0, None, written)
+        """Return the state before the first loop, with the copies that every order needs."""
+        filled = (0,) * len(self.steps.lookups) if self.rows else ()
+        return Outside((), 0, sum(self.folded), 0, 0, None, filled)
 
     def fused(self, statement: Statement, order: Sequence[str]) -> float:
-        """What loops cost whose temporaries are made inside them, with what they make necessary.
+        """Return the cost of loops whose temporaries are computed inside them, and of further work
+        for them.
 
-        order  all of them, those of each maker and its reader merged
+        order  of all loops, those of each producer and its consumer merged
         """
         outside = self.start()
         for index in order:
@@ -172,32 +177,35 @@ class LoopCosts:
         return copied + rounds + (outside.write or 0.0) * self.steps.count(innermost)
 
     def _rounds_of(self, statement: Statement, bound: int) -> tuple[float, int]:
-        """What the loops of a statement cost, and those around its assignment to the result."""
+        """Return the cost of a statement's loops, and the set of loops around its assignment to
+        the result."""
         match statement:
             case Forall(index, body):
                 cost, innermost = self._rounds_of(body, bound | self.bits[index])
                 return self._step(bound, index, ()) + cost, innermost
             case Where(workspace, consumer, producer):
-                made, filled = self._rounds_of(producer, bound)
-                used, innermost = self._rounds_of(consumer, bound)
-                kept = self.machine.loops.row_workspace_steps if workspace.indices else 0.0
-                return made + kept * self.steps.count(filled) + used, innermost
+                producer_cost, filled = self._rounds_of(producer, bound)
+                consumer_cost, innermost = self._rounds_of(consumer, bound)
+                row_steps = self.machine.loops.row_workspace_steps if workspace.indices else 0.0
+                return producer_cost + row_steps * self.steps.count(
+                    filled
+                ) + consumer_cost, innermost
             case _:
                 return 0.0, bound
 
     def inside(self, outside: Outside, index: str) -> Outside:
-        """Return one loop more."""
+        """Return the state with one more loop inside."""
         bit = self.bits[index]
         bound = outside.bound | bit
         copied = outside.copied
-        cost = outside.cost + self._step(outside.bound, index, outside.written)
-        written = self._written(outside.written, bound)
+        cost = outside.cost + self._step(outside.bound, index, outside.filled)
+        filled = self._filled(outside.filled, bound)
         for place, above in self.above[bit]:
             if above & ~bound:
-                for each in (place, *self.merged[place]):
-                    if not copied >> each & 1:
-                        copied |= 1 << each
-                        cost += self.copies[each] - self.folded[each]
+                for copy in (place, *self.merged[place]):
+                    if not copied >> copy & 1:
+                        copied |= 1 << copy
+                        cost += self.copies[copy] - self.folded[copy]
         write = outside.write
         if write is None and not self._goes_on(outside, index):
             rest = tuple(i for i in self.result if not self.bits[i] & outside.bound)
@@ -211,47 +219,51 @@ class LoopCosts:
             strayed = self._strayed(outside, bit)
             more = strayed.bit_count() - outside.strayed.bit_count()
             cost += self.machine.loops.misordered_array_steps * more * self.innermost
-        return Outside((*outside.order, index), bound, cost, copied, strayed, write, written)
+        return Outside((*outside.order, index), bound, cost, copied, strayed, write, filled)
 
     def meetings(self, order: Sequence[str]) -> Iterator[Meeting]:
-        """Yield how loops in this order meet operands that may be looked up."""
+        """Yield the co-iterations of loops in this order that may look up rows."""
         outside = self.start()
         for index in order:
-            met = self.steps.meeting(outside.bound, index, outside.written)
-            if met is not None:
-                yield met
+            meeting = self.steps.meeting(outside.bound, index, outside.filled)
+            if meeting is not None:
+                yield meeting
             outside = self.inside(outside, index)
 
-    def _step(self, bound: int, index: str, written: tuple[int, ...]) -> float:
-        """What one loop costs inside others, without what it entails."""
+    def _step(self, bound: int, index: str, filled: tuple[int, ...]) -> float:
+        """Return the cost of one loop inside others, without the work that it entails."""
         cost = self.steps.step(bound, index)
-        met = self.steps.meeting(bound, index, written) if self.steps.lookups else None
-        return cost if met is None else cost + met.more
+        meeting = self.steps.meeting(bound, index, filled) if self.steps.lookups else None
+        return cost if meeting is None else cost + meeting.more
 
-    def _written(self, written: tuple[int, ...], bound: int) -> tuple[int, ...]:
-        """Return the loops around the writing of each row, with one loop more."""
+    def _filled(self, filled: tuple[int, ...], bound: int) -> tuple[int, ...]:
+        """Return the loops around the filling of each row, with the loops of `bound` outside."""
         return tuple(
-            around or (0 if each.parents & ~bound else bound)
-            for around, each in zip(written, self.steps.lookups, strict=False)
+            loops or (0 if lookup.parents & ~bound else bound)
+            for loops, lookup in zip(filled, self.steps.lookups, strict=False)
         )
 
     def _folded(self, access: Access) -> float:
-        """What a copy costs that an access needs in any order; 0 where it needs none."""
-        needed = repeats_matter(self.problem, self.term, access)
-        each = self.machine.copies.folded_entry_steps
-        return each * self.statistics.patterns[access.tensor].nnz if needed else 0.0
+        """Return the cost of a copy that an access needs in any order; 0 where it needs none."""
+        is_copied = repeats_matter(self.problem, self.term, access)
+        entry_steps = self.machine.copies.folded_entry_steps
+        return entry_steps * self.statistics.patterns[access.tensor].nnz if is_copied else 0.0
 
     def _repeated(self) -> frozenset[str]:
-        """Return the indices whose coordinates loops may come to more than once in each order: not
-        those of operands that every order copies."""
+        """Return the indices whose coordinates loops may visit more than once in each order.
+
+        Indices of operands that every order copies are not among them.
+        """
         if copies_pattern(self.problem):
             return frozenset()
         every = zip(self.steps.accesses, self.folded, strict=True)
         return repeated(self.problem, self.term, [access for access, cost in every if cost])
 
     def _merged(self, copied: Access) -> list[int]:
-        """Return the accesses that must be copied with another, for they may repeat the coordinates
-        that its copy has lists of."""
+        """Return the accesses that must be copied together with another.
+
+        They may repeat the coordinates of an index that the copy iterates.
+        """
         return [
             place
             for place, access in enumerate(self.steps.accesses)
@@ -261,69 +273,71 @@ class LoopCosts:
         ]
 
     def _strayed(self, outside: Outside, bit: int) -> int:
-        """Return the arrays that are not run through as they are stored with this loop, not
+        """Return the arrays that are not read in their stored order with this loop, which is not
         innermost."""
-        found = outside.strayed
+        strayed = outside.strayed
         for place, below in enumerate(self.below):
             if below.get(bit, 0) & outside.bound:
-                found |= 1 << place
-        return found
+                strayed |= 1 << place
+        return strayed
 
     # ------------------------------------------------------------ operands
 
     def _above(self) -> dict[int, list[tuple[int, int]]]:
-        """For each index the operands that store it in sparse levels, with the indices of the
-        levels above these."""
+        """Return, for each index, the operands that store it in sparse levels, with the levels
+        above."""
         every: dict[int, list[tuple[int, int]]] = {bit: [] for bit in self.bits.values()}
         for place, access in enumerate(self.steps.accesses):
             form = self.problem.type_of(access.tensor).format
             stored = [self.bits[access.indices[mode]] for mode in form.mode_order]
-            found: dict[int, int] = {}
+            levels_above: dict[int, int] = {}
             for depth, level in enumerate(form.levels):
                 if not level.full:
                     bit = stored[depth]
-                    found[bit] = found.get(bit, 0) | (sum(set(stored[:depth])) & ~bit)
-            for bit, above in found.items():
+                    levels_above[bit] = levels_above.get(bit, 0) | (sum(set(stored[:depth])) & ~bit)
+            for bit, above in levels_above.items():
                 every[bit].append((place, above))
         return every
 
     def _below(self) -> list[dict[int, int]]:
-        """For each array of a dense kernel and each of its indices, those stored inside it."""
+        """Return, for each array of a dense kernel and each of its indices, the indices stored
+        inside."""
         everywhere = (*self.steps.accesses, self.problem.assignment.target)
         forms = [self.problem.type_of(a.tensor).format for a in everywhere]
         if not all(is_full(form) for form in forms):
             return []
-        found = []
+        inner = []
         for access, form in zip(everywhere, forms, strict=True):
             stored = [self.bits[access.indices[mode]] for mode in form.mode_order]
-            found.append({bit: sum(stored[place + 1 :]) for place, bit in enumerate(stored)})
-        return found
+            inner.append({bit: sum(stored[place + 1 :]) for place, bit in enumerate(stored)})
+        return inner
 
     # ------------------------------------------------------------ the result
 
     def _goes_on(self, outside: Outside, index: str) -> bool:
-        """Tell whether the result's indices still come first and, if it is sparse, as it stores
-        them."""
-        kept = len(outside.order)
-        if kept >= len(self.result):
+        """Tell whether the result's indices still come first and, if it is sparse, in its stored
+        order."""
+        depth = len(outside.order)
+        if depth >= len(self.result):
             return True  # none is left to come late
         if self.sparse_result and index in self.repeated:
             return False
-        return index == self.result[kept] if self.sparse_result else index in self.result
+        return index == self.result[depth] if self.sparse_result else index in self.result
 
     def _write_cost(self, rest: tuple[str, ...]) -> float:
-        """What an iteration costs more at its best where these indices of the result come late."""
+        """Return the least additional cost of an iteration where these indices of the result
+        come late."""
         levels = self.problem.result.format.levels
         if self._gathers(rest) or all(level.full for level in levels[len(levels) - len(rest) :]):
-            held, added = self.row_steps
-            return held if len(rest) == 1 else added
+            row_cost, scatter_cost = self.row_steps
+            return row_cost if len(rest) == 1 else scatter_cost
         machine = self.machine
         if len(rest) == 1:
             return machine.loops.row_workspace_steps
         return machine.loops.hash_workspace_steps + machine.loops.hash_key_steps * self._fresh
 
     def _added_up(self, write: float, last: str) -> float:
-        """What an iteration costs more than at its best where the innermost loop is over `last`.
+        """Return the cost of an iteration above the least where the innermost loop is over `last`.
 
         A row that this loop alone runs along is held in registers where it vectorises; if it does
         not, single elements are added to in memory.
@@ -335,57 +349,61 @@ class LoopCosts:
         return 0.0 if last in self.result else self.machine.vector_scatter_steps - write
 
     def _gathers(self, rest: tuple[str, ...]) -> bool:
-        """Tell whether the result is made as an array, for several of its indices come late."""
+        """Tell whether the result is gathered from an array, as several of its indices come
+        late."""
         levels = self.problem.result.format.levels[len(self.result) - len(rest) :]
         return len(rest) > 1 and not all(level.full for level in levels) and self._is_array
 
     def _gathering(self, rest: tuple[str, ...]) -> float:
-        """What it takes to gather the blocks of an array and, where its part over the indices that
-        come late is beyond the near caches, to fetch a block whenever it is added to."""
+        """Return the cost of gathering the blocks of an array.
+
+        Where its part over the indices that come late exceeds the near caches, this includes
+        fetching a block whenever it is added to.
+        """
         volume, size = self.statistics.volume, np.dtype(self.problem.result.dtype).itemsize
         pattern, machine = storing_alone(self.problem), self.machine
         assert pattern is not None  # it is made as an array
         block = self.result[self.problem.result.format.depth :]
         gathered = machine.copies.cleared_element_steps * volume(self.result)
         gathered += machine.copies.marked_entry_steps * self.statistics.patterns[pattern.tensor].nnz
-        made = result_size(self.statistics, self.term.body, self.result)
+        stored = result_size(self.statistics, self.term.body, self.result)
         placed = machine.copies.placed_block_steps / max(volume(block), 1.0)
-        gathered += made * (machine.copies.gathered_element_steps + placed)
+        gathered += stored * (machine.copies.gathered_element_steps + placed)
         if size * volume(rest) <= machine.loops.near_cache_bytes:
             return gathered
         lines = max(1.0, size * volume(block) / machine.loops.line_bytes)
-        met = self.steps.count(self.steps.every & ~self.steps.bits_of(block))
+        visits = self.steps.count(self.steps.every & ~self.steps.bits_of(block))
         fetched = machine.loops.line_steps + machine.loops.next_line_steps * (lines - 1)
-        return gathered + 2 * met * fetched  # each comes and goes
+        return gathered + 2 * visits * fetched  # each comes and goes
 
     @cached_property
     def _is_array(self) -> bool:
-        return made_as_array(self.problem, self.statistics)
+        return is_gathered(self.problem, self.statistics)
 
     @cached_property
     def _fresh(self) -> float:
-        """Return the share of the innermost iterations that meet an element of the result first."""
-        made = result_size(self.statistics, self.term.body, self.result)
-        return min(1.0, made / max(self.innermost, 1.0))
+        """Return the share of the innermost iterations that visit an element of the result
+        first."""
+        stored = result_size(self.statistics, self.term.body, self.result)
+        return min(1.0, stored / max(self.innermost, 1.0))
 
 
 def order_matters(problem: Problem, term: Term, access: Access) -> bool:
-    """Tell whether levels of `access` that come in no order are merged with others, or appended
-    from."""
+    """Tell whether unordered levels of `access` are merged with others, or appended from."""
     form = problem.type_of(access.tensor).format
     if all(level.kind.ordered for level in form.levels):
         return False
     if is_sparse(problem.result.format) or form.levels[0].kind.gaps:
         return True
     for other in accesses(problem.assignment.value):  # other terms may be merged with this one
-        met = set(sparse_levels(problem, other)) & set(access.indices)
-        if other != access and met:
+        shared = set(sparse_levels(problem, other)) & set(access.indices)
+        if other != access and shared:
             return True
     levels = {access: sparse_levels(problem, access)}
     regions = Regions(levels, frozenset())
     nothing = term.operator.identity_of(np.dtype(problem.result.dtype)) or 0
     lattices = (build_lattice(regions.expression(term.body, i, nothing)) for i in access.indices)
-    return any(each.full and each.iterators for each in lattices)
+    return any(lattice.full and lattice.iterators for lattice in lattices)
 
 
 def repeats_matter(
@@ -393,10 +411,10 @@ def repeats_matter(
 ) -> bool:
     """Tell whether levels of `access` that may repeat coordinates are merged, or appended from.
 
-    A result of one mode is not appended to from there: its values are added up in a row workspace.
+    A result of one mode is not appended to: its values are added up in a row workspace.
 
-    order  of the loops: what cannot be walked in it is read from a copy, which has lists where the
-           operand may have none; () for operands as they are stored
+    order  of the loops: an operand that cannot be walked in this order is read from a copy, which
+           may have more sparse levels; () for operands as they are stored
     """
     form = problem.type_of(access.tensor).format
     if form.is_unique:
@@ -418,45 +436,51 @@ def repeats_matter(
 
 
 def _reduced_in_parts(problem: Problem, term: Term, access: Access) -> bool:
-    """Tell whether what `access` stores below a coordinate, of which a list has parts, must be
-    whole: in a reduction by another operator than a sum, or in a sum that an operation is not
-    linear in."""
-    around = set(access.indices) & repeated(problem, term)
+    """Tell whether a reduction needs all that `access` stores below a coordinate at once.
+
+    A list that repeats a coordinate has parts of it. The reduction is by another operator than a
+    sum, or a sum that an operation is not linear in.
+    """
+    outer = set(access.indices) & repeated(problem, term)
     return any(
-        access in accesses(node) and around & set(free_indices(node))
-        for node in _whole_reductions(term.body)
+        access in accesses(node) and outer & set(free_indices(node))
+        for node in _nonlinear_reductions(term.body)
     )
 
 
-def _whole_reductions(expr: Expr, linear: bool = True) -> Iterator[Reduce]:
+def _nonlinear_reductions(expr: Expr, linear: bool = True) -> Iterator[Reduce]:
     if isinstance(expr, Reduce):
         linear = linear and expr.operator.additive
         if not linear:
             yield expr
     for place, part in enumerate(children(expr)):
         keeps = not isinstance(expr, Call) or expr.operator.additive or expr.operator.linear[place]
-        yield from _whole_reductions(part, linear and keeps)
+        yield from _nonlinear_reductions(part, linear and keeps)
 
 
 def _wraps_in_parts(problem: Problem, term: Term, access: Access) -> bool:
-    """Tell whether a sum inside the term wraps or saturates by itself over what `access` stores
-    below a coordinate, which a list has several times, each with a part of that."""
+    """Tell whether an inner sum wraps or saturates over entries that are split into parts.
+
+    `access` stores these entries below a coordinate that a list repeats, each time with a part of
+    them.
+    """
     dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
-    whole = expression_dtype(term.body, dtypes)
+    term_dtype = expression_dtype(term.body, dtypes)
     for node, _ in walk(term.body):
         if not isinstance(node, Reduce) or access not in accesses(node):
             continue
-        own = expression_dtype(node, dtypes)
-        around = set(access.indices) & set(free_indices(node))
-        if sum_wraps_alone(own, whole) and around & repeated(problem, term):
+        dtype = expression_dtype(node, dtypes)
+        outer = set(access.indices) & set(free_indices(node))
+        if sum_wraps_alone(dtype, term_dtype) and outer & repeated(problem, term):
             return True
     return False
 
 
 def _walked_levels(problem: Problem, access: Access, order: tuple[str, ...]) -> Mapping[str, Walk]:
-    """Return the lists of coordinates that an access or its copy is walked through, as far as they
-    may be: a copy has one below its root for each index, and at the root where the operand has
-    one."""
+    """Return the iterators of an access, or the iterators that its copy in this order may have.
+
+    A copy has one below its root for each index, and one at the root where the operand has one.
+    """
     if not order or not conflicts(problem, access, order):
         return sparse_levels(problem, access)
     indices = sorted(access.indices, key=order.index)

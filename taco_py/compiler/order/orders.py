@@ -25,16 +25,16 @@ from taco_py.compiler.concrete.terms import Term
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.cost.estimate import Statistics
 from taco_py.compiler.iteration.graph import conflicts
-from taco_py.compiler.order.beam import first_order, written_first
+from taco_py.compiler.order.beam import first_order, target_first
 from taco_py.compiler.order.loop_costs import (
     LoopCosts,
     Outside,
     State,
-    asked,
+    cost_key,
     order_matters,
     repeats_matter,
 )
-from taco_py.compiler.order.steps import EVERY_SET_LOOPS, Steps, asked_of_steps, loops_of
+from taco_py.compiler.order.steps import EVERY_SET_LOOPS, Steps, loops_of, steps_key
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.nodes import Access
 from taco_py.language.problem import Problem
@@ -42,8 +42,8 @@ from taco_py.language.problem import Problem
 SEARCH_NODES = 4000
 """Search nodes a term."""
 NEAR_ROUNDS, BETTER_SHARE = 3, 0.99
-"""How often the best of many loops is looked for near the best so far, which must cost at most such
-a share of the one before."""
+"""The most rounds of search near the best order of many loops, and the share of the previous cost
+below which another round follows."""
 EQUAL_SHARE = 1e-9
 """Costs that differ by this share are equal."""
 
@@ -64,17 +64,19 @@ def best_order(
 ) -> Ranked:
     """Return the cheapest order over the term's and the result's indices.
 
-    effort  what is known already, and the time that is left; None for as long as it takes
+    effort  results known already, and the time left; None for as long as it takes
     """
     if effort is None:
         effort = Effort()
-    key = asked(problem, term, statistics)
-    return effort.recall(key, lambda: _searched(problem, term, statistics, effort))
+    key = cost_key(problem, term, statistics)
+    return effort.recall(key, lambda: _search_order(problem, term, statistics, effort))
 
 
-def _searched(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> Ranked:
-    """Return the cheapest order; of many loops the best near which there is none that is clearly
-    better, of those that some sets of loops lead to."""
+def _search_order(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> Ranked:
+    """Search the cheapest order of a term's loops.
+
+    For many loops, search orders near the best so far, until none is clearly better.
+    """
     steps = known_steps(problem, term, statistics, effort)
     costs = LoopCosts(problem, term, statistics, steps, effort.rows)
     if steps.lattice.whole:
@@ -95,38 +97,40 @@ def _searched(problem: Problem, term: Term, statistics: Statistics, effort: Effo
 
 
 def known_steps(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> Steps:
-    """What a term's loops cost inside others, found once for a plan; of many loops near the order
-    that was the best of the same loops before."""
-    key = asked_of_steps(problem, term, statistics)
+    """Return the costs of a term's loops inside others, computed once for a plan.
+
+    For many loops, only sets near an order: that of the same loops before, or else the first order.
+    """
+    key = steps_key(problem, term, statistics)
     indices, inner = loops_of(problem, term)
     if len(indices) <= EVERY_SET_LOOPS:
         return effort.recall(key, lambda: Steps(problem, term, statistics))
     near = effort.near.get(_alike(problem, indices, statistics))
     if near is None:
-        kept, dense = result_order(problem), is_full(problem.result.format)
+        target, dense = result_order(problem), is_full(problem.result.format)
         machine = statistics.machine
         write = machine.loops.row_workspace_steps
         if dense:
             write = machine.loops.scatter_steps - 1.0
-        elif len(kept) > 1:
+        elif len(target) > 1:
             write = machine.loops.hash_workspace_steps + machine.loops.hash_key_steps
         first = effort.recall(
             (first_order, key), lambda: first_order(term, statistics, indices, inner)
         )
-        near = written_first(term, statistics, first, kept, write)
+        near = target_first(term, statistics, first, target, write)
     return _steps_near(problem, term, statistics, effort, near)
 
 
 def _steps_near(
     problem: Problem, term: Term, statistics: Statistics, effort: Effort, order: Order
 ) -> Steps:
-    """Return the same near one order."""
-    key = order, asked_of_steps(problem, term, statistics)
+    """Return the costs of a term's loops for sets near one order."""
+    key = order, steps_key(problem, term, statistics)
     return effort.recall(key, lambda: Steps(problem, term, statistics, order))
 
 
 def _alike(problem: Problem, indices: Iterable[str], statistics: Statistics) -> Hashable:
-    """What terms have in common whose best orders are near each other."""
+    """Return a key of terms whose best orders are near each other."""
     return (
         statistics.machine,
         frozenset(indices),
@@ -135,8 +139,10 @@ def _alike(problem: Problem, indices: Iterable[str], statistics: Statistics) -> 
 
 
 def order_cost(problem: Problem, term: Term, statistics: Statistics, order: Order) -> float:
-    """Return the expected cost of one order, in which operands are merged; infinite where a loop
-    would come before those it needs."""
+    """Return the expected cost of one order in which operands are merged.
+
+    Infinite where a loop would come before the loops that it needs outside.
+    """
     steps = Steps(problem, term, statistics, order)
     return _priced(LoopCosts(problem, term, statistics, steps, rows=False), order)
 
@@ -144,16 +150,18 @@ def order_cost(problem: Problem, term: Term, statistics: Statistics, order: Orde
 def ranked_orders(
     problem: Problem, term: Term, statistics: Statistics, count: int
 ) -> tuple[Ranked, ...]:
-    """Return the `count` cheapest orders, in which operands are merged, the best first, of those
-    that a search of SEARCH_NODES orders sees."""
+    """Return the `count` cheapest orders in which operands are merged, the best first.
+
+    At most SEARCH_NODES orders are compared.
+    """
     costs = LoopCosts(problem, term, statistics, rows=False)
-    seen = islice(permutations(costs.steps.indices), SEARCH_NODES)
-    known = [Ranked(order, cost) for order in seen if (cost := _priced(costs, order)) < inf]
-    return tuple(sorted(known, key=lambda ranked: ranked.cost)[:count])
+    orders = islice(permutations(costs.steps.indices), SEARCH_NODES)
+    finite = [Ranked(order, cost) for order in orders if (cost := _priced(costs, order)) < inf]
+    return tuple(sorted(finite, key=lambda ranked: ranked.cost)[:count])
 
 
 def _priced(costs: LoopCosts, order: Order) -> float:
-    """What one order costs; infinite where a loop would come before those it needs."""
+    """Return the cost of one order; infinite where a loop would come before those it needs."""
     outside = costs.start()
     for index in order:
         if index not in costs.steps.open(outside.bound):
@@ -165,7 +173,7 @@ def _priced(costs: LoopCosts, order: Order) -> float:
 class _Search:
     """Depth-first branch and bound over the orders of one term's loops.
 
-    best  the order to be better than
+    best  the order to improve on
     """
 
     def __init__(self, costs: LoopCosts, effort: Effort, best: Ranked = _NO_ORDER) -> None:
@@ -186,9 +194,10 @@ class _Search:
         return self.best
 
     def _visit(self, outside: Outside) -> bool:
-        """Search all orders that begin so; False where there was no time for all of them.
+        """Search all orders that begin with `outside`; return False if time did not suffice for
+        all.
 
-        Where there is none at all, the loop that promises most comes next until one is found.
+        Without any time left, the most promising loop comes next until one order is complete.
         """
         self.nodes += 1
         if outside.bound == self.costs.steps.every:
@@ -198,7 +207,7 @@ class _Search:
             return True
         complete = True
         for bound, inner in self._next(outside):
-            if bound >= self.limit or self._known(inner):
+            if bound >= self.limit or self._is_dominated(inner):
                 continue
             if self.orders and (self.nodes > SEARCH_NODES or self.effort.over):
                 return False
@@ -206,20 +215,26 @@ class _Search:
         return complete
 
     def _next(self, outside: Outside) -> list[tuple[float, Outside]]:
-        """Return one loop more, with what all orders cost at least that begin so, where that is
-        less than the best: the least first, of those equal the one that costs less itself."""
-        found = []
+        """Return `outside` with each possible next loop, and a lower bound of such orders' cost.
+
+        Only where this bound is below the best. The least comes first; of equal ones, the cheaper
+        loop.
+        """
+        inner_states = []
         for index, step, left in self.costs.steps.following(outside.bound):
             if outside.cost + step + left < self.limit:
                 inner = self.costs.inside(outside, index)
-                found.append((inner.cost + left, step, inner))
-        near = min((bound for bound, *_ in found), default=0.0) * (1 + EQUAL_SHARE) + EQUAL_SHARE
-        found.sort(key=lambda each: (max(each[0], near), each[1], each[2].order))
-        return [(bound, inner) for bound, _, inner in found]
+                inner_states.append((inner.cost + left, step, inner))
+        near = (
+            min((bound for bound, *_ in inner_states), default=0.0) * (1 + EQUAL_SHARE)
+            + EQUAL_SHARE
+        )
+        inner_states.sort(key=lambda entry: (max(entry[0], near), entry[1], entry[2].order))
+        return [(bound, inner) for bound, _, inner in inner_states]
 
-    def _known(self, outside: Outside) -> bool:
-        """Tell whether loops over the same indices, as much made necessary, were met for no
-        more."""
+    def _is_dominated(self, outside: Outside) -> bool:
+        """Tell whether the same loops, with the same entailed work, were visited at no more
+        cost."""
         if self.met.get(outside.state, inf) <= outside.cost:
             return True
         self.met[outside.state] = outside.cost
@@ -227,7 +242,7 @@ class _Search:
 
 
 def needs_copy(problem: Problem, term: Term, access: Access, order: Order) -> bool:
-    """Tell whether `access` cannot be walked as it is stored when loops run in this order.
+    """Tell whether `access` cannot be walked in its stored order when loops run in this order.
 
     Either a sparse level comes before one above it, or a level that may repeat coordinates, or has
     them in no order, is merged with another, or appended from.

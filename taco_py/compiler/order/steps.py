@@ -1,9 +1,9 @@
-"""What each loop of a term costs inside others, whatever their order.
+"""The cost of each loop of a term inside others, whatever their order.
 
-A loop's iterations depend on which loops are around it, not on their order, so that most of what an
-order costs is known of sets of indices. Sets are numbers, a bit an index. What is known here does
-not depend on how a sparse result is stored, either: orders for results in several formats are
-chosen by the same `Steps`.
+A loop's iterations depend on which loops are around it, not on their order, so that most of the
+cost of an order is a cost of sets of indices. Sets are numbers, a bit an index. Nor does this cost
+depend on how a sparse result is stored: orders for results in several formats are chosen by the
+same `Steps`.
 """
 
 from __future__ import annotations
@@ -28,20 +28,22 @@ from taco_py.language.notation.tree import walk
 from taco_py.language.problem import Problem
 
 EVERY_SET_LOOPS, NEAR_ORDER_LOOPS = 11, 7
-"""The most loops of which all sets are known. Of more loops, a set is known that begins an order
-and adds some of the NEAR_ORDER_LOOPS loops after that beginning."""
+"""The most loops of which all sets are priced. Of more loops, only sets that begin an order and add
+some of the NEAR_ORDER_LOOPS loops after that beginning are priced."""
 Next = tuple[str, float, float]
-"""An index, what the loop over it costs, and the least that all loops inside it cost."""
+"""An index, the cost of the loop over it, and the least cost of all loops inside it."""
 
 
-def asked_of_steps(problem: Problem, term: Term, statistics: Statistics) -> Hashable:
-    """Return all that the steps of a term's loops depend on: formats that differ in nothing that
-    matters to them, as `ss` and `ss:1,0`, are one."""
-    found = dict.fromkeys(accesses(term.body))
+def steps_key(problem: Problem, term: Term, statistics: Statistics) -> Hashable:
+    """Return a key of all that the steps of a term's loops depend on.
+
+    Formats that differ in nothing that matters to them, such as `ss` and `ss:1,0`, are equal in it.
+    """
+    reads = dict.fromkeys(accesses(term.body))
     target = problem.assignment.target
-    stored = tuple(_seen(problem, access) for access in (*found, target))
-    known = statistics.stored(target, *found)
-    return Steps, term.body, target.indices, stored, _stored(problem), problem.vast, known
+    stored = tuple(_layout_of(problem, access) for access in (*reads, target))
+    figures = statistics.stored(target, *reads)
+    return Steps, term.body, target.indices, stored, _stored(problem), problem.vast, figures
 
 
 def _stored(problem: Problem) -> frozenset[str]:
@@ -51,22 +53,22 @@ def _stored(problem: Problem) -> frozenset[str]:
     return frozenset(index for index, level in levels if not level.full)
 
 
-def _seen(problem: Problem, access: Access) -> Hashable:
-    """What the steps of loops depend on of how a tensor is stored."""
+def _layout_of(problem: Problem, access: Access) -> Hashable:
+    """Return the properties of a tensor's storage that the steps of loops depend on."""
     kind = problem.type_of(access.tensor)
-    along, size = _runs_along(problem, access), np.dtype(kind.dtype).itemsize
+    contiguous, size = _runs_along(problem, access), np.dtype(kind.dtype).itemsize
     if is_full(kind.format):
-        return along, size, kind.format.mode_order
+        return contiguous, size, kind.format.mode_order
     if access == problem.assignment.target:
-        return along
-    stored, once = kind.format.stored(access.indices), kind.format.is_unique
+        return contiguous
+    stored, unique = kind.format.stored(access.indices), kind.format.is_unique
     full = tuple(level.full for level in kind.format.levels)
     between = stored if any(full[1:]) else ()  # what is dense below lists, and of which
-    return along, size, np.dtype(kind.index_dtype).itemsize, full, once, between
+    return contiguous, size, np.dtype(kind.index_dtype).itemsize, full, unique, between
 
 
 def _runs_along(problem: Problem, access: Access) -> str | None:
-    """Return the index along which the elements of an access are neighbours in memory, if there is
+    """Return the index along which elements of an access are adjacent in memory, if there is
     one."""
     kind = problem.type_of(access.tensor)
     form = kind.format
@@ -78,11 +80,11 @@ def _runs_along(problem: Problem, access: Access) -> str | None:
 class Steps:
     """The costs of loops over each index inside loops over a set of others.
 
-    around  an order whose beginnings are among the sets where these are too many for all
+    outer  an order whose prefixes are among the sets where there are too many for all
     """
 
     def __init__(
-        self, problem: Problem, term: Term, statistics: Statistics, around: Sequence[str] = ()
+        self, problem: Problem, term: Term, statistics: Statistics, outer: Sequence[str] = ()
     ) -> None:
         self.problem = problem
         self.term = term
@@ -90,11 +92,11 @@ class Steps:
         self.machine = statistics.machine
         self.accesses = tuple(dict.fromkeys(accesses(term.body)))
         rest, inner = loops_of(problem, term)
-        self.indices = tuple(dict.fromkeys((*around, *rest)))
+        self.indices = tuple(dict.fromkeys((*outer, *rest)))
         self.rows = {index: row for row, index in enumerate(self.indices)}
         self.bits = {index: 1 << row for row, index in enumerate(self.indices)}
         self.every = (1 << len(self.indices)) - 1
-        self.after = {i: self.bits_of(needed) for i, needed in inner.items()}
+        self.after = {i: self.bits_of(prerequisites) for i, prerequisites in inner.items()}
         self.sizes = np.array([statistics.sizes[index] for index in self.indices])
         self.lattice = _sets_of(len(self.indices))
         self.sets = Sets(self.indices, self.lattice.has, self.lattice.weighs)
@@ -114,18 +116,17 @@ class Steps:
         self.next: dict[int, tuple[Next, ...]] = {}
 
     def _count_in_sums(self) -> None:
-        """Loops of a sum in a divisor, or beside other terms, run where its body is stored and what
-        is around it is."""
+        """Reduce the iterations of loops of sums in a divisor, or beside other terms."""
         for sum_ in self.loose:
-            within = [row for index, row in self.rows.items() if index in bound_in(sum_)]
-            some = self.sets.has[within].any(axis=0)
-            own = around_loose(self.term.body, (sum_,))
-            share = self.statistics.share(own, self.sets, self.shares.__getitem__)
-            found = share * self.statistics.volumes(self.sets)
-            self.counts[some] = np.minimum(self.counts, found)[some]
+            sum_rows = [row for index, row in self.rows.items() if index in bound_in(sum_)]
+            some = self.sets.has[sum_rows].any(axis=0)
+            other_terms = around_loose(self.term.body, (sum_,))
+            share = self.statistics.share(other_terms, self.sets, self.shares.__getitem__)
+            counts = share * self.statistics.volumes(self.sets)
+            self.counts[some] = np.minimum(self.counts, counts)[some]
 
     def open(self, bound: int) -> list[str]:
-        """Return the indices whose loop may come next."""
+        """Return the indices whose loop may come next inside loops over `bound`."""
         after = self.after
         return [
             index
@@ -134,16 +135,16 @@ class Steps:
         ]
 
     def following(self, bound: int) -> tuple[Next, ...]:
-        """Return the loops that may come next with which the set is one that is known."""
+        """Return the loops that may come next and whose sets are priced."""
         if bound not in self.next:
             place = self.lattice.place[bound]
             costs = self.steps[:, place].tolist()
             least = self.least[self.lattice.inside[:, place]].tolist()
-            known = self.lattice.place
+            places = self.lattice.place
             self.next[bound] = tuple(
                 (index, costs[row], least[row])
                 for index in self.open(bound)
-                if bound | self.bits[index] in known
+                if bound | self.bits[index] in places
                 for row in (self.rows[index],)
             )
         return self.next[bound]
@@ -152,65 +153,69 @@ class Steps:
         """Return the iterations over a set of indices, in any order."""
         place = self.lattice.place.get(bound)
         if place is None:
-            order = self._named(bound)
-            other = self._beside(order)
+            order = self._names_of(bound)
+            other = self._steps_for(order)
             return other.count(other.bits_of(order))
         return float(self.counts[place])
 
     def step(self, bound: int, index: str) -> float:
-        """What the loop over `index` inside loops over `bound` costs, without what it entails.
+        """Return the cost of the loop over `index` inside loops over `bound`, without further work
+        for it.
 
-        The innermost loop counts at its best, and what it costs where strides are not one.
+        The innermost loop counts at its best, with the cost of strides that are not one.
         """
         place = self.lattice.place.get(bound)
-        known = self.lattice.whole or bound | self.bits[index] in self.lattice.place
-        if place is None or not known:
-            return self.nest(self._named(bound), (index,))
+        is_priced = self.lattice.whole or bound | self.bits[index] in self.lattice.place
+        if place is None or not is_priced:
+            return self.nest(self._names_of(bound), (index,))
         if place not in self.columns:
             self.columns[place] = self.steps[:, place].tolist()
         return self.columns[place][self.rows[index]]
 
-    def meeting(self, bound: int, index: str, written: Sequence[int]) -> Meeting | None:
-        """Return how the loop over `index` inside loops over `bound` meets operands that may be
-        looked up; None where there are none.
+    def meeting(self, bound: int, index: str, filled: Sequence[int]) -> Meeting | None:
+        """Return how the loop over `index` inside loops over `bound` co-iterates operands.
 
-        written  for each of the `lookups` the loops around the writing of its row; 0 where its
-                 indices are not bound, none at all where no rows are looked up
+        None where no rows may be looked up.
+
+        filled  for each of the `lookups` the loops around the filling of its row; 0 where its
+                indices are not bound, none at all where no rows are looked up
         """
         row, places = self.rows[index], self.lattice.place
         if self.merges is None or bound not in places:
             return None
         place = places[bound]
         may = enumerate(self.lookups)
-        met = [(n, each) for n, each in may if each.row == row and each.cost[place] < inf]
-        if not met:
+        candidates = [
+            (n, lookup) for n, lookup in may if lookup.row == row and lookup.cost[place] < inf
+        ]
+        if not candidates:
             return None
         least = best = merged = float(self.merges[row, place])
-        found = None
-        for number, each in met:
-            cost = float(each.cost[place])
-            least = min(least, cost + each.least)
-            around = written[number] if written else 0
-            if around and around != bound and around in places:
-                cost += float(each.written[places[around]])
+        best_lookup = None
+        for number, lookup in candidates:
+            cost = float(lookup.cost[place])
+            least = min(least, cost + lookup.least)
+            loops = filled[number] if filled else 0
+            if loops and loops != bound and loops in places:
+                cost += float(lookup.fill_cost[places[loops]])
                 if cost < best:
-                    best, found = cost, each
-        return Meeting(best - least, found, best, merged)
+                    best, best_lookup = cost, lookup
+        return Meeting(best - least, best_lookup, best, merged)
 
-    def _beside(self, order: tuple[str, ...]) -> Steps:
-        """Return the steps of an order some of whose beginnings are not among the sets."""
+    def _steps_for(self, order: tuple[str, ...]) -> Steps:
+        """Return the steps of an order some of whose prefixes are not among the sets."""
         if order not in self.others:
             self.others[order] = Steps(self.problem, self.term, self.statistics, order)
         return self.others[order]
 
-    def nest(self, around: Iterable[str], inner: Sequence[str]) -> float:
-        """What loops over `inner`, outermost first, cost inside loops `around` them."""
-        order = tuple(dict.fromkeys(around))
-        known = self if self.lattice.whole else self._beside((*order, *inner))
-        cost, bound = 0.0, known.bits_of(order)
+    def nest(self, outer: Iterable[str], inner: Sequence[str]) -> float:
+        """Return the cost of loops over `inner`, outermost first, inside loops over `outer`."""
+        order = tuple(dict.fromkeys(outer))
+        steps = self if self.lattice.whole else self._steps_for((*order, *inner))
+        cost, bound = 0.0, steps.bits_of(order)
         for index in inner:
-            cost += known.step(bound, index)
-            bound |= known.bits[index]
+            cost += steps.step(bound, index)
+            bound |= steps.bits[index]
         return cost
 
     def bits_of(self, names: Iterable[str]) -> int:
@@ -220,82 +225,89 @@ class Steps:
     # ------------------------------------------------------------ all sets at a time
 
     def count_of(self, sets: Sets) -> Numbers:
-        """Return the iterations over each of some other sets."""
+        """Return the numbers of iterations over each of some other sets."""
         return self.statistics.share(self.term.body, sets) * self.statistics.volumes(sets)
 
     def _steps(self) -> Numbers:
         """Return `step` for each index, a row each, and each set."""
-        found, machine = self.counts[self.lattice.inside], self.machine
-        innermost = found[self.lattice.innermost]
+        steps, machine = self.counts[self.lattice.inside], self.machine
+        innermost = steps[self.lattice.innermost]
         sparse = tuple(filter(self._sparse, self.accesses))
         mixed = [access for access in sparse if not restricts(self.body, access)]
         vector = (
             machine.loops.vector_steps if sparse and not mixed else machine.loops.dense_vector_steps
         )
-        found[self.lattice.innermost] = vector * innermost
+        steps[self.lattice.innermost] = vector * innermost
         for access in mixed:
-            self._ask_at_each(access, found)
+            self._price_tests(access, steps)
         if meet(sparse):
-            found = np.maximum(found, self._met(sparse))
+            steps = np.maximum(steps, self._merge_costs(sparse))
         reads = np.array([0.0 if self.in_vectors(i) else 1.0 - vector for i in self.indices])
         rows, sets = self.lattice.innermost
-        found[self.lattice.innermost] += innermost * reads[rows]
-        found[self.lattice.innermost] += self._across_lanes()[rows] * self.counts[sets]
+        steps[self.lattice.innermost] += innermost * reads[rows]
+        steps[self.lattice.innermost] += self._across_lanes()[rows] * self.counts[sets]
         arrays = tuple(self._touched())
         locality = Locality(machine, self.lattice, self.sets, arrays, self.counts, self.count_of)
         if not locality.near:
-            found += locality.fetching()
-        found[self.lattice.ends] = inf
-        for index, needed in self.after.items():
-            early = ~self.sets.of(self._named(needed)).all(axis=0)
-            found[self.rows[index], early] = inf
-        return found
+            steps += locality.fetching()
+        steps[self.lattice.ends] = inf
+        for index, prerequisites in self.after.items():
+            early = ~self.sets.of(self._names_of(prerequisites)).all(axis=0)
+            steps[self.rows[index], early] = inf
+        return steps
 
-    def _ask_at_each(self, access: Access, found: Numbers) -> None:
-        """Loops over all coordinates that ask at each whether a tensor has an entry there, as A in
-        (A[i,j] - d[j]) * x[j], merge: those over the last of its indices, whose lists it walks."""
+    def _price_tests(self, access: Access, steps: Numbers) -> None:
+        """Price loops over all coordinates that test at each whether a tensor has an entry there.
+
+        For A in (A[i,j] - d[j]) * x[j], these are the loops over the last of its indices, which
+        merge.
+        """
         for index in dict.fromkeys(access.indices):
             row = self.rows[index]
-            others = [i for i in access.indices if i != index]
-            last = self.sets.of(others).all(axis=0)
+            siblings = [i for i in access.indices if i != index]
+            last = self.sets.of(siblings).all(axis=0)
             merged = self.machine.loops.merge_steps * self.counts[self.lattice.inside[row]]
-            found[row, last] = np.maximum(found[row, last], merged[last])
+            steps[row, last] = np.maximum(steps[row, last], merged[last])
 
     def _across_lanes(self) -> Numbers:
-        """What adding up the lanes costs of innermost loops over each summed index that run in
-        vectors, a row each, inside loops over each set."""
-        kept = self.problem.assignment.target.indices
-        summed = [index not in kept and self.in_vectors(index) for index in self.indices]
+        """Return the cost of adding up the lanes of innermost loops over summed indices.
+
+        A row for each index, inside loops over each set; 0 where the loop does not run in vectors.
+        """
+        target = self.problem.assignment.target.indices
+        summed = [index not in target and self.in_vectors(index) for index in self.indices]
         steps: Numbers = np.where(summed, self.machine.lane_sum_steps, 0.0)
         return steps
 
     def _least(self) -> Numbers:
-        """Return the least that all loops inside those over each set cost, without what they
-        entail."""
-        found = np.zeros(len(self.lattice.sets))
+        """Return the least cost of all loops inside the loops over each set, without further
+        work."""
+        least = np.zeros(len(self.lattice.sets))
         for level in self.lattice.levels:
             inside = self.lattice.inside[:, level]
-            found[level] = (self.steps[:, level] + found[inside]).min(axis=0)
-        return found
+            least[level] = (self.steps[:, level] + least[inside]).min(axis=0)
+        return least
 
-    def _named(self, bound: int) -> tuple[str, ...]:
+    def _names_of(self, bound: int) -> tuple[str, ...]:
         return tuple(index for index, bit in self.bits.items() if bound & bit)
 
     def _sparse(self, access: Access) -> bool:
         return is_sparse(self.problem.type_of(access.tensor).format)
 
-    def _met(self, sparse: tuple[Access, ...]) -> Numbers:
-        """What loops cost that walk several sparse levels together, or look up the rows of one,
-        written as seldom as may be; a row for each index."""
-        known = self.statistics, self.lattice, self.sets, self.sizes, self.shares, self.counts
-        walks = Walks(self.problem, self.body, sparse, *known)
-        found: Numbers = self.machine.loops.merge_steps * self.counts * walks.rounds()
+    def _merge_costs(self, sparse: tuple[Access, ...]) -> Numbers:
+        """Return the cost of loops that merge several sparse levels, or look up rows of one.
+
+        Rows are filled as seldom as possible. A row for each index.
+        """
+        figures = self.statistics, self.lattice, self.sets, self.sizes, self.shares, self.counts
+        walks = Walks(self.problem, self.body, sparse, *figures)
+        costs: Numbers = self.machine.loops.merge_steps * self.counts * walks.rounds()
         self.lookups = tuple(lookups(walks))
         if self.lookups:
-            self.merges = found.copy()
-        for each in self.lookups:
-            found[each.row] = np.minimum(found[each.row], each.cost + each.least)
-        return found
+            self.merges = costs.copy()
+        for lookup in self.lookups:
+            costs[lookup.row] = np.minimum(costs[lookup.row], lookup.cost + lookup.least)
+        return costs
 
     def in_vectors(self, last: str) -> bool:
         """Tell whether an innermost loop over this index runs along unit strides."""
@@ -303,7 +315,7 @@ class Steps:
         return all(_runs_along(self.problem, a) == last for a in everywhere if last in a.indices)
 
     def _touched(self) -> Iterable[Touched]:
-        """Return the arrays of the operands, and of a dense result, which is read and written."""
+        """Yield the arrays of the operands, and of a dense result, which is read and written."""
         target = self.problem.assignment.target
         for access in (*self.accesses, target):
             type = self.problem.type_of(access.tensor)
@@ -324,15 +336,15 @@ def _sets_of(count: int) -> Lattice:
 
 
 def loops_of(problem: Problem, term: Term) -> tuple[tuple[str, ...], Mapping[str, frozenset[str]]]:
-    """Return the indices of a term's loops, and those that must come before the ones of its inner
-    sums."""
+    """Return the indices of a term's loops, and the indices that loops of inner sums need
+    outside."""
     inner = _inner_sums(term.body)
-    met = (i for access in dict.fromkeys(accesses(term.body)) for i in access.indices)
-    return _in_turn((*problem.assignment.target.indices, *met), inner), inner
+    read = (i for access in dict.fromkeys(accesses(term.body)) for i in access.indices)
+    return _ordered((*problem.assignment.target.indices, *read), inner), inner
 
 
 def _inner_sums(expr: Expr) -> dict[str, frozenset[str]]:
-    """For each index of a sum inside the expression: the indices that must be bound before it."""
+    """Return, for each index of a sum inside the expression, the indices bound outside of it."""
     inner: dict[str, frozenset[str]] = {}
     for node, _ in walk(expr):
         if isinstance(node, Reduce):
@@ -340,13 +352,12 @@ def _inner_sums(expr: Expr) -> dict[str, frozenset[str]]:
     return inner
 
 
-def _in_turn(names: Iterable[str], inner: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
-    """Return the names as they come, those of sums inside the expression after all that they
-    need."""
+def _ordered(names: Iterable[str], inner: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
+    """Return the names in their order, indices of inner sums after all indices that they need."""
     rest = list(dict.fromkeys(names))
-    found: list[str] = []
+    ordered: list[str] = []
     while rest:
         ready = (i for i in rest if not inner.get(i, frozenset()).intersection(rest))
-        found.append(next(ready, rest[0]))
-        rest.remove(found[-1])
-    return tuple(found)
+        ordered.append(next(ready, rest[0]))
+        rest.remove(ordered[-1])
+    return tuple(ordered)

@@ -3,9 +3,9 @@
     s = sum(i, j, k, A[i,j,k] * v[j])     loops i, j, k: A is read from its first byte to its last
     y[j,k] = sum(i, A[i,j,k])             loops j, i, k where a row over k is long: it stays near
 
-Each element of that array is read once, so that any other order only reads it worse; what the
-result or the other factors are met out of order is near, for they are smaller. Of several arrays of
-that size that are stored in different orders, the one is followed that leaves the others nearest.
+Each element of that array is read once, so that any other order only reads it worse; the result and
+the other factors may be visited out of order, for they are smaller and stay in near caches. Of
+several arrays of that size in different orders, the one is followed that leaves the others nearest.
 Sums outside of all rows of the result would come back to each of them when it is no longer in the
 nearest cache; long rows are read as fast in any order.
 """
@@ -34,8 +34,7 @@ Order = tuple[str, ...]
 
 
 def chosen_order(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> Ranked:
-    """Return the order of a term's loops: as the array is stored that a dense product streams,
-    where there is one, else the one that is expected to cost least."""
+    """Return the stored order of the array that a dense product streams, else the best order."""
     orders = stream_orders(problem, term.body, term.reduced)
     if not orders:
         best = best_order(problem, term, statistics, effort)
@@ -47,7 +46,7 @@ def chosen_order(problem: Problem, term: Term, statistics: Statistics, effort: E
 
 
 def _by_rows(problem: Problem, order: Order, statistics: Statistics) -> Order:
-    """Return the order with sums right outside the rows of the result, where these are long."""
+    """Return the order with sums just outside the rows of the result, where these are long."""
     target = problem.result.format.stored(problem.assignment.target.indices)
     size, machine = np.dtype(problem.result.dtype).itemsize, statistics.machine
     row: Order = ()
@@ -65,38 +64,38 @@ def _by_rows(problem: Problem, order: Order, statistics: Statistics) -> Order:
 
 
 def _reach(order: Order, orders: Iterable[Order], statistics: Statistics) -> float:
-    """Count how many lines the arrays stored as `orders` are met on, in loops that run in `order`,
-    before one is met again."""
+    """Count the lines of all arrays that loops in `order` visit before they visit one again."""
     inside = (order[order.index(stored[-1]) + 1 :] for stored in orders)
     return sum(prod((statistics.sizes[i] for i in loops), start=1.0) for loops in inside)
 
 
 def stream_order(problem: Problem, body: Expr, reduced: Iterable[str]) -> Order | None:
-    """Return the indices of a dense sum of products as the one factor with all of them stores them;
-    None where there is no such factor, or more than one that disagree, and where nothing is
-    summed."""
+    """Return the stored order of the one factor that has all indices of a dense sum of products.
+
+    None where there is no such factor, or several that disagree, and where nothing is summed.
+    """
     orders = stream_orders(problem, body, reduced)
     return orders[0] if len(orders) == 1 else None
 
 
 def stream_orders(problem: Problem, body: Expr, reduced: Iterable[str]) -> tuple[Order, ...]:
-    """Return the indices of a dense sum of products as each factor with all of them stores them."""
+    """Return the stored orders of all factors that have all indices of a dense sum of products."""
     target = problem.assignment.target
-    found = dict.fromkeys(accesses(body))
-    types = (problem.result, *(problem.type_of(access.tensor) for access in found))
-    every = {*target.indices, *(index for access in found for index in access.indices)}
+    reads = dict.fromkeys(accesses(body))
+    types = (problem.result, *(problem.type_of(access.tensor) for access in reads))
+    every = {*target.indices, *(index for access in reads for index in access.indices)}
     sums = any(index not in target.indices for index in every)
     if not sums or not all_full(types) or not _is_product(body):
         return ()
     if not every >= {*reduced}:
         return ()  # a sum over what nothing is indexed by
-    whole = (problem.stored(access) for access in found if {*access.indices} == every)
-    orders = tuple(dict.fromkeys(order for order in whole if len(order) == len(every)))
+    full = (problem.stored(access) for access in reads if {*access.indices} == every)
+    orders = tuple(dict.fromkeys(order for order in full if len(order) == len(every)))
     return orders if all(_keeps_sums(body, order) for order in orders) else ()
 
 
 def _is_product(expr: Expr) -> bool:
-    """Tell whether a product of tensors and numbers, or sums of such, is all there is."""
+    """Tell whether an expression is a product of tensors and numbers, or a sum of such products."""
     match expr:
         case Access() | Literal():
             return True
@@ -108,8 +107,10 @@ def _is_product(expr: Expr) -> bool:
 
 
 def innermost_sums(problem: Problem, term: Term) -> frozenset[str] | None:
-    """Return the indices that one factor alone has and that it stores innermost, so that they may
-    be summed before it is multiplied; None where no array is streamed."""
+    """Return the indices that one factor alone has and stores innermost.
+
+    They may be summed before this factor is multiplied. None where no array is streamed.
+    """
     order = stream_order(problem, term.body, term.reduced)
     if order is None:
         return None

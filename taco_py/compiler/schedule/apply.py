@@ -1,6 +1,6 @@
-"""Commands at work on a loop nest: each application is a pure function that checks first.
+"""The application of commands to a loop nest: each is a pure function that checks first.
 
-What needs no formats is checked here; what the levels of operands allow is checked in
+Preconditions without formats are checked here; those on the levels of operands are checked in
 `schedule.legality`, when the formats are known.
 """
 
@@ -59,13 +59,13 @@ def apply_all(loops: Loops, schedule: Schedule) -> Loops:
 
 
 def loops_of(assignment: Assignment, schedule: Schedule) -> Loops:
-    """Return the loops of a planned kernel: as its schedule nests them, after every command on
+    """Return the loops of a planned kernel: nested as its schedule says, after every command on
     them."""
     return apply_all(Loops(assignment, schedule.orders), schedule.on_loops)
 
 
 MOST_RELATIONS = 32
-"""Variables may derive from others by so many commands: what follows them does so one by one."""
+"""The most commands that derive variables: passes follow these relations one by one."""
 
 
 # ---------------------------------------------------------------- variables
@@ -74,19 +74,20 @@ MOST_RELATIONS = 32
 def _require_loop(loops: Loops, command: Command | Relation, variable: str) -> None:
     if variable in loops.variables:
         return
-    if variable in loops.taken:
+    if variable in loops.names:
         instead = loops.provenance.below(variable)
         if instead is not None:
             names = " and ".join(instead.children)
             raise refused(
                 command, f"{variable} is no loop any more", f"{instead} replaced it by {names}"
             )
-    known = ", ".join(loops.variables) or "none"
-    raise refused(command, f"there is no loop over {variable}", f"the loops are {known}")
+    loop_names = ", ".join(loops.variables) or "none"
+    raise refused(command, f"there is no loop over {variable}", f"the loops are {loop_names}")
 
 
 def _require_mark(loops: Loops, command: Command, variable: str) -> None:
-    """A loop, or one that fills a workspace, under the name it has there."""
+    """Raise ScheduleError unless a variable is a loop, or the name of a loop that fills a
+    workspace."""
     renamed = loops.provenance.above(variable)
     if not isinstance(renamed, Rename):
         _require_loop(loops, command, variable)
@@ -100,9 +101,9 @@ def _require_mark(loops: Loops, command: Command, variable: str) -> None:
 
 
 def _require_nests(loops: Loops, command: Command | Relation, variables: tuple[str, ...]) -> None:
-    """Loops may be given another shape, but for those that a command has taken apart.
+    """Raise ScheduleError where a command before has split these loops apart.
 
-    For others it is the same as if the command that takes loops apart came last.
+    Loops of other variables may still be transformed, as if the splitting command came last.
     """
     for structural in loops.structure:
         if not isinstance(structural, Precompute):
@@ -120,10 +121,10 @@ def _require_nests(loops: Loops, command: Command | Relation, variables: tuple[s
 
 
 def _meets(loops: Loops, command: Precompute, variables: tuple[str, ...]) -> bool:
-    """Tell whether some of these variables derive from what the command has a workspace over."""
+    """Tell whether some of these variables derive from indices of the command's workspace."""
     roots = {root for variable in variables for root in loops.provenance.roots(variable)}
-    apart = {root for index in command.indices for root in loops.provenance.roots(index)}
-    return not apart.isdisjoint(roots)
+    separated = {root for index in command.indices for root in loops.provenance.roots(index)}
+    return not separated.isdisjoint(roots)
 
 
 def _derive(loops: Loops, relation: Relation) -> Loops:
@@ -150,7 +151,7 @@ def _derive(loops: Loops, relation: Relation) -> Loops:
                 "parallelize, unroll and vectorize come after the commands that derive variables",
             )
     for child in relation.children:
-        if child in loops.taken:
+        if child in loops.names:
             raise refused(relation, f"the name {child} is taken", "choose a new name")
     if len(set(relation.children)) < len(relation.children):
         raise refused(relation, "its two new names are the same", "choose two names")
@@ -159,12 +160,12 @@ def _derive(loops: Loops, relation: Relation) -> Loops:
 
 
 def _replaced(order: Order, relation: Relation) -> Order:
-    """Return `order` with the children in place of the parents, which stand one after the other."""
+    """Return `order` with the children in place of the parents, which are adjacent."""
     if relation.parents[0] not in order:
         return order
     place = order.index(relation.parents[0])
-    behind = place + len(relation.parents)
-    return (*order[:place], *relation.children, *order[behind:])
+    end = place + len(relation.parents)
+    return (*order[:place], *relation.children, *order[end:])
 
 
 def _sized(loops: Loops, command: Split | Divide) -> Loops:
@@ -267,23 +268,23 @@ def _reorder(loops: Loops, command: Reorder) -> Loops:
     _require_nests(loops, command, command.indices)
     for variable in command.indices:
         _require_loop(loops, command, variable)
-    wanted = set(command.indices)
-    if not any(wanted <= set(order) for order in loops.orders):
+    indices = set(command.indices)
+    if not any(indices <= set(order) for order in loops.orders):
         raise refused(
             command,
             "no term of the assignment has all these loops",
             "each reorder names loops of one nest",
         )
     orders = tuple(
-        _rearranged(order, command.indices) if wanted <= set(order) else order
+        _rearranged(order, command.indices) if indices <= set(order) else order
         for order in loops.orders
     )
     return replace(loops, orders=orders)
 
 
-def _rearranged(order: Order, wanted: tuple[str, ...]) -> Order:
-    supply = iter(wanted)
-    return tuple(next(supply) if i in wanted else i for i in order)
+def _rearranged(order: Order, indices: tuple[str, ...]) -> Order:
+    supply = iter(indices)
+    return tuple(next(supply) if i in indices else i for i in order)
 
 
 def _parallelize(loops: Loops, command: Parallelize) -> Loops:
@@ -321,17 +322,17 @@ def _precompute(loops: Loops, command: Precompute) -> Loops:
             hint='Schedule.parse reads text, as in Schedule.parse("precompute(A(i,j) * x(j),i,i)")',
         )
     for variable in command.indices:
-        leaves = loops.provenance.leaves(variable) if variable in loops.taken else (variable,)
+        leaves = loops.provenance.leaves(variable) if variable in loops.names else (variable,)
         for leaf in leaves:
             _require_loop(loops, command, leaf)
     new = _new_names(loops, command)
-    known = {access.tensor for access in accesses(loops.assignment)}
+    tensors = {access.tensor for access in accesses(loops.assignment)}
     for access in accesses(command.expression):
         if access not in accesses(loops.assignment):
             reason = f"{to_text(access)} is not read in {to_text(loops.assignment)}"
-            names = ", ".join(sorted(known))
+            names = ", ".join(sorted(tensors))
             raise refused(command, reason, f"what is read are elements of {names}")
-    name = command.workspace or Names((*loops.taken, *new)).fresh("w")
+    name = command.workspace or Names((*loops.names, *new)).fresh("w")
     provenance = loops.provenance
     for index, copy in zip(command.indices, command.copies, strict=True):
         if copy != index:
@@ -341,12 +342,13 @@ def _precompute(loops: Loops, command: Precompute) -> Loops:
 
 
 def _new_names(loops: Loops, command: Precompute) -> list[str]:
-    """What its loops and its workspace are called. Raises ScheduleError for one that is taken."""
+    """Return the new names of the command's loops and its workspace. Raises ScheduleError for
+    one that is taken."""
     new = [name for i, name in zip(command.indices, command.copies, strict=True) if name != i]
     if command.workspace:
         new.append(command.workspace)
     for name in new:
-        if name in loops.taken or new.count(name) > 1:
+        if name in loops.names or new.count(name) > 1:
             raise refused(command, f"the name {name} is taken", "choose a new name")
     return new
 
@@ -393,4 +395,4 @@ APPLICATIONS: dict[type, Callable[[Loops, Any], Loops]] = {
     Assemble: _assemble,
     Serial: _serial,
 }
-"""How each kind of command is applied."""
+"""The application of each kind of command."""

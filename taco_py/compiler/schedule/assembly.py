@@ -1,4 +1,4 @@
-"""What `assemble` needs: a result that stores coordinates."""
+"""Preconditions of `assemble`: a result that stores coordinates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from taco_py.compiler.schedule.refused import refused
 
 
 def check_assembly(graph: IterationGraph) -> None:
-    """Raise ScheduleError where a way to assemble is asked for, and nothing is assembled."""
+    """Raise ScheduleError for a strategy of assembly where nothing is assembled."""
     target = graph.problem.assignment.target.tensor
     if graph.assembly is Assembly.APPEND and not graph.teams:
         raise refused(
@@ -29,8 +29,7 @@ def check_assembly(graph: IterationGraph) -> None:
 
 
 def _check_copied(graph: IterationGraph) -> None:
-    """Raise ScheduleError where a result has other coordinates than its loops meet in an operand,
-    one after another."""
+    """Raise ScheduleError unless the loops visit the copied coordinates of an operand in order."""
     problem = graph.problem
     if problem.result.format.is_dense:
         return
@@ -43,12 +42,14 @@ def _check_copied(graph: IterationGraph) -> None:
             f"assemble({problem.assignment.target.tensor},Insert), or give it the format of a "
             "sparse factor",
         )
-    listed = problem.stored(pattern.access)[: pattern.depth]
+    indices = problem.stored(pattern.access)[: pattern.depth]
     for loop in graph.loops:
-        if not loop.writes_result or loop.index not in listed:
+        if not loop.writes_result or loop.index not in indices:
             continue
-        others = [each for each in loop.lattice.iterators if each.access != pattern.access]
-        if others or loop.merges or not loop.lattice.points:
+        foreign = [
+            iterator for iterator in loop.lattice.iterators if iterator.access != pattern.access
+        ]
+        if foreign or loop.merges or not loop.lattice.points:
             raise refused(
                 command,
                 f"the loop {graph.called(loop)} meets other coordinates than those of "

@@ -1,10 +1,10 @@
-"""A dense result that terms are added to, assigned by the first of them where that meets all of it.
+"""A dense result to which terms are added, assigned by the first one where that covers all of it.
 
     forall i (forall j C[i,j] += A[i,j];  forall j C[i,j] += d[j])
     → forall i (forall j C[i,j] = d[j];  forall j C[i,j] += A[i,j])
 
-It then need not be zeroed before, and one pass over it is saved. The same holds of other operators
-that terms are put together by: min(d[j], min(i, b)).
+It then need not be zeroed first, which saves one pass over it. The same holds for other operators
+that combine terms: min(d[j], min(i, b)).
 """
 
 from __future__ import annotations
@@ -21,64 +21,64 @@ from taco_py.language.provenance.provenance import Provenance
 
 
 def assign_first(problem: Problem, statement: Statement, provenance: Provenance) -> Statement:
-    """Return `statement`, where its loops around a sequence allow it with one part first that
-    assigns.
+    """Return `statement` with one part of its sequence first that assigns, where its loops allow
+    that.
 
     That part is the first, or the second if each element is rounded alike: 0 + a + d = d + a.
     Integers are added in any order.
     """
     if not problem.result.format.is_dense or provenance.relations:
         return statement
-    around, body = _nest(statement)
-    if not isinstance(body, Sequence) or not all(map(_is_own, around)):
+    outer_loops, body = _nest(statement)
+    if not isinstance(body, Sequence) or not all(map(_is_independent, outer_loops)):
         return statement
-    outer = {loop.index for loop in around}
+    outer = {loop.index for loop in outer_loops}
     if not outer <= set(problem.assignment.target.indices):
         return statement
     parts = body.statements
     for place in range(_movable(problem, parts, outer)):
         assigned = _assigning(problem, statement, parts[place], outer)
         if assigned is not None:
-            others = (*parts[:place], *parts[place + 1 :])
-            return _within(around, Sequence((assigned, *others)))
+            rest = (*parts[:place], *parts[place + 1 :])
+            return _enclose(outer_loops, Sequence((assigned, *rest)))
     return statement
 
 
 def _movable(problem: Problem, parts: tuple[Statement, ...], outer: set[str]) -> int:
-    """Count how many parts may come first."""
+    """Count the parts that may come first."""
     if computes_exactly(problem.result.dtype):
         return len(parts)
     loops, body = _nest(parts[0])
-    own = {*outer, *(loop.index for loop in loops)}
-    once = isinstance(body, Assign) and own == set(problem.assignment.target.indices)
-    return min(2 if once else 1, len(parts))
+    indices = {*outer, *(loop.index for loop in loops)}
+    covers = isinstance(body, Assign) and indices == set(problem.assignment.target.indices)
+    return min(2 if covers else 1, len(parts))
 
 
 def _assigning(
-    problem: Problem, whole: Statement, part: Statement, outer: set[str]
+    problem: Problem, full: Statement, part: Statement, outer: set[str]
 ) -> Statement | None:
     """Return a part that adds once to each element of the result → one that assigns it."""
     target = problem.assignment.target
     loops, body = _nest(part)
-    own = {*outer, *(loop.index for loop in loops)}
+    indices = {*outer, *(loop.index for loop in loops)}
     adds = isinstance(body, Assign) and body.target == target and body.operator is not None
-    if not adds or own != set(target.indices) or not all(map(_is_own, loops)):
+    if not adds or indices != set(target.indices) or not all(map(_is_independent, loops)):
         return None
-    regions = regions_of(problem, whole)
+    regions = regions_of(problem, full)
     for index in target.indices:
         if not isinstance(regions.statement(part, index), Everything):
             return None
     assert isinstance(body, Assign)
-    return _within(loops, replace(body, operator=None))
+    return _enclose(loops, replace(body, operator=None))
 
 
-def _is_own(loop: Forall) -> bool:
-    """Tell whether the iterations of a loop have nothing in common that is added up elsewhere."""
+def _is_independent(loop: Forall) -> bool:
+    """Tell whether the iterations of a loop have no common elements that are added up elsewhere."""
     return loop.mode.parallel in (None, Race.NONE)
 
 
 def _nest(statement: Statement) -> tuple[tuple[Forall, ...], Statement]:
-    """Return the loops right inside each other, and what is in them."""
+    """Return the perfectly nested loops, and the statement inside them."""
     loops = tuple(_loops(statement))
     return loops, loops[-1].body if loops else statement
 
@@ -89,7 +89,7 @@ def _loops(statement: Statement) -> Iterator[Forall]:
         statement = statement.body
 
 
-def _within(loops: tuple[Forall, ...], body: Statement) -> Statement:
+def _enclose(loops: tuple[Forall, ...], body: Statement) -> Statement:
     for loop in reversed(loops):
         body = replace(loop, body=body)
     return body

@@ -1,4 +1,4 @@
-"""Scheduling commands as values. Each prints in full, as TACO's command line wants it written.
+"""Scheduling commands as values. Each prints in full, in the syntax of TACO's command line.
 
     distribute((A(i,j)+B(i,j))*x(j))    a product multiplied out: loops for each of its terms
     reorder(i,k,j)                      these loops nest in this order
@@ -19,14 +19,14 @@
     assemble(C,Insert)                  entries of C are counted first, then written in place
     serial()                            share no loop
 
-The schedule of a planned kernel begins with others, which nobody writes:
+The schedule of a planned kernel begins with further commands, which users do not write:
 
     loops(i,k,j)                        the loops of one term nest in this order
-    make(tiles,8)                       the way that the kernel is made, unless it is loops
-    threads(2)                          how many threads run it, where that was found by timing
+    make(tiles,8)                       the way that the kernel is computed, unless it is loops
+    threads(2)                          the number of threads, where it was chosen by timing
 
-Those that derive variables are relations of the provenance graph themselves (Senanayake et al.
-2020, section 4; the spelling is TACO's).
+Commands that derive variables are relations of the provenance graph (Senanayake et al. 2020,
+section 4; the syntax is TACO's).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Distribute:
     expression: Expr
 
     def __str__(self) -> str:
-        return f"distribute({_written(self.expression)})"
+        return f"distribute({_expression_text(self.expression)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,10 @@ class Parallelize:
 
 @dataclass(frozen=True, slots=True)
 class Vectorize:
-    """Let iterations of the loop over `index` take the lanes of a vector.
+    """Execute iterations of the loop over `index` in the lanes of a vector.
 
-    Lanes add up what they have in common, whatever the strategy is. The one that is written is
-    TACO's for any loop; its `NoRaces` is not for sums.
+    Lanes reduce common elements for any strategy. The printed strategy is the one that TACO accepts
+    for any loop; its `NoRaces` excludes sums.
     """
 
     index: str
@@ -97,7 +97,7 @@ class Unroll:
 
 @dataclass(frozen=True, slots=True)
 class MergeBy:
-    """Meet the coordinates that operands have in common over `index` by this strategy."""
+    """Intersect the coordinates of operands over `index` by this strategy."""
 
     index: str
     merge: Merge
@@ -110,8 +110,8 @@ class MergeBy:
 class Precompute:
     """Compute `expression` first, for all values of `indices`, into `workspace`.
 
-    The loops that fill it are over the same indices; later commands call them by the names in
-    `copies`. Without a name, a new one is found for the workspace.
+    The loops that fill it are over the same indices; later commands refer to them by the names in
+    `copies`. A workspace without a name gets a new one.
     """
 
     expression: Expr
@@ -121,9 +121,9 @@ class Precompute:
 
     def __str__(self) -> str:
         parts = (
-            _written(self.expression),
-            _listed(self.indices),
-            _listed(self.copies),
+            _expression_text(self.expression),
+            _names_text(self.indices),
+            _names_text(self.copies),
             self.workspace,
         )
         return f"precompute({','.join(part for part in parts if part)})"
@@ -131,7 +131,7 @@ class Precompute:
 
 @dataclass(frozen=True, slots=True)
 class _Rearranging:
-    """A command on the statements in loops over one index, which makes no loops of new names."""
+    """A command on the statements in loops over one index, which introduces no new names."""
 
     index: str
 
@@ -150,23 +150,23 @@ class Fission(_Rearranging):
 
 @dataclass(frozen=True, slots=True)
 class LoopFuse(_Rearranging):
-    """Let statements with a loop over `index` each share one."""
+    """Fuse the loops over `index` of several statements."""
 
     def __str__(self) -> str:
         return f"loopfuse({self.index})"
 
 
-def _written(expression: Expr) -> str:
+def _expression_text(expression: Expr) -> str:
     return to_text(expression).replace("[", "(").replace("]", ")")
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _names_text(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{{{','.join(names)}}}"
 
 
 @dataclass(frozen=True, slots=True)
 class Assemble:
-    """Assemble the result, called `tensor`, in this way."""
+    """Assemble the result, called `tensor`, by this strategy."""
 
     tensor: str
     assembly: Assembly
@@ -187,7 +187,8 @@ class Serial:
 class Nest:
     """Nest the loops of one term in this order, the first outermost: one command for each term.
 
-    `reorder` is about every term with its loops, and cannot tell terms with the same loops apart.
+    `reorder` applies to every term with its loops, and cannot distinguish terms with the same
+    loops.
     """
 
     indices: tuple[str, ...]
@@ -198,8 +199,8 @@ class Nest:
 
 @dataclass(frozen=True, slots=True)
 class Make:
-    """Make the kernel in this way (`ways.ways`) with these parameters; loops as they nest, unless
-    another way is named."""
+    """Compute the kernel in this way (`ways.ways`) with these parameters; by default, by its
+    loops."""
 
     way: str = "loops"
     parameters: tuple[int, ...] = ()
@@ -210,9 +211,9 @@ class Make:
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """Run a kernel on so many threads, however little it has to do; fewer where fewer may be used.
+    """Run a kernel on this number of threads, however small its work; fewer where a limit is lower.
 
-    Without it there is one thread where the work is less than waking others takes.
+    Without it there is one thread where the work is less than the cost of waking others.
     """
 
     count: int
@@ -225,5 +226,5 @@ Derivation = Split | Divide | Fuse | Pos | Coord | Bound
 Structural = Precompute | Fission | LoopFuse
 Marking = Parallelize | Vectorize | Unroll | MergeBy | Assemble | Serial
 CompilerCommand = Nest | Make | Threads
-"""What planning says of a kernel and nobody writes."""
+"""Commands of the planner, which users do not write."""
 Command = Distribute | Reorder | Derivation | Structural | Marking | CompilerCommand

@@ -2,12 +2,11 @@
 
     y[i] = sum(j, (A[i,j] - B[i,j]) * x[j])  →  y[i] = sum(j, A[i,j] * x[j]) - sum(j, B[i,j] * x[j])
 
-Where one loop met A and B together, each term then has loops of its own, which run in orders of
-their own; `loopfuse` puts one around several of them. Sums in the numerator of a quotient are taken
-apart as well.
+Where one loop merged A and B, each term then has separate loops, in separate orders; `loopfuse`
+fuses some of them. Sums in the numerator of a quotient are separated as well.
 
-Integers wrap as they did, for all of it is computed in one type. Real numbers are rounded at other
-places, and what is infinite or too large may give another infinity, or NaN.
+Integers wrap as before, for all parts are computed in one type. Real numbers are rounded elsewhere,
+and infinite or too large ones may result in another infinity, or NaN.
 """
 
 from __future__ import annotations
@@ -40,36 +39,36 @@ def multiply_out(assignment: Assignment, command: Distribute) -> Assignment:
     """Return `assignment` with one of its terms multiplied out. Raises ScheduleError."""
     every = split_terms(assignment.value)
     terms = [term for term in every if term.body == command.expression]
-    made = count_terms(command.expression)
-    if made < 2:
+    count = count_terms(command.expression)
+    if count < 2:
         raise refused(command, "there is no sum in it", "name a product with a sum in it")
     if not terms:
-        known = ", ".join(to_text(term.body) for term in every)
+        names = ", ".join(to_text(term.body) for term in every)
         reason = f"it is no term of {to_text(assignment)}"
-        raise refused(command, reason, f"the terms are {known}")
-    check_count(command, len(every) - len(terms) + len(terms) * made)
+        raise refused(command, reason, f"the terms are {names}")
+    check_count(command, len(every) - len(terms) + len(terms) * count)
     for part, index in _repeated(command.expression, [i for term in terms for i in term.reduced]):
         reason = f"{to_text(part)} would be added up for each {index}, which it has not"
         raise refused(command, reason, "leave the sum whole")
-    return replace(assignment, value=map_terms(assignment.value, partial(_apart, command)))
+    return replace(assignment, value=map_terms(assignment.value, partial(_expand, command)))
 
 
 def is_taken(term: Term) -> bool:
-    """Tell whether `multiply_out` takes the command for this term."""
+    """Tell whether `multiply_out` accepts the command for this term."""
     return count_terms(term.body) > 1 and not any(_repeated(term.body, term.reduced))
 
 
 def _repeated(expr: Expr, summed_over: Iterable[str]) -> Iterator[tuple[Expr, str]]:
-    """Yield the parts of `expr` without one of these indices, and that index."""
+    """Yield the parts of `expr` that lack one of these indices, and that index."""
     parts = multiplied(expr)
     for index in dict.fromkeys(summed_over):
         yield from ((part, index) for _, part in parts if index not in free_indices(part))
 
 
 def check_count(command: Distribute, count: int) -> None:
-    """Raise ScheduleError where there would be more terms than an expression is nested deep.
+    """Raise ScheduleError where the expression would have more terms than its depth allows.
 
-    Each added term is a level of its own, and a product of n sums has 2^n terms.
+    Each added term is one more level, and a product of n sums has 2^n terms.
     """
     if count > MAX_DEPTH:
         raise refused(
@@ -80,24 +79,24 @@ def check_count(command: Distribute, count: int) -> None:
 
 
 def check_types(command: Distribute, dtypes: Dtypes) -> None:
-    """Raise ScheduleError unless the parts are computed in the type of the whole.
+    """Raise ScheduleError unless all parts are computed in the type of the full expression.
 
-    In a narrower one they would wrap, or be rounded, where the whole does not.
+    In a narrower type they would wrap, or be rounded, where the full expression does not.
     """
-    whole = expression_dtype(command.expression, dtypes)
+    full_dtype = expression_dtype(command.expression, dtypes)
     sums = [n for n, _ in walk(command.expression) if is_additive(n)]
     for part in (*sums, *(part for _, part in multiplied(command.expression))):
-        found = expression_dtype(part, dtypes)
-        if found != whole:
+        dtype = expression_dtype(part, dtypes)
+        if dtype != full_dtype:
             raise refused(
                 command,
-                f"{to_text(part)} is computed in {found}, and the whole in {whole}",
-                f"convert the operands to {whole}",
+                f"{to_text(part)} is computed in {dtype}, and the whole in {full_dtype}",
+                f"convert the operands to {full_dtype}",
             )
 
 
 def count_terms(expr: Expr) -> int:
-    """Count how many terms `multiplied` finds, without making them.
+    """Count the terms that `multiplied` returns, without computing them.
 
     (a - b) * (c + d)  →  4
     """
@@ -107,11 +106,11 @@ def count_terms(expr: Expr) -> int:
     if expr.operator.additive:
         return sum(counts)
     linear = zip(counts, expr.operator.linear[: len(counts)], strict=True)
-    return prod(count for count, each in linear if each)
+    return prod(count for count, is_linear in linear if is_linear)
 
 
 def multiplied(expr: Expr) -> tuple[Signed, ...]:
-    """Return the terms that `expr` is the sum of, as far as its operators are linear.
+    """Return the terms whose sum `expr` is, as far as its operators are linear.
 
     (a - b) * (c + d)  →  + a * c, + a * d, - b * c, - b * d
     """
@@ -128,26 +127,25 @@ def multiplied(expr: Expr) -> tuple[Signed, ...]:
         multiplied(arg) if linear else ((False, arg),)
         for arg, linear in zip(expr.args, operator.linear[: len(expr.args)], strict=True)
     ]
-    found = []
+    terms = []
     for choice in product(*choices):
         negative = sum(minus for minus, _ in choice) % 2 == 1
-        found.append((negative, replace(expr, args=tuple(part for _, part in choice))))
-    return tuple(found)
+        terms.append((negative, replace(expr, args=tuple(part for _, part in choice))))
+    return tuple(terms)
 
 
-def _apart(command: Distribute, expr: Expr) -> Expr:
-    """Return one term with its sums: where it is the command's, a sum of terms with sums of their
-    own."""
+def _expand(command: Distribute, expr: Expr) -> Expr:
+    """Return one term with its sums; the command's term as a sum of terms, each with its sums."""
     reduced, body = [], expr
     while is_sum(body):
         reduced.append(body.index)
         body = body.body
     if body != command.expression:
         return expr
-    (negative, first), *others = multiplied(body)
-    whole = summed(first, reduced)
+    (negative, first), *rest = multiplied(body)
+    total = summed(first, reduced)
     if negative:
-        whole = Call(NEG, (whole,))
-    for negative, part in others:
-        whole = Call(SUB if negative else ADD, (whole, summed(part, reduced)))
-    return whole
+        total = Call(NEG, (total,))
+    for negative, part in rest:
+        total = Call(SUB if negative else ADD, (total, summed(part, reduced)))
+    return total

@@ -1,14 +1,14 @@
-"""One loop around several statements, or one around each: `fission` and `loopfuse`.
+"""Fission and fusion of loops: one loop around several statements, or one around each.
 
     forall i (S; T)                  ⇄  forall i S; forall i T
     forall i y[i] = a[i] + b[i]      →  forall i y[i] += a[i]; forall i y[i] += b[i]
     forall i where(S, T fills w)     ⇄  where(forall i S, forall i T fills w over i as well)
 
 The terms of a sum that is assigned to a dense result, which is zero before, are such statements;
-those at its beginning that are met at the same coordinates stay together. It is rounded as before.
+leading terms over the same coordinates stay together. The result is rounded as before.
 
 Statements of a sequence add to the same tensor, so their loops may run one after another or
-together. What a `where` hands over for one i is kept for all of them by a workspace with one more
+together. The workspace of a `where` for one i becomes a workspace for all of them, with one more
 index. (Kjolstad et al. 2019, Tensor Algebra Compilation with Workspaces, section 4.)
 """
 
@@ -53,57 +53,58 @@ Rule = Callable[[Statement, Outer], Statement | None]
 def fission(
     problem: Problem, provenance: Provenance, statement: Statement, variable: str
 ) -> Statement:
-    """Return one loop over `variable` around each statement inside it. Raises ScheduleError."""
+    """Return the statement with one loop over `variable` around each statement inside it. Raises
+    ScheduleError."""
     maker = _Distribution(problem, provenance, statement, variable)
-    found = maker.first(statement, (), maker.parted)
-    if found is None:
+    split = maker.first(statement, (), maker.split_loop)
+    if split is None:
         raise maker.refusal(
             "fission",
             f"no loop over {variable} is right around several statements",
             "it takes apart a loop right around terms that are added up, or around a workspace",
         )
-    return found
+    return split
 
 
 def loop_fuse(
     problem: Problem, provenance: Provenance, statement: Statement, variable: str
 ) -> Statement:
-    """Return one loop over `variable` around statements that have one each. Raises
+    """Return the statement with one loop over `variable` around statements with one each. Raises
     ScheduleError."""
     maker = _Distribution(problem, provenance, statement, variable)
-    found = maker.first(statement, (), maker.joined)
-    if found is None:
+    fused = maker.first(statement, (), maker.fuse)
+    if fused is None:
         raise maker.refusal(
             "loopfuse",
             f"no two loops over {variable} follow each other",
             f"reorder so that {variable} is outermost in several terms, or precompute over it",
         )
-    return found
+    return fused
 
 
 @dataclass(frozen=True, slots=True)
 class _Distribution:
-    """The facts that every step below needs."""
+    """The facts that every step needs."""
 
     problem: Problem
     provenance: Provenance
-    whole: Statement
+    full: Statement
     variable: str
 
     def refusal(self, command: str, reason: str, hint: str) -> ScheduleError:
         return refused(f"{command}({self.variable})", reason, hint)
 
-    def is_wanted(self, statement: Statement, outer: Outer) -> bool:
+    def is_selected(self, statement: Statement, outer: Outer) -> bool:
         return (
             isinstance(statement, Forall)
             and self.provenance.leaf(statement.index, outer) == self.variable
         )
 
     def first(self, statement: Statement, outer: Outer, rule: Rule) -> Statement | None:
-        """Return the statement with the first part that `rule` changes, from outside, changed."""
-        found = rule(statement, outer)
-        if found is not None:
-            return found
+        """Return the statement with the outermost first part that `rule` changes, changed."""
+        result = rule(statement, outer)
+        if result is not None:
+            return result
         match statement:
             case Assign():
                 return None
@@ -117,8 +118,8 @@ class _Distribution:
                 inner = self.first(producer, outer, rule)
                 return None if inner is None else Where(workspace, consumer, inner)
             case Sequence(statements):
-                for number, each in enumerate(statements):
-                    inner = self.first(each, outer, rule)
+                for number, part in enumerate(statements):
+                    inner = self.first(part, outer, rule)
                     if inner is not None:
                         return Sequence((*statements[:number], inner, *statements[number + 1 :]))
                 return None
@@ -127,22 +128,22 @@ class _Distribution:
 
     # ------------------------------------------------------------ apart
 
-    def parted(self, statement: Statement, outer: Outer) -> Statement | None:
+    def split_loop(self, statement: Statement, outer: Outer) -> Statement | None:
         """Return `forall i` around several statements → one around each."""
-        if not isinstance(statement, Forall) or not self.is_wanted(statement, outer):
+        if not isinstance(statement, Forall) or not self.is_selected(statement, outer):
             return None
         index = statement.index
         match statement.body:
             case Sequence(statements):
                 self.check_adding(statement, outer)
-                return Sequence(tuple(Forall(index, each) for each in statements))
+                return Sequence(tuple(Forall(index, part) for part in statements))
             case Assign(target, _, None) if target == self.problem.assignment.target:
-                values = addends(self.problem, self.whole, statement.body, index)
+                values = addends(self.problem, self.full, statement.body, index)
                 if len(values) == 1:
                     return None
                 self.check_adding(statement, outer)
-                added = (Assign(target, value, ADD) for value in values)
-                return Sequence(tuple(Forall(index, each) for each in added))
+                additions = (Assign(target, value, ADD) for value in values)
+                return Sequence(tuple(Forall(index, part) for part in additions))
             case Where(workspace, consumer, producer):
                 if self.provenance.is_derived(index):
                     return None
@@ -156,7 +157,8 @@ class _Distribution:
         return None
 
     def check_adding(self, loop: Forall, outer: Outer) -> None:
-        """Raise ScheduleError where what the statements write is appended in one go."""
+        """Raise ScheduleError where the statements append to a result, which only one loop can
+        do."""
         target = self.problem.assignment.target
         if not any(a.target.tensor == target.tensor for a in assignments(loop.body)):
             return
@@ -169,12 +171,12 @@ class _Distribution:
             )
 
     def wider(self, workspace: Workspace, index: str, body: Where) -> Workspace:
-        """Return the workspace with `index` as its first."""
-        regions = Regions(all_iterators(self.problem, self.whole), frozenset())
+        """Return the workspace with `index` as its first index."""
+        regions = Regions(all_iterators(self.problem, self.full), frozenset())
         full = isinstance(regions.statement(body.producer, index), Everything)
         indices = (index, *workspace.indices)
         variables = (self.variable, *(workspace.variables or workspace.indices))
-        wide = replace(workspace, indices=indices, variables=variables, zero=True, kept=False)
+        wide = replace(workspace, indices=indices, variables=variables, zero=True, reread=False)
         if not workspace.lists_coordinates:
             if full or self.meets_others(body, wide) or workspace.indices:
                 return replace(wide, kind=WorkspaceKind.DENSE)
@@ -189,8 +191,7 @@ class _Distribution:
         return replace(wide, kind=WorkspaceKind.HASH, ordered=True)
 
     def meets_others(self, body: Where, wide: Workspace) -> bool:
-        """Tell whether the consumer visits coordinates of the new index for other reasons too, or
-        goes on where the workspace has nothing."""
+        """Tell whether the consumer also visits coordinates of `index` that the workspace lacks."""
         index = wide.indices[0]
         inside = {w.name for w in workspaces_of(body)}
         if any(index in a.indices for a in read_in(body.consumer) if a.tensor not in inside):
@@ -202,46 +203,46 @@ class _Distribution:
 
     # ------------------------------------------------------------ together
 
-    def joined(self, statement: Statement, outer: Outer) -> Statement | None:
-        """Return neighbouring loops → one around both."""
+    def fuse(self, statement: Statement, outer: Outer) -> Statement | None:
+        """Return adjacent loops → one around both statements."""
         match statement:
             case Sequence(statements):
-                return self.joined_terms(statements, outer)
+                return self.fuse_terms(statements, outer)
             case Where(workspace, Forall() as consumer, Forall() as producer):
-                if not (self.is_wanted(consumer, outer) and self.is_wanted(producer, outer)):
+                if not (self.is_selected(consumer, outer) and self.is_selected(producer, outer)):
                     return None
                 self.check_alike((consumer, producer))
-                return self.joined_where(workspace, consumer, producer)
+                return self.fuse_where(workspace, consumer, producer)
         return None
 
-    def joined_terms(self, statements: tuple[Statement, ...], outer: Outer) -> Statement | None:
-        wanted = [s for s in statements if self.is_wanted(s, outer)]
-        loops = [s for s in wanted if isinstance(s, Forall)]
+    def fuse_terms(self, statements: tuple[Statement, ...], outer: Outer) -> Statement | None:
+        candidates = [s for s in statements if self.is_selected(s, outer)]
+        loops = [s for s in candidates if isinstance(s, Forall)]
         if len(loops) < 2:
             return None
         index = self.check_alike(loops)
         self.check_unique(index, loops)
         place = statements.index(loops[0])
-        whole = Forall(index, Sequence(tuple(_flat(loop.body for loop in loops))))
+        fused = Forall(index, Sequence(tuple(_flat(loop.body for loop in loops))))
         rest = [s for s in statements if s not in loops]
-        together = (*rest[:place], whole, *rest[place:])
-        return together[0] if len(together) == 1 else Sequence(together)
+        parts = (*rest[:place], fused, *rest[place:])
+        return parts[0] if len(parts) == 1 else Sequence(parts)
 
     def check_alike(self, loops: Iterable[Forall]) -> str:
-        """Return the index that all loops are over. Raises ScheduleError where a fused variable
-        goes through its indices in different orders."""
-        first, *others = dict.fromkeys(loop.index for loop in loops)
-        if others:
+        """Return the index of all loops. Raises ScheduleError where a fused variable goes
+        through its indices in different orders."""
+        first, *rest = dict.fromkeys(loop.index for loop in loops)
+        if rest:
             raise self.refusal(
                 "loopfuse",
                 f"the loops over {self.variable} are over {first} in one place and over "
-                f"{others[0]} in another, and so come to the elements in different orders",
+                f"{rest[0]} in another, and so come to the elements in different orders",
                 "reorder the indices alike before they are fused",
             )
         return first
 
     def check_unique(self, index: str, loops: list[Forall]) -> None:
-        """Raise ScheduleError where a term meets a coordinate more than once."""
+        """Raise ScheduleError where a term visits a coordinate more than once."""
         for access in {a for loop in loops for a in read_in(loop) if index in a.indices}:
             if access.tensor not in dict(self.problem.operands):
                 continue
@@ -254,7 +255,7 @@ class _Distribution:
                     "convert the operand to a format without duplicates",
                 )
 
-    def joined_where(self, workspace: Workspace, consumer: Forall, producer: Forall) -> Statement:
+    def fuse_where(self, workspace: Workspace, consumer: Forall, producer: Forall) -> Statement:
         index = consumer.index
         if index not in workspace.indices:
             raise self.refusal(
@@ -275,25 +276,27 @@ class _Distribution:
         return Forall(index, body)
 
 
-def addends(problem: Problem, whole: Statement, assign: Assign, index: str) -> tuple[Expr, ...]:
-    """What is added up, one after another, where the terms of `assign` have loops over `index` of
-    their own: its value alone where it is no sum, or one of another type than the result."""
+def addends(problem: Problem, full: Statement, assign: Assign, index: str) -> tuple[Expr, ...]:
+    """Return the values that separate loops over `index` for the terms of `assign` add up in turn.
+
+    It is the value alone where that is no sum, or a sum of another type than the result.
+    """
     dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
-    dtypes |= {w.name: np.dtype(w.dtype) for w in workspaces_of(whole)}
-    wanted = np.dtype(problem.result.dtype)
-    terms = terms_in_turn(assign.value, lambda sum_: expression_dtype(sum_, dtypes) == wanted)
-    regions = Regions(all_iterators(problem, whole), frozenset())
-    first, *others = terms
-    here = regions.expression(first.body, index)
+    dtypes |= {w.name: np.dtype(w.dtype) for w in workspaces_of(full)}
+    dtype = np.dtype(problem.result.dtype)
+    terms = terms_in_turn(assign.value, lambda sum_: expression_dtype(sum_, dtypes) == dtype)
+    regions = Regions(all_iterators(problem, full), frozenset())
+    first, *rest = terms
+    first_region = regions.expression(first.body, index)
 
-    def is_here(term: Term) -> bool:
-        return regions.expression(term.body, index) == here
+    def is_leading(term: Term) -> bool:
+        return regions.expression(term.body, index) == first_region
 
-    value = first.signed(wanted.name)
-    together = tuple(takewhile(is_here, others))
-    for term in together:
+    value = first.signed(dtype.name)
+    leading = tuple(takewhile(is_leading, rest))
+    for term in leading:
         value = Call(SUB if term.negative else ADD, (value, term.body))
-    return (value, *(term.signed(wanted.name) for term in others[len(together) :]))
+    return (value, *(term.signed(dtype.name) for term in rest[len(leading) :]))
 
 
 def _narrower(workspace: Workspace, indices: tuple[str, ...]) -> WorkspaceKind:
@@ -305,18 +308,18 @@ def _narrower(workspace: Workspace, indices: tuple[str, ...]) -> WorkspaceKind:
 
 
 def _flat(statements: Iterable[Statement]) -> Iterate[Statement]:
-    for each in statements:
-        if isinstance(each, Sequence):
-            yield from each.statements
+    for part in statements:
+        if isinstance(part, Sequence):
+            yield from part.statements
         else:
-            yield each
+            yield part
 
 
 def _reading(statement: Statement, old: Workspace, new: Access) -> Statement:
     """Return the statement with the workspace `old` at the indices of `new`."""
 
-    def access(each: Access) -> Access:
-        return new if each.tensor == old.name else each
+    def access(read: Access) -> Access:
+        return new if read.tensor == old.name else read
 
     match statement:
         case Assign(target, value):
@@ -326,6 +329,6 @@ def _reading(statement: Statement, old: Workspace, new: Access) -> Statement:
         case Where(workspace, consumer, producer):
             return Where(workspace, _reading(consumer, old, new), _reading(producer, old, new))
         case Sequence(statements):
-            return Sequence(tuple(_reading(each, old, new) for each in statements))
+            return Sequence(tuple(_reading(part, old, new) for part in statements))
         case _:
             assert_never(statement)

@@ -1,10 +1,11 @@
-"""What unrolled and vectorized loops need.
+"""The preconditions of unrolled and vectorized loops.
 
 Both       a loop that counts, or walks one level: not a merge, and not a level of a coordinate list
            that has one coordinate at a time
-Unrolled   no threads or vector lanes take its iterations apart
-Vectorized its iterations can be carried out side by side: each writes elements of its own, or adds
-           real numbers up in a scalar; nothing in it appends, or keeps a list or a table
+Unrolled   no threads or vector lanes share its iterations
+Vectorized its iterations are independent: each writes different elements, or adds real numbers up
+in
+           a scalar; nothing in it appends, or maintains a list or a table
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from taco_py.language.diagnostics.errors import ScheduleError
 
 
 def check_modes(graph: IterationGraph) -> None:
-    """Raise ScheduleError unless each loop can be carried out as it is marked."""
+    """Raise ScheduleError unless each loop can be executed in its mode."""
     for loop in graph.loops:
         _check_mode(graph, loop)
         check_merge(graph, loop)
@@ -52,7 +53,7 @@ def _unroll_refusals(graph: IterationGraph, loop: Loop) -> Refusals:
 
 
 def _counting(graph: IterationGraph, loop: Loop) -> Refusals:
-    """What no `for` loop is made of."""
+    """Yield the reasons why a loop is no `for` loop."""
     if loop.merges and loop.range is not Range.TILES:
         names = ", ".join(map(str, loop.lattice.iterators))
         yield (
@@ -85,8 +86,8 @@ def _vector_refusals(graph: IterationGraph, loop: Loop) -> Refusals:
                 "share a loop around it",
             )
     yield from _appending(graph, loop)
-    own = {w.name for w in workspaces_of(loop.body)}
-    outside = {w.name: w for w in workspaces_of(graph.statement) if w.name not in own}
+    inner_workspaces = {w.name for w in workspaces_of(loop.body)}
+    outside = {w.name: w for w in workspaces_of(graph.statement) if w.name not in inner_workspaces}
     lists = [w for w in workspaces_of(loop.body) if not w.is_number]
     for workspace in lists:
         yield f"the workspace {workspace.name} in it has one place in memory", "mark an inner loop"
@@ -94,7 +95,7 @@ def _vector_refusals(graph: IterationGraph, loop: Loop) -> Refusals:
         name = assign.target.tensor
         if name in outside:
             yield from _filling(graph, loop, assign, outside[name])
-        elif name not in own:
+        elif name not in inner_workspaces:
             yield from _adding(graph, loop, assign)
 
 

@@ -1,12 +1,12 @@
-"""What the formats of operands and result allow of a scheduled loop nest.
+"""The preconditions of a scheduled loop nest on the formats of operands and result.
 
 Tiles        coordinates at equal distances (an inner tile outside its outer one) can only be
              counted: no sparse level is walked in such steps, nor a coordinate list in tiles
 Positions    they belong to a level that stores coordinates, below levels that are fused with it or
              whose loops are outside; every term with its indices is zero where nothing is stored;
-             fused ones are met in order
-Inner sums   the loops of a sum inside a product are inside those that it depends on
-Workspaces   the entries of a list or a table come in no order that others have: they are met alone
+             fused ones are visited in order
+Inner sums   the loops of a sum inside a product are inside the loops that the sum depends on
+Workspaces   the entries of a list or a table are unordered, so they are never merged with others
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def check(loops: Loops, problem: Problem) -> None:
 
 
 def _check_inner_sums(body: Expr, order: tuple[str, ...]) -> None:
-    """Raise ScheduleError where an inner sum's loop is not below those that the sum depends on.
+    """Raise ScheduleError where an inner sum's loop is outside of a loop that the sum depends on.
 
     Loops of one sum over several indices may change places.
     """
@@ -72,13 +72,17 @@ def _check_inner_sums(body: Expr, order: tuple[str, ...]) -> None:
 
 
 def _check_fused_sums(loops: Loops, term: Term) -> None:
-    """Raise ScheduleError where a loop is over indices of an inner sum and others at once."""
+    """Raise ScheduleError where a loop runs over indices of an inner sum and others at once."""
     for inner in reductions(term.body):
         nest = split_terms(inner)[0]
         for relation in loops.provenance.relations:
             roots = loops.provenance.roots(relation.children[0])
-            apart = not set(roots) <= set(nest.reduced)
-            if isinstance(relation, Fuse) and apart and not set(nest.reduced).isdisjoint(roots):
+            has_others = not set(roots) <= set(nest.reduced)
+            if (
+                isinstance(relation, Fuse)
+                and has_others
+                and not set(nest.reduced).isdisjoint(roots)
+            ):
                 raise refused(
                     relation,
                     f"the sum over {', '.join(nest.reduced)} has loops of its own, and "
@@ -89,16 +93,16 @@ def _check_fused_sums(loops: Loops, term: Term) -> None:
 
 
 def _check_workspaces(graph: IterationGraph, loop: Loop) -> None:
-    """Raise ScheduleError where a list or a table is read together with anything else."""
+    """Raise ScheduleError where a list or a table is merged with anything else."""
     operands = dict(graph.problem.operands)
     for iterator in loop.lattice.iterators:
         name = iterator.access.tensor
         if name in operands or not loop.merges:
             continue
-        others = [str(each) for each in loop.lattice.iterators if each != iterator]
-        beside = " and ".join(others) or f"every coordinate of {loop.index}"
+        siblings = [str(other) for other in loop.lattice.iterators if other != iterator]
+        merged = " and ".join(siblings) or f"every coordinate of {loop.index}"
         raise ScheduleError(
-            f"The loop over {graph.called(loop)} would meet {beside} together with the entries of "
+            f"The loop over {graph.called(loop)} would meet {merged} together with the entries of "
             f"the workspace {name}, which stores those that there are, in no order",
             hint=f"leave the loop over {graph.called(loop)} that reads {name} to itself",
         )
@@ -110,11 +114,11 @@ def _check_workspaces(graph: IterationGraph, loop: Loop) -> None:
 def _check_range(graph: IterationGraph, loop: Loop) -> None:
     if loop.range is Range.STRIDED:
         leaves = graph.provenance.leaves(loop.index)
-        chosen = set(loop.outer).intersection(leaves)
-        if len(leaves) - len(chosen) != 1:
+        fixed = set(loop.outer).intersection(leaves)
+        if len(leaves) - len(fixed) != 1:
             raise ScheduleError(
                 f"The loop over {loop.index} would meet coordinates that are no interval, nor at "
-                f"equal distances: of {', '.join(leaves)} only {', '.join(sorted(chosen))} are "
+                f"equal distances: of {', '.join(leaves)} only {', '.join(sorted(fixed))} are "
                 f"outside it",
                 hint="put the loops over tiles outside, the largest outermost",
             )
@@ -143,17 +147,19 @@ def _check_range(graph: IterationGraph, loop: Loop) -> None:
 
 
 def _check_left(graph: IterationGraph, loop: Loop) -> None:
-    """Raise ScheduleError where what is left of a term, beside a workspace that each tile of an
-    operand's positions fills anew, walks another operand: it would do so again for each tile."""
+    """Raise ScheduleError where each tile of positions would walk another operand again.
+
+    Such a loop belongs to the rest of a term, beside a workspace that each tile fills anew.
+    """
     operands = dict(graph.problem.operands)
     walked = {iterator.access.tensor for iterator in loop.lattice.iterators}
     if not walked or not walked <= operands.keys():
         return
-    met = walked | {access.tensor for access in read_in(loop.body)}
+    tensors = walked | {access.tensor for access in read_in(loop.body)}
     roots = set(graph.provenance.roots(loop.index))
     for outer in loop.outer:
         pos = graph.provenance.positions_above(outer)
-        if pos is None or not graph.provenance.is_derived(outer) or pos.tensor in met:
+        if pos is None or not graph.provenance.is_derived(outer) or pos.tensor in tensors:
             continue
         if roots <= set(graph.provenance.roots(pos.child)):
             raise ScheduleError(
@@ -186,31 +192,31 @@ def _check_positions_merged(graph: IterationGraph, loop: Loop, pos: Pos) -> None
 
 def position_access(problem: Problem, roots: tuple[str, ...], pos: Pos) -> Access:
     """Return the access of the operand that `pos` names. Raises ScheduleError."""
-    found = [
+    matches = [
         access
         for access in dict.fromkeys(accesses(problem.assignment.value))
         if pos.means(access.tensor, access.indices, roots)
     ]
-    if len(found) == 1:
-        return found[0]
-    raise refused(pos, *_no_access(problem, roots, pos, found))
+    if len(matches) == 1:
+        return matches[0]
+    raise refused(pos, *_no_access(problem, roots, pos, matches))
 
 
 def _no_access(
-    problem: Problem, roots: tuple[str, ...], pos: Pos, found: Sequence[Access]
+    problem: Problem, roots: tuple[str, ...], pos: Pos, matches: Sequence[Access]
 ) -> tuple[str, str]:
-    """What is wrong with a `pos` that means no access, or several, and what would be right."""
-    named = dict.fromkeys(a for a in accesses(problem.assignment.value) if a.tensor == pos.tensor)
-    if not named:
+    """Return the reason and the remedy for a `pos` that names no access, or several."""
+    reads = dict.fromkeys(a for a in accesses(problem.assignment.value) if a.tensor == pos.tensor)
+    if not reads:
         names = ", ".join(name for name, _ in problem.operands)
         return f"there is no operand {pos.tensor}", f"the operands are {names}"
-    if found:
-        one = replace(pos, indices=found[0].indices)
+    if matches:
+        one = replace(pos, indices=matches[0].indices)
         return f"{pos.tensor} stands twice in the assignment", f"say which is meant, as in {one}"
-    read = " and ".join(f"{a.tensor}({','.join(a.indices)})" for a in named)
-    if pos.indices and all(access.indices != pos.indices for access in named):
-        wanted = f"{pos.tensor}({','.join(pos.indices)})"
-        return f"there is no {wanted} in the assignment", f"what is read is {read}"
+    read = " and ".join(f"{a.tensor}({','.join(a.indices)})" for a in reads)
+    if pos.indices and all(access.indices != pos.indices for access in reads):
+        expected = f"{pos.tensor}({','.join(pos.indices)})"
+        return f"there is no {expected} in the assignment", f"what is read is {read}"
     return (
         f"{pos.tensor} stands without {', '.join(roots)}",
         f"name an operand with these indices; {pos.tensor} is read as {read}",
@@ -270,22 +276,24 @@ def _check_positions(loops: Loops, problem: Problem, pos: Pos) -> None:
 
 
 def _check_order(loops: Loops, above: tuple[str, ...], roots: tuple[str, ...], pos: Pos) -> None:
-    """What is above is known at the first loop over positions, and so are the tiles of coordinates
-    that they lie in; fused ones ascend."""
+    """Raise ScheduleError unless the position above is known at the first loop over positions.
+
+    So must be the tiles of coordinates around them; fused positions ascend.
+    """
     provenance = loops.provenance
-    leaves, whole = provenance.leaves(pos.child), provenance.leaves(roots[0])
+    leaves, root_leaves = provenance.leaves(pos.child), provenance.leaves(roots[0])
     tiles = tuple(provenance.tiles_above(pos.parent))
     for order in loops.orders:
-        chosen = tuple(v for v in order if v in leaves)
-        if not chosen:
+        variables = tuple(v for v in order if v in leaves)
+        if not variables:
             continue
-        outside = order[: order.index(chosen[0])]
+        outside = order[: order.index(variables[0])]
         for index in above:
             if not set(provenance.leaves(index)) <= set(outside):
                 raise refused(
                     pos,
                     f"the loop over {index}, below which these positions of {pos.tensor} lie, is "
-                    f"inside the one over {chosen[0]}",
+                    f"inside the one over {variables[0]}",
                     f"put {index} outside, or fuse it too",
                 )
         for tile in tiles:
@@ -293,31 +301,33 @@ def _check_order(loops: Loops, above: tuple[str, ...], roots: tuple[str, ...], p
                 raise refused(
                     pos,
                     f"the loop over {tile}, which chooses coordinates of {pos.tensor}, is inside "
-                    f"the one over {chosen[0]}",
+                    f"the one over {variables[0]}",
                     f"reorder so that {tile} is outside",
                 )
-        if len(roots) > 1 and tuple(v for v in order if v in whole) != whole:
+        if len(roots) > 1 and tuple(v for v in order if v in root_leaves) != root_leaves:
             raise refused(
                 pos,
-                f"the loops over {', '.join(chosen)} do not meet the positions in order",
+                f"the loops over {', '.join(variables)} do not meet the positions in order",
                 "positions of fused levels come in order: the outer tile outside",
             )
 
 
 def _check_coordinates(loops: Loops, coord: Coord) -> None:
-    """Raise ScheduleError unless the tile of positions is known whose coordinates are met."""
+    """Raise ScheduleError unless the tile of positions is known whose coordinates are visited."""
     provenance, variable = loops.provenance, coord.parent
     while isinstance(above := provenance.above(variable), Split | Divide | Bound):
         variable = above.parent
         if isinstance(above, Bound):
             continue
         for order in loops.orders:
-            own = [v for v in order if v in provenance.leaves(coord.child)]
-            if own and not set(provenance.leaves(above.outer)) <= set(order[: order.index(own[0])]):
+            variables = [v for v in order if v in provenance.leaves(coord.child)]
+            if variables and not set(provenance.leaves(above.outer)) <= set(
+                order[: order.index(variables[0])]
+            ):
                 raise refused(
                     coord,
                     f"the loop over {above.outer}, which chooses the positions, is not outside the "
-                    f"one over {own[0]}",
+                    f"one over {variables[0]}",
                     f"reorder so that {above.outer} is outside",
                 )
 

@@ -1,5 +1,7 @@
-"""A loop nest while it is scheduled: a problem, a loop order for each term, and what loops derive
-from. The concrete notation and the iteration graph are derived from it whenever they are wanted."""
+"""A loop nest while it is scheduled: a problem, a loop order for each term, and the provenance.
+
+The concrete notation and the iteration graph are derived from it on demand.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,11 @@ class Loops:
     """A loop nest.
 
     orders      for each additive term, its loop variables, outermost first
-    provenance  what the variables derive from
-    modes       how loops are carried out, where that has been said
-    structure   what is done to the statement that these loops make, in order
-    assembly    how a sparse result is assembled, where that has been said
-    serial      whether it has been said that no loop is shared
+    provenance  the derivation of the variables
+    modes       the modes of loops that commands have set
+    structure   the commands that restructure the statement of these loops, in order
+    assembly    the strategy of assembly of a sparse result, if a command has set it
+    serial      whether a command forbids to share loops
     """
 
     assignment: Assignment
@@ -52,20 +54,22 @@ class Loops:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Return all loop variables, each once."""
+        """Return all loop variables, without duplicates."""
         return tuple(dict.fromkeys(v for order in self.orders for v in order))
 
     @property
-    def taken(self) -> frozenset[str]:
-        """Return every name that an index, a variable or a tensor has or had."""
+    def names(self) -> frozenset[str]:
+        """Return every name of an index, a variable or a tensor, present or past."""
         derived = (v for r in self.provenance.relations for v in r.children)
         tensors = (access.tensor for access in accesses(self.assignment))
         target = self.assignment.target.tensor
-        return frozenset((*all_indices(self.assignment), *derived, *tensors, target, *self.made))
+        return frozenset(
+            (*all_indices(self.assignment), *derived, *tensors, target, *self.workspaces)
+        )
 
     @property
-    def made(self) -> tuple[str, ...]:
-        """Return the names of the workspaces that the structure makes."""
+    def workspaces(self) -> tuple[str, ...]:
+        """Return the names of the workspaces of the structure."""
         return tuple(c.workspace for c in self.structure if isinstance(c, Precompute))
 
     @property
@@ -84,14 +88,16 @@ class Loops:
     def statement(self, problem: Problem) -> Statement:
         """Return the concrete notation for these loops, where `problem` computes the assignment."""
         placed = self.placed(problem)
-        statement = concretize(placed, self.orders, self.provenance, self.made)
+        statement = concretize(placed, self.orders, self.provenance, self.workspaces)
         for command in self.structure:
             statement = restructure(placed, self.provenance, statement, command)
         return _marked(self, statement, (), {})
 
     def placed(self, problem: Problem) -> Problem:
-        """Return the problem as its statement is made: where coordinates are copied, each element
-        of the result has its place, as those of a dense one have."""
+        """Return the problem of the statement; dense, where coordinates are copied.
+
+        Each element of the result then has its position before the loops run.
+        """
         if self.assembly is not Assembly.COPY:
             return problem
         form = problem.result.format
@@ -108,9 +114,9 @@ class Loops:
 
 
 def textual_orders(assignment: Assignment) -> tuple[Order, ...]:
-    """For each term: its indices as they first occur, those of the result before all others.
+    """Return, for each term, its indices by first occurrence, result indices before all others.
 
-    Indices of a sum inside an operation that is not linear in it come after those around it.
+    Indices of a sum inside an operation that is not linear in it come after outer indices.
     """
     return tuple(_textual_order(assignment, term) for term in split_terms(assignment.value))
 
@@ -123,7 +129,7 @@ def _textual_order(assignment: Assignment, term: Term) -> Order:
 
 
 def _depths(term: Term, depth: int) -> Iterator[tuple[str, int]]:
-    """Yield the indices of inner sums, and how many sums are around each."""
+    """Yield the indices of inner sums, and the number of sums around each."""
     for inner in reductions(term.body):
         nest = split_terms(inner)[0]
         yield from ((index, depth) for index in nest.reduced)
@@ -133,9 +139,9 @@ def _depths(term: Term, depth: int) -> Iterator[tuple[str, int]]:
 def _marked(
     loops: Loops, statement: Statement, outer: tuple[str, ...], names: Mapping[str, str]
 ) -> Statement:
-    """Return the statement with each loop's mode. The loop over an index stands for its last leaf.
+    """Return the statement with each loop's mode; the loop over an index stands for its last leaf.
 
-    names  what loops are called here, where they fill a workspace
+    names  the names of loops that fill a workspace
     """
     match statement:
         case Assign():

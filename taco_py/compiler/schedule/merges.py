@@ -1,7 +1,7 @@
-"""What loops need whose operands leap to each other's coordinates: `mergeby(j,Gallop)`.
+"""Preconditions of loops whose operands gallop: `mergeby(j,Gallop)`.
 
-Every coordinate that such a loop comes to is stored by all the levels it walks, an intersection;
-each of these stores its coordinates in an array, where one can be searched for.
+Every coordinate that such a loop visits is stored by all the levels it walks, an intersection; each
+of these stores its coordinates in an array, in which one can be searched.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from taco_py.language.diagnostics.errors import ScheduleError
 
 
 def check_merge(graph: IterationGraph, loop: Loop) -> None:
-    """Raise ScheduleError unless `loop` can merge its operands as it is marked."""
+    """Raise ScheduleError unless `loop` can merge its operands by its strategy."""
     if loop.mode.merge is Merge.GALLOP:
         _check_gallop(graph, loop)
 

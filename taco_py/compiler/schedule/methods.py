@@ -1,10 +1,10 @@
-"""Commands as calls from Python: one table of their parameters, from which methods are made.
+"""Commands as calls from Python: a table of their parameters, from which methods are generated.
 
     Methods = methods(record)           a name and a function for each command of the parser
-    record(self, command)               what each of them does with the command it was called for
+    record(self, command)               receives the command of each call
 
-A call is turned into the command's text, which the parser reads: so there is one check of
-arguments, and a message shows the command as it is written.
+A call is turned into the command's text, which the parser reads: so arguments are checked in one
+place, and a message shows the command as users write it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from taco_py.language.provenance.relations import BoundKind
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A command's parameters, as in a Python signature, and what it does."""
+    """A command's parameters, as in a Python signature, and its effect."""
 
     parameters: str
     does: str
@@ -73,7 +73,7 @@ METHODS: dict[str, Method] = {
     ),
     "serial": Method("", "Share no loop among threads."),
 }
-"""A command that is not here takes its arguments in the order of its text."""
+"""Commands that are not listed take their arguments in the order of their text."""
 
 WORDS = {
     "unit": {
@@ -85,8 +85,9 @@ WORDS = {
     },
     "race": {"none": "NoRaces", "ignore": "IgnoreRaces"},
 }
-"""What Python's words are in the text of schedules, by the parameter that takes them, where they
-are others than the text's in lower case."""
+"""The words of schedules' text for Python's words, by the parameter that takes them.
+
+Only words that differ from the lower case of the text's are listed."""
 
 VALUES: dict[str, tuple[type[Enum], ...]] = {
     "race": (Race,),
@@ -98,8 +99,7 @@ VALUES: dict[str, tuple[type[Enum], ...]] = {
 
 
 def command_of(name: str, signature: Signature, args: Any, kwargs: Any) -> Command:
-    """Return the command that a call asks for. Raises ScheduleError for arguments it does not
-    take."""
+    """Return the command of a call. Raises ScheduleError for arguments that it does not take."""
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -120,11 +120,11 @@ def command_of(name: str, signature: Signature, args: Any, kwargs: Any) -> Comma
 
 
 def _words(bound: BoundArguments) -> Iterator[str]:
-    """Yield the arguments as they are written in a schedule's text."""
+    """Yield the arguments in the syntax of a schedule's text."""
     for name, argument in bound.arguments.items():
         if bound.signature.parameters[name].kind is Parameter.VAR_POSITIONAL:
-            listed = len(argument) == 1 and isinstance(argument[0], tuple | list)
-            yield from map(_word, argument[0] if listed else argument)
+            is_list = len(argument) == 1 and isinstance(argument[0], tuple | list)
+            yield from map(_word, argument[0] if is_list else argument)
         else:
             yield _spelled(name, _word(argument))
 
@@ -139,34 +139,35 @@ def _word(argument: Any) -> str:
 
 def _spelled(parameter: str, word: str) -> str:
     """Return a word for a parameter that takes one of several, in the spelling of the text."""
-    known = {str(value.value) for kind in VALUES.get(parameter, ()) for value in kind}
+    values = {str(value.value) for kind in VALUES.get(parameter, ()) for value in kind}
     plain = word.lower().replace("-", "")
-    alike = (each for each in known if each.lower() == plain)
+    alike = (value for value in values if value.lower() == plain)
     return WORDS.get(parameter, {}).get(word) or next(alike, word)
 
 
 def methods(record: Callable[[Any, Command], Any]) -> dict[str, Callable[..., Any]]:
-    """Return a method for each command, which hands the command to `record`."""
+    """Return a method for each command, which passes the command to `record`."""
     return {name: _method(name, record) for name in syntax()}
 
 
 def _method(name: str, record: Callable[[Any, Command], Any]) -> Callable[..., Any]:
-    known = METHODS.get(name, Method("*arguments", f"Takes {syntax()[name]}."))
-    parameters = tuple(_parameter(each) for each in known.parameters.split(", ") if each)
+    entry = METHODS.get(name, Method("*arguments", f"Takes {syntax()[name]}."))
+    parameters = tuple(_parameter(text) for text in entry.parameters.split(", ") if text)
     signature = Signature(parameters)
 
     def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         return record(self, command_of(name, signature, args, kwargs))
 
     method.__name__ = name
-    method.__doc__ = f"{known.does}\n\nRaises ScheduleError, and changes nothing then."
+    method.__doc__ = f"{entry.does}\n\nRaises ScheduleError, and changes nothing then."
     this = Parameter("self", Parameter.POSITIONAL_ONLY)
     method.__signature__ = Signature((this, *parameters))  # type: ignore[attr-defined]
     return method
 
 
 def _parameter(text: str) -> Parameter:
-    """Return `size`, `race=none`, `workspace=` or `*indices`."""
+    """Return the parameter that a text describes: `size`, `race=none`, `workspace=` or
+    `*indices`."""
     if text.startswith("*"):
         return Parameter(text[1:], Parameter.VAR_POSITIONAL)
     name, equals, default = text.partition("=")

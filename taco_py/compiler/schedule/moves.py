@@ -1,6 +1,6 @@
-"""Commands that could come next: candidates, which whoever asks then tries.
+"""Candidates for the next command of a schedule, for searches that try them.
 
-A `bound` is none of them: what it promises is not known before operands are.
+A `bound` is none of them: its promise is not known before operands are.
 
 Sizes are the few that make a difference: a tile that fits a vector register or a cache line, and
 one that fits the first cache; as many parts as a small machine has cores.
@@ -40,10 +40,10 @@ UNROLLS = (4,)
 def candidates(
     loops: Loops, sparse: Sequence[str], units: Sequence[Unit] = (Unit.CORE,)
 ) -> Iterator[Command]:
-    """Yield commands worth a try on `loops`: not each of them is legal.
+    """Yield commands worth a try on `loops`; some of them are illegal.
 
     sparse  the operands with stored coordinates
-    units   those that share loops on the target
+    units   the units that share loops on the target
     """
     for term in split_terms(loops.assignment.value):
         if count_terms(term.body) > 1:
@@ -62,12 +62,12 @@ def candidates(
 
 
 def _neighbours(loops: Loops) -> Iterable[tuple[str, str]]:
-    """Return pairs of loops, the second right inside the first in some term."""
+    """Return pairs of loops, the second just inside the first in some term."""
     return dict.fromkeys(pair for order in loops.orders for pair in pairwise(order))
 
 
 def _orders(loops: Loops) -> Iterator[Command]:
-    """Yield two loops change places."""
+    """Yield the interchanges of two loops."""
     pairs = dict.fromkeys(pair for order in loops.orders for pair in combinations(order, 2))
     for outer, inner in pairs:
         yield Reorder((inner, outer))
@@ -93,8 +93,7 @@ def _modes(variable: str, units: Sequence[Unit]) -> Iterator[Command]:
 
 
 def _workspaces(loops: Loops) -> Iterator[Command]:
-    """Yield the whole of a term is computed first, for all values of one of the result's
-    indices."""
+    """Yield precomputations of full terms, for all values of one of the result's indices."""
     for term in split_terms(loops.assignment.value):
         for index in loops.assignment.target.indices:
             if isinstance(term.body, Call):
@@ -102,7 +101,7 @@ def _workspaces(loops: Loops) -> Iterator[Command]:
 
 
 def _fresh(loops: Loops, name: str) -> str:
-    """Return a name like `name` that is not taken."""
-    while name in loops.taken:
+    """Return a name like `name` that is not in use."""
+    while name in loops.names:
         name += "_"
     return name

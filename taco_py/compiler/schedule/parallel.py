@@ -1,4 +1,4 @@
-"""Which loop threads share, or why none may."""
+"""The loop that threads share, or the reason why they cannot."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from taco_py.compiler.schedule.gpu.unit_nests import check_units, nest_refusal, 
 from taco_py.compiler.schedule.races import (
     STRATEGIES,
     Refusal,
-    apart_refusal,
     atomic_refusal,
     common_refusal,
     disorder_refusal,
     outward,
+    private_copies_refusal,
     race_refusal,
     ranges_refusal,
     workspaces_around,
@@ -44,7 +44,7 @@ from taco_py.language.diagnostics.errors import ScheduleError
 
 @dataclass(frozen=True, slots=True)
 class Parallelism:
-    """The statement with the loop marked that threads share, or without one and the reason why."""
+    """The statement with the shared loop marked, or without one, and the reason."""
 
     statement: Statement
     index: str | None
@@ -54,9 +54,9 @@ class Parallelism:
 def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     """Share the loop that the schedule marks, else the outermost one if that is legal.
 
-    `serial()` shares none. A loop whose iterations write elements of their own is shared by them
-    with no strategy, whichever was named. Raises ScheduleError when the marked loop cannot be
-    shared as asked.
+    `serial()` shares none. A loop whose iterations write different elements is shared without a
+    strategy, even if the schedule names one. Raises ScheduleError when the marked loop cannot be
+    shared so.
     """
     check_units(graph, False)
     if schedule.serial:
@@ -73,13 +73,13 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     refusal = refusal_reason(graph)
     if refusal is None and isinstance(statement, Forall):
         shared = replace(statement, mode=replace(statement.mode, parallel=Race.NONE))
-        return Parallelism(shared, statement.index, f"loop {statement.index}: {_OWN}")
-    each = _each_shared(graph, statement)
-    if each is not None:
-        return each
+        return Parallelism(shared, statement.index, f"loop {statement.index}: {_DISJOINT}")
+    terms_shared = _each_shared(graph, statement)
+    if terms_shared is not None:
+        return terms_shared
     summed = _summing_apart(graph, statement)
-    apart = [loop for loop in graph.loops if not loop.outer and _sums_apart(graph, loop)]
-    names = ", ".join(graph.called(loop) for loop in apart)
+    sums_loops = [loop for loop in graph.loops if not loop.outer and _sums_apart(graph, loop)]
+    names = ", ".join(graph.called(loop) for loop in sums_loops)
     if summed != statement:
         return Parallelism(summed, names, f"loop {names}: {_SUMS}")
     if refusal is None or not graph.loops:
@@ -90,7 +90,7 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
 
 
 def check_shared(graph: IterationGraph) -> None:
-    """Raise ScheduleError unless threads can share the marked loops as is asked for."""
+    """Raise ScheduleError unless threads can share the marked loops by their strategies."""
     for loop in graph.loops:
         refusal = None if loop.mode.parallel is None else _marked_refusal(graph, loop)
         if refusal is not None:
@@ -100,13 +100,12 @@ def check_shared(graph: IterationGraph) -> None:
             )
 
 
-_OWN = "each iteration writes its own part of the result"
+_DISJOINT = "each iteration writes its own part of the result"
 _SUMS = "sums of ranges are kept apart, and added up in order"
 
 
 def _summing_apart(graph: IterationGraph, statement: Statement) -> Statement:
-    """Return `statement` with the outermost loops of sums to one number shared, where that is
-    legal."""
+    """Return `statement` with the outermost loops of scalar sums shared, where that is legal."""
     match statement:
         case Where(workspace, consumer, Forall() as producer):
             (loop,) = (loop for loop in graph.loops if loop.body is producer.body)
@@ -117,8 +116,10 @@ def _summing_apart(graph: IterationGraph, statement: Statement) -> Statement:
 
 
 def _each_shared(graph: IterationGraph, statement: Statement) -> Parallelism | None:
-    """Return the statement with the outermost loop of each term shared, where these are over one
-    index and none of them needs a strategy."""
+    """Return the statement with the outermost loop of each term shared.
+
+    These loops must run over one index, and none may need a strategy; else None.
+    """
     if not isinstance(statement, Sequence) or not graph.problem.result.format.is_dense:
         return None
     loops = [loop for loop in graph.loops if not loop.outer]
@@ -126,37 +127,41 @@ def _each_shared(graph: IterationGraph, statement: Statement) -> Parallelism | N
     parts = [part for part in statement.statements if isinstance(part, Forall)]
     if len(indices) > 1 or len(parts) < len(statement.statements):
         return None
-    if any(graph.in_team(_shared(loop)) or own_refusal(graph, loop) for loop in loops):
+    if any(graph.in_team(_shared(loop)) or plain_refusal(graph, loop) for loop in loops):
         return None
     shared = tuple(replace(part, mode=replace(part.mode, parallel=Race.NONE)) for part in parts)
     (index,) = indices
-    return Parallelism(Sequence(shared), index, f"loop {index} of each term: {_OWN}")
+    return Parallelism(Sequence(shared), index, f"loop {index} of each term: {_DISJOINT}")
 
 
 def _shared(loop: Loop) -> Loop:
     return replace(loop, mode=replace(loop.mode, parallel=Race.NONE))
 
 
-def own_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Say why threads cannot share a loop that is taken as it is."""
-    return _taken(graph, loop) or _structure(graph, loop) or race_refusal(graph, loop)
+def plain_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Say why threads cannot share a loop without a strategy for common elements."""
+    return _mode_refusal(graph, loop) or _structure(graph, loop) or race_refusal(graph, loop)
 
 
 def _sums_apart(graph: IterationGraph, loop: Loop) -> bool:
-    """Tell whether threads share a loop that adds up numbers without being told to."""
-    refusal = _taken(graph, loop) or apart_refusal(graph, loop) or _listed_refusal(graph, loop)
+    """Tell whether threads share a loop of scalar sums without a command to do so."""
+    refusal = (
+        _mode_refusal(graph, loop)
+        or private_copies_refusal(graph, loop)
+        or _listed_refusal(graph, loop)
+    )
     return refusal is None and _adds_numbers(graph, loop)
 
 
 def _adds_numbers(graph: IterationGraph, loop: Loop) -> bool:
-    """Tell whether all that a loop leaves behind is numbers that it adds up."""
-    around = workspaces_around(graph, loop)
-    numbers = {name for name, w in around.items() if w.is_number}
+    """Tell whether all results of a loop are scalars that it adds up."""
+    outer = workspaces_around(graph, loop)
+    numbers = {name for name, w in outer.items() if w.is_number}
     return all(assign.target.tensor in numbers for assign in outward(loop))
 
 
 def _listed_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where ranges of coordinates are looked for in a list, which would be sorted for that."""
+    """Say why ranges of coordinates cannot be found in an unsorted list."""
     operands = dict(graph.problem.operands)
     for iterator in loop.lattice.iterators:
         tensor = iterator.access.tensor
@@ -182,13 +187,13 @@ def common_reason(loop: Loop) -> str:
             return _SUMS
         case Race.IGNORE:
             return "the schedule says that no two iterations write the same element"
-    return _OWN
+    return _DISJOINT
 
 
 def _anew(marked: list[Loop]) -> str:
-    """That threads are woken often, which takes some microseconds each time."""
-    around = dict.fromkeys(index for loop in marked for index in loop.outer)
-    return f"; threads begin anew for each {', '.join(around)}" if around else ""
+    """Return the note that threads are woken often, which takes some microseconds each time."""
+    outer = dict.fromkeys(index for loop in marked for index in loop.outer)
+    return f"; threads begin anew for each {', '.join(outer)}" if outer else ""
 
 
 def _without_needless(graph: IterationGraph) -> IterationGraph:
@@ -221,11 +226,10 @@ def _eased(statement: Statement, needless: Set[int]) -> Statement:
 
 
 def refusal_reason(graph: IterationGraph) -> Refusal | None:
-    """Return the first precondition that fails, None if the outermost loop can be shared among
-    threads."""
+    """Return the first precondition that fails; None if threads can share the outermost loop."""
     statement = graph.statement
     if isinstance(statement, Forall):
-        return own_refusal(graph, graph.loops[0])
+        return plain_refusal(graph, graph.loops[0])
     if not graph.loops:
         return Refusal("there is no loop to share among threads", "one thread is all it takes")
     remedy = "reorder so that an index of the result is outermost in every term"
@@ -234,13 +238,13 @@ def refusal_reason(graph: IterationGraph) -> Refusal | None:
     return Refusal("the terms are computed one after another", remedy)
 
 
-def _taken(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where the schedule wants the iterations carried out otherwise."""
+def _mode_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Say why the schedule's mode of the loop excludes threads."""
     if not loop.mode.vector and not loop.mode.unroll:
         return None
-    done = "vectorized" if loop.mode.vector else "unrolled"
+    word = "vectorized" if loop.mode.vector else "unrolled"
     return Refusal(
-        f"the loop {graph.called(loop)} is {done}", f"split {graph.called(loop)}: share its tiles"
+        f"the loop {graph.called(loop)} is {word}", f"split {graph.called(loop)}: share its tiles"
     )
 
 
@@ -249,34 +253,34 @@ def _marked_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     if nested is not None or loop.mode.unit is not Unit.CORE:
         return nested or unit_refusal(graph, loop)
     race = loop.mode.parallel
-    own = _structure(graph, loop) or race_refusal(graph, loop)
-    if race in STRATEGIES and own is None:
+    conflict = _structure(graph, loop) or race_refusal(graph, loop)
+    if race in STRATEGIES and conflict is None:
         return None
     match race:
         case Race.ATOMICS:
             return _structure(graph, loop) or atomic_refusal(graph, loop)
         case Race.TEMPORARY | Race.ORDERED:
-            return apart_refusal(graph, loop)
+            return private_copies_refusal(graph, loop)
         case Race.IGNORE:
             return _structure(graph, loop) or common_refusal(graph, loop)
-    return own
+    return conflict
 
 
 def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """What threads cannot share, whatever they write."""
+    """Say why the structure of the loop excludes threads, whatever they write."""
     outermost = not loop.outer and isinstance(graph.statement, Forall)
     if loop.writes_result and not graph.has_places:
         refusal = _assembly(graph, loop, outermost)
         if refusal is not None:
             return refusal
-    if loop.merges and outermost and loop.range is not Range.WHOLE:
+    if loop.merges and outermost and loop.range is not Range.FULL:
         names = ", ".join(map(str, loop.lattice.iterators))
         return Refusal(
             f"the loop {graph.called(loop)} walks {names} along with others, in order",
             f"split {graph.called(loop)}: its tiles can be shared",
         )
     sparse = not graph.has_places
-    ranges = sparse or (loop.range is Range.WHOLE or graph.provenance.counts_ranges(loop.index))
+    ranges = sparse or (loop.range is Range.FULL or graph.provenance.counts_ranges(loop.index))
     if outermost and not ranges and shared_in_pieces(graph):
         return Refusal(
             f"the loop {graph.called(loop)} does not run over ranges of one index, which threads "
@@ -289,7 +293,7 @@ def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def _assembly(graph: IterationGraph, loop: Loop, outermost: bool) -> Refusal | None:
-    """Where parts of a sparse result for ranges of the loop are not the whole in pieces."""
+    """Say why parts of a sparse result for ranges of the loop cannot be joined."""
     first = result_order(graph.problem)[0]
     if outermost and graph.provenance.counts_ranges(loop.index):
         if graph.provenance.roots(loop.index) == (first,):
@@ -310,8 +314,10 @@ def _assembly(graph: IterationGraph, loop: Loop, outermost: bool) -> Refusal | N
 
 
 def _in_storage_order(graph: IterationGraph, loop: Loop) -> bool:
-    """Tell whether tiles of several indices hold the result's entries one tile after another, under
-    common coordinates of dense levels alone."""
+    """Tell whether tiles of several indices have the result's entries in storage order.
+
+    They may have coordinates of dense levels alone in common.
+    """
     roots = graph.provenance.roots(loop.index)
     levels = graph.problem.result.format.levels
     first = next(k for k, level in enumerate(levels) if not level.full)
@@ -321,8 +327,11 @@ def _in_storage_order(graph: IterationGraph, loop: Loop) -> bool:
 
 
 def assembly_of(graph: IterationGraph) -> Assembly | None:
-    """Return how a sparse result is assembled: as was said, else by insertion where threads share
-    tiles that begin within a row, or are so many that none has room for a part of the result."""
+    """Return the strategy of assembly of a sparse result: the schedule's, if it has one.
+
+    Else it is insertion where threads share tiles that begin within a row, or are too many for
+    parts of the result.
+    """
     statement = graph.statement
     if not graph.teams and graph.assembly is None:
         return None if graph.problem.result.format.is_dense else Assembly.INSERT

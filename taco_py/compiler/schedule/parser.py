@@ -1,8 +1,8 @@
 """The text form of schedules: `split(i,i0,i1,32), reorder(i0,j,i1), parallelize(i0,CPUThread)`.
 
-What TACO's command line takes is taken, and so are shorter forms: `parallelize(i)`, `vectorize(i)`.
-Commands are printed in TACO's form. What it has not is a strategy, `Ordered`, and some commands:
-distribute, fission, loopfuse, serial.
+The syntax of TACO's command line is accepted, and so are shorter forms: `parallelize(i)`,
+`vectorize(i)`. Commands are printed in TACO's form. Extensions are a strategy, `Ordered`, and some
+commands: distribute, fission, loopfuse, serial.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from taco_py.language.provenance.relations import Bound, BoundKind, Coord, Divid
 
 LANES = "CPUVector"
 UNITS = {unit.value: unit for unit in Unit}
-"""TACO's words for what takes an iteration; those of a vector's lanes are another command."""
+"""TACO's words for units; lanes of a vector are another command."""
 
 
 class _MisfitError(Exception):
-    """Arguments that a command does not take."""
+    """Arguments that a command does not accept."""
 
 
 def _misfit(what: str, word: str, words: Iterable[str]) -> _MisfitError:
-    """Make the error of a word that is none of those that are listed, with the one nearest."""
-    listed = list(words)
-    return _MisfitError(with_suggestion(f"{what} {', '.join(listed)}", word, listed))
+    """Make the error of a word that is not in a list, with a suggestion."""
+    choices = list(words)
+    return _MisfitError(with_suggestion(f"{what} {', '.join(choices)}", word, choices))
 
 
 @dataclass(frozen=True, slots=True)
 class _Syntax:
-    """What a command takes, in words and by an example, and how its arguments are read."""
+    """The arguments of a command, in words and by an example, and the function that reads them."""
 
     expects: str
     example: str
@@ -61,11 +61,11 @@ class _Syntax:
 
 
 def parse_commands(text: str, planned: bool = False) -> tuple[Command, ...]:
-    """Return the commands in `text`. Raises ScheduleError with the place of a mistake.
+    """Parse the commands in `text`. Raises ScheduleError with the place of a mistake.
 
     planned  whether the commands of the planner are read too: loops(i,j), make(tiles,8)
     """
-    known = {**_COMMANDS, **_PLANNED} if planned else _COMMANDS
+    syntaxes = {**_COMMANDS, **_PLANNED} if planned else _COMMANDS
     if not isinstance(text, str):
         raise ScheduleError(
             f"Expected a schedule's text, found {text!r}", hint='as in "reorder(i,k,j)"'
@@ -74,34 +74,34 @@ def parse_commands(text: str, planned: bool = False) -> tuple[Command, ...]:
     commands: list[Command] = []
     place = 0
     while text[place:].strip():
-        found = _call(text, place)
-        opened = None if found else _unclosed(text, place)
+        parsed = _call(text, place)
+        opened = None if parsed else _unclosed(text, place)
         if opened is not None:
             raise ScheduleError(
                 "Expected a parenthesis that is closed, found the text's end",
                 Span(source, opened, len(text)),
                 "each ( of a command has its )",
             )
-        if found is None:
+        if parsed is None:
             raise ScheduleError(
                 "Expected a command such as reorder(i,j), found something else",
                 Span(source, place, len(text)),
-                f"the commands are {', '.join(known)}, with commas between them",
+                f"the commands are {', '.join(syntaxes)}, with commas between them",
             )
-        commands.append(_command(found, source, known))
-        place = found.behind
+        commands.append(_command(parsed, source, syntaxes))
+        place = parsed.next
     return tuple(commands)
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A command in a text: its words, where they begin and end, and where the next one begins."""
+    """A command in a text: its words, their bounds, and the begin of the next command."""
 
     name: str
     arguments: str
     start: int
     stop: int
-    behind: int
+    next: int
 
 
 _OPENED = re.compile(r"\s*(\w+)\s*\(")
@@ -110,7 +110,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
 
 def _call(text: str, place: int) -> _Call | None:
-    """Return the command at `place`, up to the parenthesis that closes its first; None for none."""
+    """Return the command at `place`, up to its closing parenthesis; None where there is none."""
     opened = _OPENED.match(text, place)
     if opened is None:
         return None
@@ -126,7 +126,7 @@ def _call(text: str, place: int) -> _Call | None:
 
 
 def _unclosed(text: str, place: int) -> int | None:
-    """Where the command at `place` opens a parenthesis that nothing closes."""
+    """Return the position of a parenthesis that the command at `place` opens and nothing closes."""
     opened = _OPENED.match(text, place)
     if opened is None:
         return None
@@ -141,29 +141,29 @@ def _unclosed(text: str, place: int) -> int | None:
     return waiting[-1]
 
 
-def _command(call: _Call, source: Source, known: dict[str, _Syntax]) -> Command:
+def _command(call: _Call, source: Source, syntaxes: dict[str, _Syntax]) -> Command:
     name = call.name
     span = Span(source, call.start, call.stop)
-    if name not in known:
+    if name not in syntaxes:
         raise ScheduleError(
             f"Expected a scheduling command, found {name!r}",
             span,
-            with_suggestion(f"the commands are {', '.join(known)}", name, known),
+            with_suggestion(f"the commands are {', '.join(syntaxes)}", name, syntaxes),
         )
     arguments = tuple(_split(call.arguments))
-    syntax = known[name]
+    syntax = syntaxes[name]
     try:
         return syntax.read(arguments)
     except _MisfitError as misfit:
-        found = ", ".join(arguments) or "nothing"
+        actual = ", ".join(arguments) or "nothing"
         hint = str(misfit) or f"as in {syntax.example}"
         raise ScheduleError(
-            f"Expected {syntax.expects} for {name}, found {found}", span, hint
+            f"Expected {syntax.expects} for {name}, found {actual}", span, hint
         ) from None
 
 
 def _split(text: str) -> Iterator[str]:
-    """Yield the arguments: what stands between commas that are in no brackets."""
+    """Yield the arguments: the texts between commas outside of brackets."""
     depth, start = 0, 0
     for place, character in enumerate(f"{text},"):
         depth += (character in "([{") - (character in ")]}")
@@ -295,7 +295,7 @@ def _expression(text: str) -> Expr:
 
 
 def _list_of_names(text: str) -> tuple[str, ...]:
-    """Return `j`, or `{i,j}`, or `{}`."""
+    """Parse `j`, or `{i,j}`, or `{}`."""
     if text[:1] in "{[" and text[-1:] in "}]":
         names = tuple(name.strip() for name in text[1:-1].split(",") if name.strip())
     else:
@@ -332,7 +332,7 @@ def _threads(arguments: tuple[str, ...]) -> Command:
 
 def _make(arguments: tuple[str, ...]) -> Command:
     (way, *numbers) = arguments
-    return Make(way, tuple(_number(each, 0) for each in numbers))
+    return Make(way, tuple(_number(number, 0) for number in numbers))
 
 
 _COMMANDS = {
@@ -377,14 +377,14 @@ _PLANNED = {
     "make": _Syntax("a way and whole numbers", "make(tiles,8)", _make),
     "threads": _Syntax("a number of threads", "threads(2)", _threads),
 }
-"""The commands that the planner alone writes."""
+"""The commands that only the planner writes."""
 
 
 def syntax() -> dict[str, str]:
-    """What each command takes, in words, by the command's name."""
-    return {name: each.expects for name, each in _COMMANDS.items()}
+    """Return the arguments of each command in words, by the command's name."""
+    return {name: entry.expects for name, entry in _COMMANDS.items()}
 
 
 def examples() -> tuple[str, ...]:
-    """Return one of each command."""
-    return tuple(each.example for each in _COMMANDS.values())
+    """Return an example of each command."""
+    return tuple(entry.example for entry in _COMMANDS.values())

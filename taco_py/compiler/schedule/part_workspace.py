@@ -1,4 +1,4 @@
-"""The workspace that a part of a value is computed into: how it is stored, and in which type."""
+"""The workspace for a precomputed part of a value: its kind, and its type."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from taco_py.language.provenance.provenance import Provenance
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is to be computed first: an expression, over which variables of loops, and its name."""
+    """The precomputation of an expression: the variables of its workspace, and the name of that."""
 
     expression: Expr
     variables: tuple[str, ...]
@@ -36,11 +36,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """The loops right around the assignment that the part stands in, sorted by who needs them.
+    """The loops just around the assignment with the part, by their use.
 
-    outer     they stay around the `where`
-    producer  those that fill the workspace, outermost first; `summed` of them sum in it
-    consumer  those around what is left
+    outer     the loops that stay around the `where`
+    producer  the loops that fill the workspace, outermost first; `summed` of them sum in it
+    consumer  the loops around the rest
     """
 
     outer: tuple[str, ...]
@@ -50,21 +50,25 @@ class Nest:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """A part of a value in a statement, and what is known of them."""
+class PartContext:
+    """A part of a value, and the statement that it is in."""
 
     problem: Problem
     provenance: Provenance
-    whole: Statement
+    statement: Statement
     part: Part
 
     @property
     def indices(self) -> tuple[str, ...]:
-        """Return the workspace's indices: those that its variables derive from, as the loops around
-        the part meet them."""
-        found = {root for v in self.part.variables for root in self.provenance.roots(v)}
-        around = (f.index for f in foralls(self.whole) if any(map(self._occurs, assignments(f))))
-        return tuple(index for index in dict.fromkeys(around) if index in found)
+        """Return the workspace's indices, in the order of the loops around the part.
+
+        They are the indices that the variables of the workspace derive from.
+        """
+        roots = {root for v in self.part.variables for root in self.provenance.roots(v)}
+        loop_indices = (
+            f.index for f in foralls(self.statement) if any(map(self._occurs, assignments(f)))
+        )
+        return tuple(index for index in dict.fromkeys(loop_indices) if index in roots)
 
     def _occurs(self, assign: Assign) -> bool:
         anywhere = Access(self.part.name, ())
@@ -80,119 +84,133 @@ class About:
         )
 
 
-def workspace_of(about: About, nest: Nest, place: Assign, occurrence: Occurrence) -> Workspace:
-    """Return the workspace that a part is computed into. Raises ScheduleError where there is
-    none."""
-    kind, full = _kind(about, nest, place, occurrence)
-    kept = len(nest.consumer) > len(about.part.variables) or kind is WorkspaceKind.MARKED
+def workspace_of(
+    context: PartContext, nest: Nest, place: Assign, occurrence: Occurrence
+) -> Workspace:
+    """Return the workspace for a precomputed part. Raises ScheduleError where there is none."""
+    kind, full = _kind(context, nest, place, occurrence)
+    reread = len(nest.consumer) > len(context.part.variables) or kind is WorkspaceKind.MARKED
     if kind is WorkspaceKind.DENSE:
-        _check_pattern(about, place, occurrence)
-    dtype = _dtype(about, nest, place, kind)
+        _check_pattern(context, place, occurrence)
+    dtype = _dtype(context, nest, place, kind)
     zero = not full or bool(nest.summed)
-    ordered = not about.problem.result.format.is_dense and kind is not WorkspaceKind.MARKED
+    ordered = not context.problem.result.format.is_dense and kind is not WorkspaceKind.MARKED
     return Workspace(
-        about.part.name, about.indices, kind, dtype, ordered, zero, kept, about.part.variables
+        context.part.name,
+        context.indices,
+        kind,
+        dtype,
+        ordered,
+        zero,
+        reread,
+        context.part.variables,
     )
 
 
 def _kind(
-    about: About, nest: Nest, place: Assign, occurrence: Occurrence
+    context: PartContext, nest: Nest, place: Assign, occurrence: Occurrence
 ) -> tuple[WorkspaceKind, bool]:
-    """Return how it is stored, and whether its producer comes to every coordinate."""
-    if not about.indices:
+    """Return the kind of the workspace, and whether its producer visits every coordinate."""
+    if not context.indices:
         return WorkspaceKind.SCALAR, False
-    fill = Assign(about.access, about.part.expression, ADD)
+    fill = Assign(context.access, context.part.expression, ADD)
     producer = forall(nest.producer, fill)
-    regions = Regions(all_iterators(about.problem, producer), frozenset())
-    where = (regions.statement(producer, index) for index in about.indices)
+    regions = Regions(all_iterators(context.problem, producer), frozenset())
+    where = (regions.statement(producer, index) for index in context.indices)
     full = all(isinstance(region, Everything) for region in where)
-    if full or _read_in_tiles(about, nest):
+    if full or _read_in_tiles(context, nest):
         return WorkspaceKind.DENSE, full
-    if _meets_others(about, occurrence):
-        looked_up = _is_looked_up(about, nest, place, occurrence)
+    if _meets_others(context, occurrence):
+        looked_up = _is_looked_up(context, nest, place, occurrence)
         return WorkspaceKind.MARKED if looked_up else WorkspaceKind.DENSE, False
-    return (WorkspaceKind.ROW if len(about.indices) == 1 else WorkspaceKind.HASH), False
+    return (WorkspaceKind.ROW if len(context.indices) == 1 else WorkspaceKind.HASH), False
 
 
-def _is_looked_up(about: About, nest: Nest, place: Assign, occurrence: Occurrence) -> bool:
-    """Tell whether entries of one index are looked for where other operands are walked: what is not
-    there adds nothing, whatever the others are, and no coordinate is stored for it."""
+def _is_looked_up(context: PartContext, nest: Nest, place: Assign, occurrence: Occurrence) -> bool:
+    """Tell whether entries of one index are looked up in loops over other operands.
+
+    Absent entries then add nothing, whatever the others are, and no coordinate is stored for them.
+    """
     target = place.target
-    stored = target == about.problem.assignment.target and not about.problem.result.format.is_dense
+    stored = (
+        target == context.problem.assignment.target and not context.problem.result.format.is_dense
+    )
     return (
-        len(about.indices) == 1
+        len(context.indices) == 1
         and not nest.summed
-        and restricts(occurrence.value, about.access)
-        and not (stored and about.indices[0] in target.indices)
+        and restricts(occurrence.value, context.access)
+        and not (stored and context.indices[0] in target.indices)
     )
 
 
-def _read_in_tiles(about: About, nest: Nest) -> bool:
-    """Tell whether the loops that read it are over tiles: a list of coordinates has none."""
-    tiles = filter(about.provenance.is_derived, nest.consumer)
-    return any(set(about.provenance.roots(v)) & set(about.indices) for v in tiles)
+def _read_in_tiles(context: PartContext, nest: Nest) -> bool:
+    """Tell whether the loops that read the workspace are over tiles: a list has none."""
+    tiles = filter(context.provenance.is_derived, nest.consumer)
+    return any(set(context.provenance.roots(v)) & set(context.indices) for v in tiles)
 
 
-def _check_pattern(about: About, place: Assign, occurrence: Occurrence) -> None:
-    """Raise ScheduleError where a sparse result would store what it did not store before."""
-    target, form = about.problem.assignment.target, about.problem.result.format
-    before = Regions(all_iterators(about.problem, about.whole), frozenset())
-    after = Regions({**before.levels, about.access: {}}, frozenset())
+def _check_pattern(context: PartContext, place: Assign, occurrence: Occurrence) -> None:
+    """Raise ScheduleError where a sparse result would store additional elements."""
+    target, form = context.problem.assignment.target, context.problem.result.format
+    before = Regions(all_iterators(context.problem, context.statement), frozenset())
+    after = Regions({**before.levels, context.access: {}}, frozenset())
     for level, mode in zip(form.levels, form.mode_order, strict=True):
         index = target.indices[mode]
-        if level.full or index not in about.indices:
+        if level.full or index not in context.indices:
             continue
-        few = is_full(before.expression(place.value, index))
-        many = is_full(after.expression(occurrence.value, index))
-        if many and not few:
-            raise about.refusal(
+        before_full = is_full(before.expression(place.value, index))
+        after_full = is_full(after.expression(occurrence.value, index))
+        if after_full and not before_full:
+            raise context.refusal(
                 f"{target.tensor} would store every {index}, for what is left walks another "
                 f"operand along {index} and the workspace has to be dense",
                 "precompute the whole sum, or ask for a dense result",
             )
 
 
-def _meets_others(about: About, occurrence: Occurrence) -> bool:
-    """Tell whether what is left walks another sparse level along an index of the workspace, or goes
-    on where it has nothing: a list's coordinates, or a table's, are met alone."""
-    own = {w.name: w for w in workspaces_of(about.whole)}
-    for access in accesses(occurrence.value):
-        if access == about.access:
-            continue
-        if access.tensor in own:
-            levels = workspace_levels(own[access.tensor])
-        else:
-            levels = sparse_levels(about.problem, access)
-        if set(levels) & set(about.indices):
-            return True
-    levels = {index: region.Iterator(about.access, k) for k, index in enumerate(about.indices)}
-    regions = Regions({about.access: levels}, frozenset())
-    found = {index: regions.expression(occurrence.value, index) for index in levels}
-    return found != {index: Coordinates(level) for index, level in levels.items()}
+def _meets_others(context: PartContext, occurrence: Occurrence) -> bool:
+    """Tell whether the rest merges another sparse level along an index of the workspace.
 
-
-def _dtype(about: About, nest: Nest, place: Assign, kind: WorkspaceKind) -> str:
-    """What the part is computed in. Raises ScheduleError where that is another type than that of
-    what it is a part of, in which the numbers may be others.
-
-    They are not where entries of an operand are looked up: merged with others, those with equal
-    coordinates would be added up first in its own type too.
+    Or whether it continues where the workspace stores nothing: a list or a table cannot be merged.
     """
-    known = {name: np.dtype(kind.dtype) for name, kind in about.problem.operands}
-    known |= {w.name: np.dtype(w.dtype) for w in workspaces_of(about.whole)}
-    roots = (root for v in nest.summed for root in about.provenance.roots(v))
-    whole = summed(about.part.expression, dict.fromkeys(roots))
-    found = expression_dtype(whole, known)
-    value = expression_dtype(place.value, known)
-    exact = isinstance(about.part.expression, Access) and not nest.summed
-    if found == value or (exact and kind is WorkspaceKind.MARKED):
-        return found.name
-    wraps = sum_wraps_alone(found, value)
-    if wraps or not (exact or np.finfo(found).eps == np.finfo(value).eps):
+    workspaces = {w.name: w for w in workspaces_of(context.statement)}
+    for access in accesses(occurrence.value):
+        if access == context.access:
+            continue
+        if access.tensor in workspaces:
+            levels = workspace_levels(workspaces[access.tensor])
+        else:
+            levels = sparse_levels(context.problem, access)
+        if set(levels) & set(context.indices):
+            return True
+    levels = {index: region.Iterator(context.access, k) for k, index in enumerate(context.indices)}
+    regions = Regions({context.access: levels}, frozenset())
+    actual = {index: regions.expression(occurrence.value, index) for index in levels}
+    return actual != {index: Coordinates(level) for index, level in levels.items()}
+
+
+def _dtype(context: PartContext, nest: Nest, place: Assign, kind: WorkspaceKind) -> str:
+    """Return the type of the precomputation. Raises ScheduleError where values would differ.
+
+    They may differ where the type is not that of the full value. They do not where entries of an
+    operand are looked up: merged, entries with equal coordinates would first be added up in the
+    operand's type, too.
+    """
+    dtypes = {name: np.dtype(kind.dtype) for name, kind in context.problem.operands}
+    dtypes |= {w.name: np.dtype(w.dtype) for w in workspaces_of(context.statement)}
+    roots = (root for v in nest.summed for root in context.provenance.roots(v))
+    sum_ = summed(context.part.expression, dict.fromkeys(roots))
+    dtype = expression_dtype(sum_, dtypes)
+    value = expression_dtype(place.value, dtypes)
+    exact = isinstance(context.part.expression, Access) and not nest.summed
+    if dtype == value or (exact and kind is WorkspaceKind.MARKED):
+        return dtype.name
+    wraps = sum_wraps_alone(dtype, value)
+    if wraps or not (exact or np.finfo(dtype).eps == np.finfo(value).eps):
         elsewhere = "wrap" if wraps else "be rounded"
-        raise about.refusal(
-            f"it is computed in {found}, and what it is a part of in {value}, so that it would "
+        raise context.refusal(
+            f"it is computed in {dtype}, and what it is a part of in {value}, so that it would "
             f"{elsewhere} elsewhere",
             "convert the operands to one type",
         )
-    return found.name
+    return dtype.name

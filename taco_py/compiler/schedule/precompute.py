@@ -1,4 +1,4 @@
-"""A part of a value, computed first: into a workspace of its own.
+"""Precomputation of a part of a value into a workspace.
 
     precompute A * B over j:
 
@@ -10,11 +10,11 @@
                                                   forall j
                                                     w[j] += A[i,k] * B[k,j]
 
-Loops that only the part depends on go to its producer, those that only the rest depends on to the
-consumer, and those over the workspace's own variables to both. Loops that both depend on stay
-around the `where`. Loops further out on which the part does not depend go to the consumer as well,
-so that a part that changes in no loop is computed once. (Kjolstad et al. 2019, Tensor Algebra
-Compilation with Workspaces, section 4; sums move through what is linear.)
+Loops that only the part depends on go to its producer, loops that only the rest depends on go to
+the consumer, and loops over the workspace's variables go to both. Loops that both depend on stay
+around the `where`. Outer loops on which the part does not depend go to the consumer as well, so
+that a part that changes in no loop is computed once. (Kjolstad et al. 2019, Tensor Algebra
+Compilation with Workspaces, section 4; sums move through linear operations.)
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from taco_py.compiler.concrete.nodes import (
     forall,
 )
 from taco_py.compiler.concrete.tree import assignments, workspaces_of
-from taco_py.compiler.schedule.part_workspace import About, Nest, Part, workspace_of
+from taco_py.compiler.schedule.part_workspace import Nest, Part, PartContext, workspace_of
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.nodes import Access, Expr
@@ -48,8 +48,8 @@ from taco_py.language.provenance.provenance import Provenance
 
 
 @dataclass(frozen=True, slots=True)
-class _Apart:
-    """A consumer and the producer of its workspace, which is not placed yet."""
+class _Separate:
+    """A consumer and the producer of its workspace, before they are joined in a `where`."""
 
     workspace: Workspace
     consumer: Statement
@@ -62,26 +62,28 @@ class _Apart:
 def precompute(
     problem: Problem, provenance: Provenance, statement: Statement, part: Part
 ) -> Statement:
-    """Return `statement` with `part` in a workspace. Raises ScheduleError where that is not the
-    same."""
+    """Return `statement` with `part` in a workspace.
+
+    Raises ScheduleError where values would differ.
+    """
     maker = _Maker(problem, provenance, statement, part)
     place = maker.place()
     existing = maker.existing(place)
     if existing is not None:
         return _renamed(statement, existing, part.name)
-    found = maker.within(statement, place, ())
-    return found.placed() if isinstance(found, _Apart) else found
+    result = maker.descend(statement, place, ())
+    return result.placed() if isinstance(result, _Separate) else result
 
 
 @dataclass(frozen=True, slots=True)
-class _Maker(About):
-    """The steps, one below another."""
+class _Maker(PartContext):
+    """The steps of the precomputation."""
 
     def place(self) -> Assign:
-        """Return the assignment that the part stands in."""
-        places = [a for a in assignments(self.whole) if any(self.found(a))]
+        """Return the assignment whose value has the part."""
+        places = [a for a in assignments(self.statement) if any(self.occurrences_in(a))]
         if not places:
-            values = ", ".join(to_text(a.value) for a in assignments(self.whole))
+            values = ", ".join(to_text(a.value) for a in assignments(self.statement))
             raise self.refusal(
                 f"it is no part of what is assigned, {values}",
                 "name a factor, or a product of factors of one term",
@@ -92,12 +94,12 @@ class _Maker(About):
             )
         return places[0]
 
-    def found(self, assign: Assign) -> Iterator[Occurrence]:
+    def occurrences_in(self, assign: Assign) -> Iterator[Occurrence]:
         return occurrences(assign.value, self.part.expression, self.access)
 
     def existing(self, place: Assign) -> Workspace | None:
-        """Return the workspace that the part, and nothing else, fills already."""
-        for workspace in workspaces_of(self.whole):
+        """Return the workspace that already holds the part and nothing else."""
+        for workspace in workspaces_of(self.statement):
             filled = workspace.access == place.target and place.value == self.part.expression
             if filled and set(workspace.indices) == set(self.indices):
                 return workspace
@@ -105,22 +107,22 @@ class _Maker(About):
 
     # ------------------------------------------------------------ down to the assignment
 
-    def within(
+    def descend(
         self, statement: Statement, place: Assign, outer: tuple[str, ...]
-    ) -> Statement | _Apart:
-        """Return the statement without the part, apart from its producer as long as that may go
+    ) -> Statement | _Separate:
+        """Return the statement without the part, separate from its producer while that can move
         out."""
         match statement:
             case Assign():
-                return self.apart((), statement, outer) if statement is place else statement
+                return self.separate_part((), statement, outer) if statement is place else statement
             case Forall():
                 return self.below(statement, place, outer)
             case Where(workspace, consumer, producer):
-                inner = self.within(producer, place, outer)
+                inner = self.descend(producer, place, outer)
                 if inner is not producer:
-                    return _around(inner, lambda s: Where(workspace, consumer, s))
-                rest = self.within(consumer, place, outer)
-                return _around(rest, lambda s: Where(workspace, s, producer))
+                    return _rebuild(inner, lambda s: Where(workspace, consumer, s))
+                rest = self.descend(consumer, place, outer)
+                return _rebuild(rest, lambda s: Where(workspace, s, producer))
             case Sequence(statements):
                 return self.among(statements, place, outer)
             case _:
@@ -128,54 +130,54 @@ class _Maker(About):
 
     def among(
         self, statements: tuple[Statement, ...], place: Assign, outer: tuple[str, ...]
-    ) -> Statement | _Apart:
-        for number, each in enumerate(statements):
-            found = self.within(each, place, outer)
-            if found is not each:
-                return _around(found, partial(_replaced, statements, number))
+    ) -> Statement | _Separate:
+        for number, statement in enumerate(statements):
+            result = self.descend(statement, place, outer)
+            if result is not statement:
+                return _rebuild(result, partial(_replaced, statements, number))
         return Sequence(statements)
 
-    def below(self, loop: Forall, place: Assign, outer: tuple[str, ...]) -> Statement | _Apart:
+    def below(self, loop: Forall, place: Assign, outer: tuple[str, ...]) -> Statement | _Separate:
         loops: list[str] = []
         body: Statement = loop
         while isinstance(body, Forall):
             loops.append(body.index)
             body = body.body
         if body is place:
-            return self.apart(tuple(loops), place, outer)
-        found = self.within(body, place, (*outer, *loops))
-        if found is body:
+            return self.separate_part(tuple(loops), place, outer)
+        result = self.descend(body, place, (*outer, *loops))
+        if result is body:
             return loop
         for index in reversed(loops):
-            found = self.out_of(index, found)
-        return found
+            result = self.out_of(index, result)
+        return result
 
-    def out_of(self, index: str, found: Statement | _Apart) -> Statement | _Apart:
-        """Out of a loop: with the producer inside if it depends on the loop."""
-        if not isinstance(found, _Apart):
-            return Forall(index, found)
-        needed = {i for a in assignments(found.producer) for i in _indices(a)}
-        if needed & set(self.provenance.roots(index)):
-            return Forall(index, found.placed())
-        kept = replace(found.workspace, kept=True)
-        return replace(found, workspace=kept, consumer=Forall(index, found.consumer))
+    def out_of(self, index: str, statement: Statement | _Separate) -> Statement | _Separate:
+        """Move a statement out of a loop; the producer stays inside if it depends on the loop."""
+        if not isinstance(statement, _Separate):
+            return Forall(index, statement)
+        indices = {i for a in assignments(statement.producer) for i in _indices(a)}
+        if indices & set(self.provenance.roots(index)):
+            return Forall(index, statement.placed())
+        workspace = replace(statement.workspace, reread=True)
+        return replace(statement, workspace=workspace, consumer=Forall(index, statement.consumer))
 
     # ------------------------------------------------------------ the part apart
 
-    def apart(
+    def separate_part(
         self, loops: tuple[str, ...], place: Assign, outer: tuple[str, ...]
-    ) -> Statement | _Apart:
-        occurrence = next(self.found(place))
+    ) -> Statement | _Separate:
+        occurrence = next(self.occurrences_in(place))
         nest = self.sort(loops, place, occurrence, outer)
-        around = (*outer, *nest.outer)
-        self.check_tiles(around, nest.producer, self.part.expression, "what is precomputed")
-        self.check_tiles(around, nest.consumer, occurrence.value, "what is left")
+        enclosing = (*outer, *nest.outer)
+        self.check_tiles(enclosing, nest.producer, self.part.expression, "what is precomputed")
+        self.check_tiles(enclosing, nest.consumer, occurrence.value, "what is left")
         workspace = workspace_of(self, nest, place, occurrence)
         plain = workspace.is_array and not workspace.zero
         fill = Assign(self.access, self.part.expression, None if plain else ADD)
         consumer = forall(nest.consumer, replace(place, value=occurrence.value))
-        found = _Apart(workspace, consumer, forall(nest.producer, fill))
-        return forall(nest.outer, found.placed()) if nest.outer else found
+        separate = _Separate(workspace, consumer, forall(nest.producer, fill))
+        return forall(nest.outer, separate.placed()) if nest.outer else separate
 
     def sort(
         self,
@@ -184,7 +186,7 @@ class _Maker(About):
         occurrence: Occurrence,
         outer: tuple[str, ...],
     ) -> Nest:
-        own = self.own(loops, outer)
+        workspace_loops = self.loops_over_workspace(loops, outer)
         part = set(free_indices(self.part.expression))
         rest = {i for a in accesses(occurrence.value) if a != self.access for i in a.indices}
         rest |= set(place.target.indices)
@@ -192,15 +194,15 @@ class _Maker(About):
         only_part, only_rest = set[str](), set[str]()
         for variable in loops:
             roots = set(self.provenance.roots(variable))
-            if variable in own or roots & set(self.indices):
+            if variable in workspace_loops or roots & set(self.indices):
                 continue
             if roots & part and not roots & rest and moves:
                 only_part.add(variable)
             elif roots & rest and not roots & part:
                 only_rest.add(variable)
-        shared = [v for v in loops if v not in own | only_part | only_rest]
+        shared = [v for v in loops if v not in workspace_loops | only_part | only_rest]
         depth = loops.index(shared[-1]) + 1 if shared else 0
-        early = [v for v in loops[:depth] if v in own]
+        early = [v for v in loops[:depth] if v in workspace_loops]
         if early:
             raise self.refusal(
                 f"the loop over {shared[-1]}, on which both it and what is left depend, is inside "
@@ -218,19 +220,23 @@ class _Maker(About):
     def check_tiles(
         self, outer: tuple[str, ...], loops: tuple[str, ...], value: Expr, which: str
     ) -> None:
-        """Raise ScheduleError where loops are over tiles of positions that `value` does not read:
-        each would go through all coordinates, and those at equal distances mean no others."""
+        """Raise ScheduleError where loops are over tiles of positions that `value` does not read.
+
+        Each tile would run through all coordinates, and coordinates at equal distances would mean
+        no others.
+        """
         read = {access.tensor for access in accesses(value)}
-        around = set[str]()
+        enclosing = set[str]()
         for loop in outer:
-            around.add(self.provenance.leaf(loop, around))
+            enclosing.add(self.provenance.leaf(loop, enclosing))
         for loop in loops:
-            variable = self.provenance.leaf(loop, around)
+            variable = self.provenance.leaf(loop, enclosing)
             pos = self.provenance.positions_above(variable)
             counts = self.provenance.is_derived(loop) or (
-                pos is not None and not self.provenance.are_neighbours(pos.child, frozenset(around))
+                pos is not None
+                and not self.provenance.are_neighbours(pos.child, frozenset(enclosing))
             )
-            around.add(variable)
+            enclosing.add(variable)
             if pos is not None and counts and pos.tensor not in read:
                 raise self.refusal(
                     f"{variable} counts tiles of the positions of {pos.tensor}, which {which} does "
@@ -239,28 +245,28 @@ class _Maker(About):
                     f"one variable inside {variable}",
                 )
 
-    def own(self, loops: tuple[str, ...], outer: tuple[str, ...]) -> set[str]:
+    def loops_over_workspace(self, loops: tuple[str, ...], outer: tuple[str, ...]) -> set[str]:
         """Return the loops over the workspace's variables."""
-        around = set[str]()
+        enclosing = set[str]()
         for loop in outer:
-            around.add(self.provenance.leaf(loop, around))
-        found, own, leaves = set[str](), set[str](), list[str]()
+            enclosing.add(self.provenance.leaf(loop, enclosing))
+        variables, workspace_loops, leaves = set[str](), set[str](), list[str]()
         for loop in loops:
-            leaf = self.provenance.leaf(loop, around)
+            leaf = self.provenance.leaf(loop, enclosing)
             leaves.append(leaf)
-            if leaf in self.part.variables and (leaf in found or leaf not in around):
-                found.add(leaf)
-                own.add(loop)
-            around.add(leaf)
-        missing = [v for v in self.part.variables if v not in found]
+            if leaf in self.part.variables and (leaf in variables or leaf not in enclosing):
+                variables.add(leaf)
+                workspace_loops.add(loop)
+            enclosing.add(leaf)
+        missing = [v for v in self.part.variables if v not in variables]
         if missing:
             raise self.not_around(missing[0], leaves)
-        return own
+        return workspace_loops
 
     def not_around(self, variable: str, leaves: Iterable[str]) -> ScheduleError:
-        """Return the refusal where not all loops over `variable` are right around the part.
+        """Return the refusal where not all loops over `variable` are just around the part.
 
-        leaves  the variables of those that are
+        leaves  the variables of the loops that are
         """
         hint = f"reorder so that {variable} is inside the loops over other variables"
         if variable in leaves:
@@ -271,13 +277,13 @@ class _Maker(About):
         return self.refusal(f"no loop over {variable} is right around it, those are {inside}", hint)
 
 
-def _around(
-    found: Statement | _Apart, rebuild: Callable[[Statement], Statement]
-) -> Statement | _Apart:
-    """What `rebuild` makes of a statement, of the consumer alone while the producer is apart."""
-    if isinstance(found, _Apart):
-        return replace(found, consumer=rebuild(found.consumer))
-    return rebuild(found)
+def _rebuild(
+    statement: Statement | _Separate, rebuild: Callable[[Statement], Statement]
+) -> Statement | _Separate:
+    """Apply `rebuild` to a statement, or to the consumer alone while the producer is separate."""
+    if isinstance(statement, _Separate):
+        return replace(statement, consumer=rebuild(statement.consumer))
+    return rebuild(statement)
 
 
 def _replaced(statements: tuple[Statement, ...], number: int, new: Statement) -> Statement:
@@ -292,8 +298,8 @@ def _indices(assign: Assign) -> set[str]:
 def _renamed(statement: Statement, old: Workspace, name: str) -> Statement:
     """Return the statement with the workspace `old` under another name."""
 
-    def access(each: Access) -> Access:
-        return replace(each, tensor=name) if each.tensor == old.name else each
+    def access(read: Access) -> Access:
+        return replace(read, tensor=name) if read.tensor == old.name else read
 
     match statement:
         case Assign(target, value):
@@ -304,6 +310,6 @@ def _renamed(statement: Statement, old: Workspace, name: str) -> Statement:
             same = replace(workspace, name=name) if workspace == old else workspace
             return Where(same, _renamed(consumer, old, name), _renamed(producer, old, name))
         case Sequence(statements):
-            return Sequence(tuple(_renamed(each, old, name) for each in statements))
+            return Sequence(tuple(_renamed(part, old, name) for part in statements))
         case _:
             assert_never(statement)

@@ -1,8 +1,8 @@
-"""What iterations of a loop have in common, and when threads may add to it with which strategy.
+"""Common elements of a loop's iterations, and the strategies by which threads may add to them.
 
 NoRaces    nothing: no two iterations write the same element of the result, or the same workspace
-Atomics    elements that are added to, in arrays or as one number, where that is one operation
-Temporary  the same, and rows of coordinates: in copies of a thread's own, which are added up
+Atomics    elements that are added to, in arrays or as a scalar, where that is one operation
+Temporary  the same, and rows of coordinates: in private copies, which are added up
 Ordered    as Temporary
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from codegen.records import dataclass
 from taco_py.compiler.concrete.nodes import (
-    APART,
+    PRIVATE_COPIES,
     ROWS,
     Assembly,
     Assign,
@@ -30,7 +30,7 @@ from taco_py.language.notation.operators import ADD, Operator
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why threads cannot share a loop, and what would help."""
+    """The reason why threads cannot share a loop, and the remedy."""
 
     reason: str
     remedy: str
@@ -39,18 +39,18 @@ class Refusal:
         return self.reason
 
 
-STRATEGIES = (Race.ATOMICS, *APART)
-"""What is done about elements that iterations have in common."""
+STRATEGIES = (Race.ATOMICS, *PRIVATE_COPIES)
+"""The strategies for elements that iterations have in common."""
 
 
 def workspaces_around(graph: IterationGraph, loop: Loop) -> dict[str, Workspace]:
-    """Return the workspaces that there is one of for all iterations."""
+    """Return the workspaces that all iterations share."""
     inside = {w.name for w in workspaces_of(loop.body)}
     return {w.name: w for w in workspaces_of(graph.statement) if w.name not in inside}
 
 
 def outward(loop: Loop) -> Iterator[Assign]:
-    """Yield the assignments to what there is one of for all iterations."""
+    """Yield the assignments to workspaces and results that all iterations share."""
     inside = {w.name for w in workspaces_of(loop.body)}
     return (a for a in assignments(loop.body) if a.target.tensor not in inside)
 
@@ -59,7 +59,7 @@ def outward(loop: Loop) -> Iterator[Assign]:
 
 
 def race_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where two iterations may write the same element."""
+    """Say why two iterations may write the same element."""
     return (
         common_refusal(graph, loop)
         or _summing_refusal(graph, loop)
@@ -68,13 +68,13 @@ def race_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where iterations write a workspace that there is one of."""
+    """Say why iterations write a workspace that they share."""
     roots = set(iteration_indices(graph, loop))
-    written = {assign.target.tensor for assign in outward(loop)}
+    targets = {assign.target.tensor for assign in outward(loop)}
     for workspace in workspaces_around(graph, loop).values():
-        apart = workspace.is_array or fills_row(graph, loop)
-        apart = apart and roots <= set(workspace.indices)
-        if workspace.name not in written or apart:
+        disjoint = workspace.is_array or fills_row(graph, loop)
+        disjoint = disjoint and roots <= set(workspace.indices)
+        if workspace.name not in targets or disjoint:
             continue
         if workspace.is_number:
             reason = "its iterations add to one number"
@@ -89,24 +89,28 @@ def common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def _outside(graph: IterationGraph, loop: Loop, workspace: Workspace) -> str:
-    """What to share instead of a loop that adds to a workspace, or how it may add."""
+    """Return commands to share another loop than one that adds to a workspace, or to add safely."""
     name = graph.called(loop)
     single = not workspace.lists_coordinates
-    races = () if workspace.is_table else STRATEGIES if single else APART
+    races = () if workspace.is_table else STRATEGIES if single else PRIVATE_COPIES
     commands = [
         f"parallelize({name},{loop.mode.unit.value},{race.value})"
         for race in races
-        if (_adds_apart(graph, loop) if race in APART else _adds_at_once(workspace.dtype))
+        if (
+            _adds_to_copies(graph, loop)
+            if race in PRIVATE_COPIES
+            else _adds_at_once(workspace.dtype)
+        )
     ]
     return " or ".join((*_elsewhere(graph, loop), *commands)) or "leave the loop serial"
 
 
 def _elsewhere(graph: IterationGraph, loop: Loop) -> tuple[str, ...]:
-    """Which other loop might be shared."""
+    """Return the other loop that might be shared, in words."""
     if loop.outer:
         return ("share a loop around it",)
-    kept = graph.problem.assignment.target.indices
-    return ("put an index of the result outside and share that",) if kept else ()
+    target_indices = graph.problem.assignment.target.indices
+    return ("put an index of the result outside and share that",) if target_indices else ()
 
 
 def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
@@ -126,17 +130,17 @@ def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def _ways_to_add(graph: IterationGraph, loop: Loop) -> Iterator[str]:
-    """Yield how iterations of a loop may add to the same elements of the result."""
+    """Yield the commands by which iterations may add to the same elements of the result."""
     name, unit = graph.called(loop), loop.mode.unit.value
-    if _adds_apart(graph, loop):
+    if _adds_to_copies(graph, loop):
         yield f"let each thread add to a copy: parallelize({name},{unit},Temporary)"
     if _adds_at_once(graph.problem.result.dtype):
         yield f"let them add by atomic operations: parallelize({name},{unit},Atomics)"
 
 
-def _adds_apart(graph: IterationGraph, loop: Loop) -> bool:
-    """Tell whether threads can add to copies of their own."""
-    return apart_refusal(graph, loop, brief=True) is None
+def _adds_to_copies(graph: IterationGraph, loop: Loop) -> bool:
+    """Tell whether threads can add to private copies."""
+    return private_copies_refusal(graph, loop, brief=True) is None
 
 
 def _adds_at_once(dtype: str) -> bool:
@@ -145,8 +149,7 @@ def _adds_at_once(dtype: str) -> bool:
 
 
 def _is_one_operation(dtype: str, operator: Operator | None) -> bool:
-    """Tell whether threads of a GPU update an element in one operation: no memory of 16 bytes
-    is."""
+    """Tell whether threads of a GPU update an element atomically, which excludes 16 bytes."""
     return dtype != "complex128" or operator in (None, ADD)
 
 
@@ -155,8 +158,8 @@ def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     pos = graph.provenance.positions_above(loop.index)
     tiled = graph.has_places and loop.range is Range.TILES
     copied = copied_pattern(graph.problem) if graph.assembly is Assembly.COPY else None
-    own = copied is not None and pos is not None and pos.tensor == copied.access.tensor
-    if pos is not None and tiled and not own and _repeats(operands[pos.tensor].format):
+    copies_positions = copied is not None and pos is not None and pos.tensor == copied.access.tensor
+    if pos is not None and tiled and not copies_positions and _repeats(operands[pos.tensor].format):
         return Refusal(
             f"tiles {graph.called(loop)} of positions of {pos.tensor} may have coordinates in "
             "common",
@@ -182,7 +185,7 @@ def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def _repeats(form: Format) -> bool:
-    """Tell whether entries that are some way apart may have a coordinate in common."""
+    """Tell whether entries that are not adjacent may have a coordinate in common."""
     return not form.is_unique
 
 
@@ -190,20 +193,20 @@ def _repeats(form: Format) -> bool:
 
 
 def atomic_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where an update of what iterations have in common is no atomic operation."""
-    around = workspaces_around(graph, loop)
+    """Say why an update of common elements is no atomic operation."""
+    outer = workspaces_around(graph, loop)
     roots = set(iteration_indices(graph, loop))
     for assign in outward(loop):
         name = assign.target.tensor
-        workspace = around.get(name)
+        workspace = outer.get(name)
         if workspace is not None and workspace.lists_coordinates:
             return Refusal(
                 f"its iterations list the coordinates of {', '.join(workspace.indices)} that they "
                 f"add to in the workspace {name}",
                 _outside(graph, loop, workspace),
             )
-        own = workspace is not None and roots <= set(workspace.indices)
-        if assign.operator is None and not own:
+        disjoint = workspace is not None and roots <= set(workspace.indices)
+        if assign.operator is None and not disjoint:
             return _assigned(graph, loop, name)
         dtype = graph.problem.result.dtype if workspace is None else workspace.dtype
         operator = assign.operator
@@ -218,7 +221,7 @@ def atomic_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def _assigned(graph: IterationGraph, loop: Loop, tensor: str) -> Refusal:
-    """Return elements are assigned, by iterations of which no two may write the same one."""
+    """Say why elements cannot be assigned by iterations that may write the same one."""
     usual = race_refusal(graph, loop)
     remedy = f"share a loop inside {graph.called(loop)}" if usual is None else usual.remedy
     return Refusal(f"it assigns elements of {tensor} and does not add to them", remedy)
@@ -227,13 +230,15 @@ def _assigned(graph: IterationGraph, loop: Loop, tensor: str) -> Refusal:
 # ---------------------------------------------------------------- copies
 
 
-def apart_refusal(graph: IterationGraph, loop: Loop, *, brief: bool = False) -> Refusal | None:
-    """Where threads cannot add to copies of their own.
+def private_copies_refusal(
+    graph: IterationGraph, loop: Loop, *, brief: bool = False
+) -> Refusal | None:
+    """Say why threads cannot add to private copies.
 
-    brief  without saying what else could be done about what is assigned
+    brief  without the remedy where elements are assigned
     """
     target = graph.problem.assignment.target.tensor
-    around = workspaces_around(graph, loop)
+    outer = workspaces_around(graph, loop)
     for assign in outward(loop):
         name = assign.target.tensor
         if name == target and not graph.has_places:
@@ -241,14 +246,14 @@ def apart_refusal(graph: IterationGraph, loop: Loop, *, brief: bool = False) -> 
                 f"{target} stores coordinates, and copies of it are not added up",
                 "ask for a dense result, or share a loop over its outermost level with NoRaces",
             )
-        if name in around and around[name].is_table:
+        if name in outer and outer[name].is_table:
             return Refusal(
                 f"the workspace {name} is a table of coordinates, and copies of it are not added "
                 "up",
-                _outside(graph, loop, around[name]),
+                _outside(graph, loop, outer[name]),
             )
-        inside = name in around and set(around[name].indices) & set(loop.outer)
-        if inside and around[name].kind in ROWS:
+        inside = name in outer and set(outer[name].indices) & set(loop.outer)
+        if inside and outer[name].kind in ROWS:
             return Refusal(
                 f"the workspace {name} is a list of coordinates of {', '.join(sorted(inside))}, "
                 "whose loop is around it, and copies of whole lists are not made for each",
@@ -261,7 +266,7 @@ def apart_refusal(graph: IterationGraph, loop: Loop, *, brief: bool = False) -> 
 
 
 def ranges_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where the ranges of a loop that threads take cannot be found."""
+    """Say why the loop cannot be shared in ranges."""
     pos = graph.provenance.position_of(loop.index) if loop.range is Range.POSITIONS else None
     if pos is not None and all(a.tensor != pos.tensor for a in read_in(loop.body)):
         return Refusal(
@@ -281,7 +286,7 @@ def ranges_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def disorder_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where a range of coordinates cannot be found, for they come in any order."""
+    """Say why a range of coordinates cannot be found, as they are unordered."""
     sorted_ = {r.tensor for r in graph.requirements if r.ordered}
     operands = dict(graph.problem.operands)
     for iterator in loop.lattice.iterators:

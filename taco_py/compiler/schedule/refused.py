@@ -6,5 +6,5 @@ from taco_py.language.diagnostics.errors import ScheduleError
 
 
 def refused(command: object, reason: str, hint: str | None = None) -> ScheduleError:
-    """Return `command` as it is written, which precondition failed, and what would help."""
+    """Return the error of `command`, the precondition that failed, and the remedy."""
     return ScheduleError(f"{command} cannot be applied: {reason}", hint=hint)

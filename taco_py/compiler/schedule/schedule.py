@@ -1,7 +1,7 @@
 """Schedules: commands in order. They print, and are part of a kernel's identity.
 
-reorder(i,k,j), parallelize(i,CPUThread,NoRaces)    what a user writes; its text is read back
-loops(i,k,j), make(tiles,8)                         what a planned kernel's schedule begins with
+reorder(i,k,j), parallelize(i,CPUThread,NoRaces)    commands of a user; the text parses back
+loops(i,k,j), make(tiles,8)                         the first commands of a planned kernel
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from taco_py.language.provenance.relations import Bound, Pos, Relation
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Hold commands, applied in order, that say how a kernel's loops are carried out.
+    """Commands, applied in order, that determine how a kernel's loops run.
 
     >>> s = tp.Schedule.parse("reorder(i,k,j), parallelize(i)")
     >>> str(s)
@@ -65,7 +65,7 @@ class Schedule:
 
     @classmethod
     def of_orders(cls, orders: Sequence[tuple[str, ...]]) -> Schedule:
-        """Return loops in these orders, one for each term: `loops(i,k,j), loops(i,j)`."""
+        """Return a schedule with a loop order for each term: `loops(i,k,j), loops(i,j)`."""
         return cls(tuple(map(Nest, orders)))
 
     @property
@@ -75,12 +75,12 @@ class Schedule:
 
     @property
     def make(self) -> Make:
-        """Return the way that the kernel is made."""
+        """Return the way that the kernel is computed."""
         return next((c for c in self.commands if isinstance(c, Make)), _LOOPS)
 
     @property
     def threads(self) -> int | None:
-        """Count how many threads run the kernel, None where its work decides."""
+        """Return the number of threads that run the kernel, None where its work decides."""
         return next((c.count for c in self.commands if isinstance(c, Threads)), None)
 
     @property
@@ -92,17 +92,16 @@ class Schedule:
 
     @property
     def compiler_commands(self) -> tuple[CompilerCommand, ...]:
-        """Those that planning alone gives."""
+        """Return the commands that only the planner writes."""
         return tuple(c for c in self.commands if isinstance(c, CompilerCommand))
 
     @property
     def on_loops(self) -> Schedule:
-        """Return the commands on the loops as they nest: all but `loops(…)`, `make(…)`,
-        `threads(…)`."""
+        """Return the commands on the loops: all but `loops(…)`, `make(…)`, `threads(…)`."""
         return Schedule(tuple(c for c in self.commands if not isinstance(c, CompilerCommand)))
 
     def with_way(self, make: Make) -> Schedule:
-        """Return the same loops, and the kernel made in another way."""
+        """Return the schedule with the kernel computed in another way."""
         way = () if make == _LOOPS else (make,)
         team = tuple(c for c in self.commands if isinstance(c, Threads))
         nests = self.of_orders(self.orders).commands
@@ -113,49 +112,49 @@ class Schedule:
     @property
     def parallel(self) -> str | None:
         """Return the variable whose loop is to be parallel, None where that is left open."""
-        wanted = [c.index for c in self.commands if isinstance(c, Parallelize)]
-        return wanted[-1] if wanted else None
+        indices = [c.index for c in self.commands if isinstance(c, Parallelize)]
+        return indices[-1] if indices else None
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
-        """What is promised about the ranges of variables."""
+        """Return the promises about the ranges of variables."""
         return tuple(c for c in self.commands if isinstance(c, Bound))
 
     @property
     def workspaces(self) -> tuple[str, ...]:
-        """Return the names of the workspaces that it asks for, where it says one."""
-        made = (c.workspace for c in self.commands if isinstance(c, Precompute))
-        return tuple(name for name in made if name)
+        """Return the names of workspaces that the commands give."""
+        names = (c.workspace for c in self.commands if isinstance(c, Precompute))
+        return tuple(name for name in names if name)
 
     @property
     def serial(self) -> bool:
-        """Return whether all loops are to run on one thread."""
+        """Tell whether all loops are to run on one thread."""
         return any(isinstance(c, Serial) for c in self.commands)
 
     @property
     def shapes(self) -> bool:
-        """Tell whether a command says which loops there are, not only how they are carried out."""
+        """Tell whether a command determines the loops, not only the way they run."""
         return any(isinstance(c, _SHAPING) for c in self.commands)
 
     @property
     def merges(self) -> bool:
-        """Tell whether a command says how operands meet, which they do in some orders of loops
-        only."""
+        """Tell whether a command determines how operands merge, which only some loop orders
+        allow."""
         return any(isinstance(c, MergeBy) for c in self.commands)
 
     @property
     def marked(self) -> frozenset[str]:
-        """Return the variables whose loops are to be carried out in ways of their own."""
+        """Return the variables whose loops commands mark."""
         return frozenset(c.index for c in self.commands if isinstance(c, _MARKING))
 
     @property
     def sharing(self) -> Schedule:
-        """Return the commands that say how loops are carried out."""
+        """Return the commands on the execution of loops."""
         return Schedule(tuple(c for c in self.on_loops.commands if not isinstance(c, _SHAPING)))
 
     @property
     def parted(self) -> tuple[Schedule, Schedule]:
-        """Return the reorderings that it begins with, and the rest."""
+        """Return the reorderings at its beginning, and the rest."""
         count = 0
         while count < len(self.commands) and isinstance(self.commands[count], Reorder):
             count += 1
@@ -163,9 +162,9 @@ class Schedule:
 
     @property
     def distributed(self) -> tuple[tuple[Distribute, ...], Schedule]:
-        """Return the terms that are multiplied out before all else, and the rest.
+        """Return the terms that are multiplied out first, and the rest.
 
-        Raises ScheduleError where another command that is about loops comes before one.
+        Raises ScheduleError where another command on loops comes before one.
         """
         first = tuple(takewhile(_leaves_loops, self.commands))
         rest = self.commands[len(first) :]
@@ -176,15 +175,15 @@ class Schedule:
                     "other commands have been applied to the loops of its term",
                     "distribute comes first",
                 )
-        others = tuple(c for c in first if not isinstance(c, Distribute))
-        return tuple(c for c in first if isinstance(c, Distribute)), Schedule((*others, *rest))
+        serial = tuple(c for c in first if not isinstance(c, Distribute))
+        return tuple(c for c in first if isinstance(c, Distribute)), Schedule((*serial, *rest))
 
     def then(self, other: Schedule) -> Schedule:
-        """Return these commands and those of `other` behind them."""
+        """Return these commands, followed by the commands of `other`."""
         return Schedule((*self.commands, *other.commands))
 
     def renamed(self, indices: Mapping[str, str], tensors: Mapping[str, str]) -> Schedule:
-        """Rename the loops that it marks, and the operands that it computes first."""
+        """Rename the loops and the operands that commands refer to."""
         return Schedule(tuple(_renamed(c, indices, tensors) for c in self.commands))
 
     def reading(
@@ -193,7 +192,7 @@ class Schedule:
         """Rename operands where copies of them are read.
 
         tensors   the name of the copy, by operand
-        accesses  those that read a copy, where others of the same tensor may not
+        accesses  the accesses that read a copy, where others of the same tensor may not
         """
         return Schedule(tuple(_reading(c, tensors, accesses) for c in self.commands))
 
@@ -215,8 +214,8 @@ class Schedule:
         return ", ".join(map(str, self.commands))
 
     def _repr_html_(self) -> str:
-        """Show it in a notebook: a command on each line."""
-        return table((str(place), each) for place, each in enumerate(self.commands, 1))
+        """Show the schedule in a notebook: a command on each line."""
+        return table((str(place), command) for place, command in enumerate(self.commands, 1))
 
 
 def _leaves_loops(command: Command) -> bool:
@@ -267,4 +266,4 @@ _LOOPS = Make()
 _SHAPING = Distribute | Reorder | Relation | Structural
 
 OPEN = Schedule()
-"""The schedule that leaves everything to be chosen."""
+"""The schedule that leaves every choice open."""

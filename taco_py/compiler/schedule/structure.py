@@ -1,4 +1,4 @@
-"""Commands that change what a statement is made of, not the loops that it is made from."""
+"""Commands that restructure a statement, rather than its loops."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def restructure(
 ) -> Statement:
     """Return `statement` after `command`. Raises ScheduleError, with the precondition that
     fails."""
-    changed = _changed(problem, provenance, statement, command)
-    _check_stored(problem, provenance, statement, changed, command)
-    for each in walk(changed):
-        if isinstance(each, Where) and each.workspace.is_table:
-            _check_appending(problem, each.workspace, command)
-            _check_sums(each, command)
-    return changed
+    result = _apply(problem, provenance, statement, command)
+    _check_stored(problem, provenance, statement, result, command)
+    for part in walk(result):
+        if isinstance(part, Where) and part.workspace.is_table:
+            _check_appending(problem, part.workspace, command)
+            _check_sums(part, command)
+    return result
 
 
 def _check_stored(
@@ -44,12 +44,12 @@ def _check_stored(
     after: Statement,
     command: Structural,
 ) -> None:
-    """Raise ScheduleError where a sparse result would store what it did not store before."""
+    """Raise ScheduleError where a sparse result would store additional elements."""
     if problem.result.format.is_dense:
         return
-    known = build_graph(problem, before, provenance).stored_wholly
+    before_indices = build_graph(problem, before, provenance).stored_wholly
     for index in build_graph(problem, after, provenance).stored_wholly:
-        if index not in known:
+        if index not in before_indices:
             raise refused(
                 command,
                 f"{problem.assignment.target.tensor} would store every {index}, for the loop over "
@@ -58,18 +58,18 @@ def _check_stored(
             )
 
 
-def _check_sums(whole: Where, command: Structural) -> None:
+def _check_sums(where: Where, command: Structural) -> None:
     """Raise ScheduleError where entries of a table are summed up between its loops.
 
-    The loop over its first index comes to each entry, and so to a sum of one alone.
+    The loop over its first index visits each entry, and so a sum would have one entry alone.
     """
-    *above, last = whole.workspace.indices
-    sum_ = _summed(whole.consumer, whole.workspace, frozenset(above), last)
+    *above, last = where.workspace.indices
+    sum_ = _summed(where.consumer, where.workspace, frozenset(above), last)
     if sum_ is not None:
-        names = ", ".join(whole.workspace.indices)
+        names = ", ".join(where.workspace.indices)
         raise refused(
             command,
-            f"the workspace {whole.workspace.name} over {names} is a table, which is met entry by "
+            f"the workspace {where.workspace.name} over {names} is a table, which is met entry by "
             f"entry, and {sum_.name} would sum one entry of it",
             f"leave the loop over {names.rpartition(', ')[0]} around both whole",
         )
@@ -78,7 +78,7 @@ def _check_sums(whole: Where, command: Structural) -> None:
 def _summed(
     part: Statement, table: Workspace, above: frozenset[str], last: str, below: bool = False
 ) -> Workspace | None:
-    """Return a workspace that a table is read into inside a loop over an index `above` its
+    """Return a workspace into which a table is read inside a loop over an index `above` its
     `last`."""
     match part:
         case Assign():
@@ -95,14 +95,14 @@ def _summed(
             parts = statements
         case _:
             assert_never(part)
-    found = (_summed(each, table, above, last, below) for each in parts)
-    return next((each for each in found if each is not None), None)
+    workspaces = (_summed(child, table, above, last, below) for child in parts)
+    return next((inner for inner in workspaces if inner is not None), None)
 
 
 def _check_appending(problem: Problem, workspace: Workspace, command: Structural) -> None:
     """Raise ScheduleError where a table's entries would be appended row by row.
 
-    The loop over its first index comes to each entry, and so to a coordinate more than once.
+    The loop over its first index visits each entry, and so a coordinate more than once.
     """
     target, form = problem.assignment.target, problem.result.format
     for level, mode in zip(form.levels, form.mode_order, strict=True):
@@ -116,7 +116,7 @@ def _check_appending(problem: Problem, workspace: Workspace, command: Structural
             )
 
 
-def _changed(
+def _apply(
     problem: Problem, provenance: Provenance, statement: Statement, command: Structural
 ) -> Statement:
     match command:

@@ -1,4 +1,4 @@
-"""Dense tensors as `polyhedral` knows them: arrays, sizes and strides, and what binds them."""
+"""Dense tensors as arrays, sizes and strides of `polyhedral`, with the bindings of parameters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def size_name(index: str) -> str:
-    """What the size of an index is called."""
+    """Return the name of the size of an index."""
     return f"n_{index}"
 
 
@@ -32,7 +32,7 @@ def has_vectors(problem: Problem, target: Target) -> bool:
 
 
 def machine_of(target: Target, dtype: str) -> Machine:
-    """What of `target` tiles depend on."""
+    """Return the properties of `target` that tiles depend on."""
     from polyhedral.products.register_tile import Machine
 
     element = scalar(dtype)
@@ -60,7 +60,7 @@ def size_bindings(problem: Problem, names: Names) -> tuple[dict[str, Expr], dict
 
 @dataclass(frozen=True, slots=True)
 class StridedTensor:
-    """A tensor's values and its strides, a level each."""
+    """A tensor's values and its strides, one for each level."""
 
     array: Array
     strides: tuple[Expr, ...]
@@ -70,7 +70,7 @@ def tensor_of(
     problem: Problem, tensor: str, names: Names, bindings: dict[str, Source]
 ) -> StridedTensor:
     type = problem.type_of(tensor)
-    storage = Storage.OUTPUT if tensor in _written(problem) else Storage.INPUT
+    storage = Storage.OUTPUT if tensor in _output_names(problem) else Storage.INPUT
     array = Array(names.fresh(f"{tensor}_vals"), scalar(type.dtype), storage)
     bindings[array.name] = Source("values", tensor)
     strides: list[Expr] = []
@@ -84,8 +84,8 @@ def tensor_of(
     return StridedTensor(array, tuple(strides))
 
 
-def _written(problem: Problem) -> tuple[str, ...]:
-    """Return the result and what is stored besides."""
+def _output_names(problem: Problem) -> tuple[str, ...]:
+    """Return the names of the result and the side results."""
     return (problem.assignment.target.tensor, *(side.target.tensor for side in problem.side))
 
 
@@ -99,9 +99,9 @@ def data_of(problem: Problem, access: Access, tensors: Mapping[str, StridedTenso
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """A function without a body over all arrays of a problem, with what binds its parameters.
+    """A function without a body over all arrays of a problem, with the bindings of its parameters.
 
-    names  a supply that has handed out theirs
+    names  the supply of their names
     """
 
     head: Function
@@ -112,13 +112,13 @@ class Arguments:
 
 
 def arguments_of(problem: Problem, name: str, among: Collection[str] | None = None) -> Arguments:
-    """Return the function called `name` over the results and the operands, their sizes and strides;
-    of operands, those `among` where that is given."""
+    """Return the function called `name` over results, operands, sizes and strides; of operands,
+    only those in `among` unless it is None."""
     names = Names()
     sizes, bindings = size_bindings(problem, names)
     tensors = {
         tensor: tensor_of(problem, tensor, names, bindings)
-        for tensor in (*_written(problem), *dict(problem.operands))
+        for tensor in (*_output_names(problem), *dict(problem.operands))
         if among is None or tensor in among
     }
     arrays = tuple(tensor.array for tensor in tensors.values())
@@ -134,6 +134,8 @@ def product_arrays(
     """Return the arguments of a product, and its operands among them."""
     from polyhedral.products.contraction_code import Operands
 
-    given, result = arguments_of(problem, name), problem.assignment.target
-    made, one, other = (data_of(problem, each, given.tensors) for each in (result, left, right))
-    return given, Operands(made, one, other, given.sizes)
+    arguments, result = arguments_of(problem, name), problem.assignment.target
+    result_data, one, other = (
+        data_of(problem, access, arguments.tensors) for access in (result, left, right)
+    )
+    return arguments, Operands(result_data, one, other, arguments.sizes)

@@ -1,4 +1,4 @@
-"""A product of two dense tensors → a contraction, as `polyhedral` knows it.
+"""A product of two dense tensors → a contraction of `polyhedral`.
 
 C[i,j] = sum(k, A[i,k] * B[k,j])   →   S: C[i, j] +=; A[i, k]; B[k, j]
                                        for i in 0..n_i, j in 0..n_j, k in 0..n_k
@@ -34,17 +34,18 @@ def product_of(question: Question) -> Contraction | None:
 def contraction_of(
     problem: Problem, has_kernels: Callable[[str], bool] = is_real
 ) -> Contraction | None:
-    """Return the problem as a contraction of two dense tensors of one type, in memory too; None
-    where it is none.
+    """Return the problem as a contraction of two dense tensors of one type, else None.
 
-    has_kernels  whether matrices of a type are multiplied; by tiles of our own, real ones are
+    The elements are stored in that type.
+
+    has_kernels  whether matrices of a type are multiplied; register tiles multiply real ones
     """
     factors = factors_of(problem)
     if factors is None:
         return None
     types = [problem.result, *(problem.type_of(access.tensor) for access in factors)]
-    known = all(has_kernels(t.dtype) and not t.stored for t in types)
-    if not known or len({t.dtype for t in types}) > 1 or not all_full(types):
+    supported = all(has_kernels(t.dtype) and not t.stored for t in types)
+    if not supported or len({t.dtype for t in types}) > 1 or not all_full(types):
         return None
     from polyhedral.products.contraction import contraction
 
@@ -62,12 +63,12 @@ def factors_of(problem: Problem) -> tuple[Access, Access] | None:
     return None
 
 
-def ordered(problem: Problem, found: Contraction) -> tuple[Access, Access]:
+def ordered(problem: Problem, product: Contraction) -> tuple[Access, Access]:
     """Return the factors as left and right."""
     factors = factors_of(problem)
     assert factors is not None  # contraction_of asked
     one, other = factors
-    is_left = found.left == found.statement.accesses[1]
+    is_left = product.left == product.statement.accesses[1]
     return (one, other) if is_left else (other, one)
 
 
@@ -85,7 +86,7 @@ def _statement(problem: Problem, factors: tuple[Access, Access]) -> model.Statem
 
 
 def _access(problem: Problem, access: Access, mode: model.Mode) -> model.Access:
-    """With subscripts as the tensor is stored, the last one contiguous."""
+    """Return an access with subscripts in storage order, the last one contiguous."""
     from polyhedral import model
     from polyhedral.affine import variable
 
@@ -94,26 +95,26 @@ def _access(problem: Problem, access: Access, mode: model.Mode) -> model.Access:
     return model.Access(access.tensor, subscripts, mode, "+" if mode is model.Mode.UPDATE else None)
 
 
-def matrix(found: Contraction, stats: Statistics) -> tuple[float, float, float]:
-    """Rows, columns and depth."""
+def matrix(product: Contraction, stats: Statistics) -> tuple[float, float, float]:
+    """Return the numbers of rows, columns and depth."""
     rows, columns, depth = (
         prod((stats.sizes[loop] for loop in loops), start=1.0)
-        for loops in (found.rows, found.columns, found.depth)
+        for loops in (product.rows, product.columns, product.depth)
     )
     return rows, columns, depth
 
 
-def reuse(found: Contraction, stats: Statistics) -> float:
-    """Return products for each element of the operands and the result."""
-    rows, columns, depth = matrix(found, stats)
+def reuse(product: Contraction, stats: Statistics) -> float:
+    """Return the number of products for each element of the operands and the result."""
+    rows, columns, depth = matrix(product, stats)
     return rows * columns * depth / (rows * depth + depth * columns + rows * columns)
 
 
-def products_at_most(found: Contraction, stats: Statistics) -> float:
-    """Return the products of elements in problems of this size class: every size takes as many
-    bits.
+def products_at_most(product: Contraction, stats: Statistics) -> float:
+    """Return the most products of elements in problems of this size class.
 
-    Problems of one class share plans, so that they must not decide differently.
+    Sizes of a class have the same numbers of bits. Problems of one class share plans, so decisions
+    must not differ among them.
     """
-    loops = (*found.batch, *found.rows, *found.columns, *found.depth)
+    loops = (*product.batch, *product.rows, *product.columns, *product.depth)
     return prod((2.0 ** int(stats.sizes[loop]).bit_length() - 1 for loop in loops), start=1.0)

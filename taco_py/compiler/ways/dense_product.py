@@ -1,4 +1,4 @@
-"""A contraction of two dense tensors as what its time is estimated from."""
+"""A contraction of two dense tensors in the form for estimates of its time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from taco_py.language.problem import Problem
 
 
 def dense_product(problem: Problem, stats: Statistics) -> DenseProduct | None:
-    """Return a problem that `contraction_of` knows; None where an operand's innermost elements are
-    no neighbours, or an operand is a number."""
+    """Return the contraction of a problem for estimates.
+
+    None where an operand's innermost elements are not contiguous, or an operand is a scalar.
+    """
     factors = factors_of(problem)
     if factors is None or not all(problem.type_of(f.tensor).unit_stride for f in factors):
         return None

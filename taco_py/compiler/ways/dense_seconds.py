@@ -1,13 +1,13 @@
-"""What a sum of products of two dense arrays takes, in loops and in register tiles, in seconds.
+"""The expected seconds of a sum of products of two dense arrays, in loops and in register tiles.
 
-    C[b,i,j] += A[b,i,k] * B[b,k,j]     loops    one for each index, along neighbours where an index
-                                                 is stored last by all arrays that have it
+    C[b,i,j] += A[b,i,k] * B[b,k,j]     loops    one for each index, contiguous where an index is
+                                                 stored last by all arrays that have it
                                         tiles    a product of matrices for each step of the batch,
-                                                 whose elements are brought near one another first
+                                                 whose elements are packed first
 
-Loops read no operand again from registers, but run along a batch as well as along rows or columns;
-tiles do the products themselves several times as fast, but bring each element near, one by one
-where a batch is stored last.
+Loops do not reuse operands in registers, but run along a batch as well as along rows or columns;
+tiles compute products several times as fast, but pack each element, one by one where a batch is
+stored last.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Stored = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class DenseProduct:
-    """The indices of result, left and right as they are stored, the sizes, the bytes of an element,
-    and the machine that computes it."""
+    """The indices of result, left and right in storage order, sizes, bytes of an element and
+    machine."""
 
     result: Stored
     left: Stored
@@ -52,7 +52,7 @@ class DenseProduct:
         return self.count(self.indices)
 
     def count(self, indices: Stored | frozenset[str]) -> float:
-        """Return the combinations of their coordinates."""
+        """Return the number of combinations of their coordinates."""
         return prod((self.sizes[index] for index in indices), start=1.0)
 
     @property
@@ -61,62 +61,75 @@ class DenseProduct:
 
     @property
     def columns(self) -> Stored:
-        """Return the indices of the columns of each matrix of the result: its last one is among
-        them, if it is not a batch's."""
+        """Return the indices of the columns of each matrix of the result.
+
+        The last index of the result is among them, unless it is one of the batch.
+        """
         last = next((i for i in reversed(self.result) if i not in self.batch), None)
         right = self.left if last in self.left else self.right
         return tuple(i for i in self.result if i in right and i not in self.batch)
 
     @property
     def rows_are_whole(self) -> bool:
-        """Tell whether the columns of each row of the result are neighbours."""
+        """Tell whether the columns of each row of the result are contiguous."""
         return self.result[len(self.result) - len(self.columns) :] == self.columns
 
-    def along(self, index: str) -> bool:
+    def is_contiguous(self, index: str) -> bool:
         """Tell whether all arrays that have an index store it last."""
         return all(array[-1] == index for array in self.arrays if index in array)
 
 
 def seconds_of_loops(product: DenseProduct) -> float:
-    """Return loops along neighbours where an index allows it, else loops that stride."""
-    runs = [_along(product, index) for index in product.indices if product.along(index)]
+    """Return the seconds of contiguous loops where an index allows it, else of strided loops."""
+    runs = [
+        _contiguous_seconds(product, index)
+        for index in product.indices
+        if product.is_contiguous(index)
+    ]
     return min([*runs, _striding(product)])
 
 
-def _along(product: DenseProduct, index: str) -> float:
+def _contiguous_seconds(product: DenseProduct, index: str) -> float:
     length = product.sizes[index]
     for other in _before(product, index):
         length *= product.sizes[other]
     lanes, machine = product.lanes, product.machine
     row = ceil(length / lanes) * lanes * machine.dense.contiguous_byte_seconds * product.itemsize
-    across = 0.0 if index in product.result else machine.dense.lane_sum_seconds
-    return product.points / max(length, 1.0) * (machine.dense.inner_loop_seconds + across + row)
+    lane_sum = 0.0 if index in product.result else machine.dense.lane_sum_seconds
+    return product.points / max(length, 1.0) * (machine.dense.inner_loop_seconds + lane_sum + row)
 
 
 def _before(product: DenseProduct, index: str) -> Stored:
-    """Return the indices right before one that come before it in all arrays that have it, and in no
-    others: they are one with it."""
-    found: list[str] = []
-    own = [array for array in product.arrays if index in array]
+    """Return the indices that fuse with an index into one contiguous loop.
+
+    They come just before it in all arrays that have it, and in no others.
+    """
+    before: list[str] = []
+    users = [array for array in product.arrays if index in array]
     while True:
-        depth = len(found) + 2
-        next_ = {array[-depth] if len(array) >= depth else None for array in own}
+        depth = len(before) + 2
+        next_ = {array[-depth] if len(array) >= depth else None for array in users}
         (other, *more) = next_
         spread = [array for array in product.arrays if other in array]
-        if more or other is None or len(spread) != len(own):
-            return tuple(found)
-        found.append(other)
+        if more or other is None or len(spread) != len(users):
+            return tuple(before)
+        before.append(other)
 
 
 def _striding(product: DenseProduct) -> float:
-    """Return the innermost loop runs along neighbours of some arrays only: of one that it strides
-    through each line is met again before others have taken its place, if the array is small."""
-    each = min(_strided(product, index) for index in product.indices) if product.indices else 0.0
-    return product.points * each
+    """Return the seconds of an innermost loop that is contiguous in some arrays only.
+
+    In an array that it strides through, each line is reused before it is evicted, if the array is
+    small.
+    """
+    product_seconds = (
+        min(_strided(product, index) for index in product.indices) if product.indices else 0.0
+    )
+    return product.points * product_seconds
 
 
 def _strided(product: DenseProduct, index: str) -> float:
-    """Return a product where the innermost loop runs over `index`."""
+    """Return the seconds of a product where the innermost loop runs over `index`."""
     machine = product.machine
     cost = machine.dense.strided_product_seconds
     for array in product.arrays:
@@ -130,25 +143,29 @@ def _strided(product: DenseProduct, index: str) -> float:
 
 
 def seconds_of_tiles(product: DenseProduct) -> float:
-    """Return elements brought near, products, and what each step of a batch takes; columns that
-    fill no vector take as long as those that do."""
+    """Return the seconds of packing, products, and of each step of a batch.
+
+    Columns that do not fill a vector take as long as a full vector.
+    """
     columns, lanes, machine = product.count(product.columns), product.lanes, product.machine
     wide = ceil(columns / lanes) * lanes / max(columns, 1.0)
     steps = product.count(product.batch) if product.batch else 0.0
     packed, strided = machine.dense.packed_element_seconds, machine.dense.strided_element_seconds
-    moved = product.count(product.result) * (packed if product.rows_are_whole else strided)
+    packing = product.count(product.result) * (packed if product.rows_are_whole else strided)
     for array in (product.left, product.right):
-        moved += product.count(array) * (strided if array[-1] in product.batch else packed)
+        packing += product.count(array) * (strided if array[-1] in product.batch else packed)
     tiled = wide * product.points * machine.dense.tiled_byte_seconds * product.itemsize
-    return moved + tiled + steps * machine.dense.tiled_matrix_seconds
+    return packing + tiled + steps * machine.dense.tiled_matrix_seconds
 
 
 def seconds_of_copy(product: DenseProduct, array: Stored) -> float:
-    """Return a copy of an operand in another order."""
+    """Return the seconds of a copy of an operand in another order."""
     elements, machine = product.count(array), product.machine
     far = elements * product.itemsize > machine.dense.strided_cache_bytes
-    each = machine.calls.far_copied_element_seconds if far else machine.calls.copied_element_seconds
-    return machine.calls.copy_call_seconds + elements * each
+    element_seconds = (
+        machine.calls.far_copied_element_seconds if far else machine.calls.copied_element_seconds
+    )
+    return machine.calls.copy_call_seconds + elements * element_seconds
 
 
 # ---------------------------------------------------------------- operands in another order
@@ -156,69 +173,75 @@ def seconds_of_copy(product: DenseProduct, array: Stored) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """A product with its operands as they are read, and what it takes with the copies that makes.
+    """A product with its operands in the order in which they are read, and its seconds with copies.
 
-    copied  whether left, whether right is a copy
-    along   the index that the loops then run along; "" where nothing is copied
+    copied      whether left, and whether right, is a copy
+    contiguous  the index that the loops then run along; "" where nothing is copied
     """
 
     product: DenseProduct
     seconds: float
     copied: tuple[bool, bool] = (False, False)
-    along: str = ""
+    contiguous: str = ""
 
 
 def turned(product: DenseProduct, index: str) -> Turned | None:
-    """Return the product with `index` last in both operands, for loops; None where the result
-    stores it, but not last, and where nothing would be copied."""
+    """Return the product with `index` last in both operands, for loops.
+
+    None where the result stores it, but not last, and where nothing would be copied.
+    """
     if index in product.result and product.result[-1] != index:
         return None
-    across = [index in array and array[-1] != index for array in (product.left, product.right)]
-    if not any(across):
+    misplaced = [index in array and array[-1] != index for array in (product.left, product.right)]
+    if not any(misplaced):
         return None
     left, right = product.left, product.right
-    if across[0]:
+    if misplaced[0]:
         left = _reordered(left, right if index in right else product.result, index)
-    if across[1]:
+    if misplaced[1]:
         right = _reordered(right, left if index in left else product.result, index)
-    copies = [a for a, turns in zip((left, right), across, strict=True) if turns]
+    copies = [a for a, turns in zip((left, right), misplaced, strict=True) if turns]
     new = replace(product, left=left, right=right)
     seconds = sum(seconds_of_copy(product, a) for a in copies) + seconds_of_loops(new)
-    return Turned(new, seconds, (across[0], across[1]), index)
+    return Turned(new, seconds, (misplaced[0], misplaced[1]), index)
 
 
 def _reordered(array: Stored, other: Stored, last: str) -> Stored:
-    """Return an array's indices with those that `other` has last and in its order, and `last`
-    last."""
+    """Return the order of an array's indices with the indices of `other` in its order, then
+    `last`."""
     alone = [index for index in array if index not in other]
     shared = [index for index in other if index in array and index != last]
     return (*alone, *shared, last)
 
 
 def best(product: DenseProduct) -> Turned:
-    """Return loops or tiles on the operands as they are, or loops on copies, whichever takes
-    least."""
+    """Return loops or tiles on the operands, or loops on copies, whichever takes least time."""
     plain = Turned(product, min(seconds_of_loops(product), seconds_of_tiles(product)))
-    others = [found for index in product.indices if (found := turned(product, index)) is not None]
-    return min([plain, *others], key=lambda each: each.seconds)
+    copies = [new for index in product.indices if (new := turned(product, index)) is not None]
+    return min([plain, *copies], key=lambda candidate: candidate.seconds)
 
 
 def best_result(product: DenseProduct) -> DenseProduct:
-    """Return the product with its result in the order of modes that takes least; as it is where
-    that does not take clearly less."""
-    found = min(_results(product), key=lambda each: best(each).seconds)
+    """Return the product with its result in the fastest order of modes.
+
+    It is unchanged where no order is clearly faster.
+    """
+    fastest = min(_results(product), key=lambda candidate: best(candidate).seconds)
     gain = product.machine.copies.dense_detour_gain
-    return found if best(found).seconds * gain < best(product).seconds else product
+    return fastest if best(fastest).seconds * gain < best(product).seconds else product
 
 
 def _results(product: DenseProduct) -> list[DenseProduct]:
-    """With the result as given, with each index last, and with the batch first, then rows and
-    columns as the operands store them."""
-    kept, left, right = product.arrays
-    orders = [kept]
-    orders += [(*(i for i in kept if i != last), last) for last in kept]
-    batch = tuple(i for i in kept if i in product.batch)
+    """Return the product with other orders of its result.
+
+    They are the present one, each index last, and the batch first, then rows and columns in the
+    operands' order.
+    """
+    stored, left, right = product.arrays
+    orders = [stored]
+    orders += [(*(i for i in stored if i != last), last) for last in stored]
+    batch = tuple(i for i in stored if i in product.batch)
     for one, other in ((left, right), (right, left)):
-        own = (*(i for i in one if i in kept), *(i for i in other if i in kept))
-        orders.append((*batch, *(i for i in own if i not in batch)))
+        operand_order = (*(i for i in one if i in stored), *(i for i in other if i in stored))
+        orders.append((*batch, *(i for i in operand_order if i not in batch)))
     return [replace(product, result=order) for order in dict.fromkeys(orders)]

@@ -1,12 +1,12 @@
-"""Whether kernels of a GPU and their host can do what loop IR asks for, before any is made; and
-whether they add floating-point numbers in the same order each time.
+"""Checks of loop IR before compiling: whether a GPU and its host can execute it, and whether sums
+of floating-point numbers have a fixed order.
 
     atomicAdd(&y[i], …)    by many threads: in any order, the last bits differ from run to run
     atomicAdd(&s, t)       once, by the only block, with what its threads have combined: the same
     taco_atomic_max(&m, t) by many threads: the same, for max(x, x) = x
 
-`forbid="atomic_sums"` asks for the same bits each run. What is asked here is the kernel as it is
-after all passes: whatever shares its loops, no such update is missed.
+`forbid="atomic_sums"` requires the same bits in each run. The check looks at the kernel after all
+passes: whatever shares its loops, no such update is missed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from codegen.ir import Module
 
 ATOMIC_SUMS = "atomic_sums"
-"""What is forbidden, beside the names of rules."""
+"""The word for `forbid=`, beside the names of rules."""
 _UPDATES = (AtomicStore, AtomicFetch, AddRuns)
 
 
 def check_kernels(problem: Problem, module: Module, target: Target) -> None:
-    """Raise ScheduleError where no kernels of a GPU, or no host of theirs, do it.
+    """Raise ScheduleError where kernels of a GPU, or their host, cannot execute a module.
 
-    module  what a problem is lowered to, before all passes
+    module  the loop IR of a problem, before all passes
     """
     from codegen.languages import LANGUAGES
     from codegen.passes.order import run_passes
@@ -76,8 +76,11 @@ def open_order(problem: Problem, arrays: tuple[str, ...]) -> ScheduleError:
 
 
 def _in_any_order(problem: Problem) -> frozenset[str]:
-    """Return the operators of the loop IR that a problem reduces by, and that do not round: the
-    least of some numbers is one of them, whichever comes first."""
+    """Return the idempotent operators by which a problem reduces.
+
+    Their results are the same in any order: the least of some numbers is one of them, whichever
+    comes first.
+    """
     assignment = problem.assignment
     reduced = {node.operator for node in all_reductions(assignment.value)}
     return frozenset(
@@ -88,7 +91,7 @@ def _in_any_order(problem: Problem) -> frozenset[str]:
 def _open_sums(kernel: Kernel, same: frozenset[str]) -> Iterator[str]:
     """Yield the arrays of floating-point numbers whose values depend on the order of threads.
 
-    same  the operators by which they do not
+    same  the operators whose results do not depend on it
     """
     alone = all(_is_once(loop) for loop in find(kernel.body, For) if _is_of_grid(loop))
     return (
@@ -105,7 +108,7 @@ def _operator(update: AtomicStore | AtomicFetch | AddRuns) -> str:
 def _updates(
     node: object, repeated: bool
 ) -> Iterator[tuple[AtomicStore | AtomicFetch | AddRuns, bool]]:
-    """Yield the updates in a node, and whether more than one thread, or iteration, does each."""
+    """Yield the updates in a node, and whether several threads or iterations execute each."""
     if isinstance(node, _UPDATES):
         yield node, repeated
     below = repeated or (isinstance(node, For) and not _is_once(node))

@@ -2,8 +2,8 @@
 
     y[i] = sum(j, A[i,j] * x[j])   →   make(cuda)
 
-A plan is made for a machine (`cost.machine`), whose target says what runs its kernels: a device, or
-the CPU, which emulates one.
+A plan is computed for a machine (`cost.machine`), whose target names what runs its kernels: a
+device, or the CPU, which emulates one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
-    """Return the loops of a recipe, with those marked that a GPU's threads share.
+    """Return the loops of a recipe, with the loops marked that a GPU's threads share.
 
     Raises ScheduleError, DeviceError.
     """
@@ -41,14 +41,14 @@ def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
 
 
 def shares(graph: IterationGraph, schedule: Schedule) -> Parallelism:
-    """Which loops units of a GPU share, and how. Raises ScheduleError."""
+    """Return the loops that units of a GPU share, and their strategies. Raises ScheduleError."""
     from taco_py.compiler.schedule.gpu.units import choose_units
 
     return choose_units(graph, schedule)
 
 
 def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | None:
-    """Return the expected seconds of loops that are shared in a way that has a price."""
+    """Return the expected seconds of loops that are shared in a way with a price."""
     from taco_py.compiler.ways.unit_choices import price_of
 
     found = price_of(problem, schedule, stats)

@@ -2,9 +2,9 @@
 
     C[i,j] = sum(k, A[i,k] * B[k,j]), large   →   make(cuda_tiles,128,128,16,8,8)
 
-A block has 128 by 128 elements of C, a thread 8 by 8 of them; 16 columns of A and rows of B at a
-time are in shared memory. Loops read two elements for each product; tiles pay where that takes
-longer than they do, which both are estimated for.
+A block computes 128 by 128 elements of C, a thread 8 by 8 of them; 16 columns of A and rows of B at
+a time are in shared memory. Loops read two elements for each product; tiles pay where that takes
+longer, by estimates of both.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ def product_on_gpu(question: Question) -> Contraction | None:
 
 
 def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
-    """Return the tile of the least expected time, and what it is compared with; None where loops
-    are expected to take no longer."""
+    """Return the tile of the least expected time, and a comparison with loops.
+
+    None where loops are expected to take no longer.
+    """
     from polyhedral.products.gpu_tile import best_tile, seconds_of
 
     found = question.recall(product_on_gpu)
@@ -88,8 +90,8 @@ def _product(found: Contraction, machine: GpuArithmetic, stats: Statistics) -> G
 
 
 def _spread(found: Contraction, machine: GpuArithmetic) -> float:
-    """Count how many times their bytes are read of operands along whose neighbours the batch
-    runs."""
+    """Return how many times the bytes of operands are read where the batch runs along their
+    lines."""
     lasts = [last for side in (found.left, found.right) for last in side.subscripts[-1:]]
     along = sum(any(loop in found.batch for loop in last.names) for last in lasts)
     sector = max(1.0, machine.gpu.sector_bytes / machine.element_bytes)
@@ -97,7 +99,8 @@ def _spread(found: Contraction, machine: GpuArithmetic) -> float:
 
 
 def _seconds_of_loops(of: GpuProduct, machine: Machine) -> float:
-    """Return a thread for each element: its instructions, or the chain of its sum."""
+    """Return the seconds of a thread for each element: its instructions, or the latency of its
+    sum."""
     gpu = machine.target.gpu
     iterations = of.batch * of.rows * of.columns * of.depth / gpu.warp_threads
     issued = iterations * machine.units.iteration_instructions / gpu.instructions_per_second
@@ -105,7 +108,7 @@ def _seconds_of_loops(of: GpuProduct, machine: Machine) -> float:
 
 
 def arithmetic_of(dtype: str, gpu: Gpu) -> GpuArithmetic:
-    """Return what tiles of a type of elements depend on."""
+    """Return the properties of a GPU and an element type that tiles depend on."""
     from polyhedral.products.gpu_tile import GpuArithmetic
 
     size = np.dtype(dtype).itemsize

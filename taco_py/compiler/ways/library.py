@@ -1,4 +1,4 @@
-"""A library's routine for products of matrices, called where it is: nothing is compiled."""
+"""The way that calls a library's routine for products of matrices: nothing is compiled."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from taco_py.language.problem import Problem
 
 
 def can(question: Question) -> bool:
-    """Tell whether a routine does a problem."""
+    """Tell whether a routine computes a problem."""
     return question.recall(product_of) is not None and product_text(question.problem) is not None
 
 
 def choose(question: Question) -> Offer | None:
-    """Return a routine for products with reuse, where one may be called and takes less time than
-    generated code."""
+    """Return a routine for products with reuse, where it is faster than generated code.
+
+    The library must be allowed.
+    """
     if question.libraries is None or question.recall(tile_width) is None:
         return None
-    why = library_reason(question.problem, question.stats, question.libraries)
-    return None if why is None else Offer(why=why)
+    reason = library_reason(question.problem, question.stats, question.libraries)
+    return None if reason is None else Offer(reason=reason)
 
 
 def routine(recipe: Recipe) -> Routine:

@@ -1,4 +1,4 @@
-"""A product of two dense tensors → the products of matrices that a library is called for."""
+"""A product of two dense tensors → the products of matrices of a library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def product_text(problem: Problem) -> str | None:
-    """Return the product as `codegen.runtime.blas` is told of it, None where no routine does it.
+    """Return the product in the syntax of `codegen.runtime.blas`, None where no routine computes
+    it.
 
     C[i,j] = sum(k, A[i,k] * B[k,j])   →   "float64 ac,cb->ab"
     """
@@ -37,7 +38,7 @@ def _in_one_type(problem: Problem) -> bool:
 
 
 def accesses_of(problem: Problem) -> tuple[Access, Access, Access]:
-    """Left, right and result."""
+    """Return the accesses to left, right and result."""
     factors = factors_of(problem)
     if factors is None:
         raise InternalError(f"Expected a product of two tensors, found {problem}")
@@ -45,24 +46,26 @@ def accesses_of(problem: Problem) -> tuple[Access, Access, Access]:
 
 
 def products_of(problem: Problem, sizes: dict[str, int]) -> Products | None:
-    """Return the products of matrices that it takes where tensors are stored without gaps; None
-    where tensors had to be copied first."""
+    """Return the products of matrices for tensors that are stored without gaps.
+
+    None where tensors had to be copied first.
+    """
     left, right, result = accesses_of(problem)
     if not all(problem.type_of(a.tensor).unit_stride for a in (left, right, result) if a.indices):
         return None
     steps = [_steps(problem, access, sizes) for access in (result, left, right)]
     loops = []
     for index in all_indices(problem.assignment):
-        c, a, b = (own.get(index) for own in steps)
+        c, a, b = (tensor_steps.get(index) for tensor_steps in steps)
         users = (c is not None, a is not None, b is not None)
         loops.append(Loop(sizes[index], (c or 0, a or 0, b or 0), users))
     return as_products(loops)
 
 
 def _steps(problem: Problem, access: Access, sizes: dict[str, int]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    steps: dict[str, int] = {}
     step = 1
     for mode in reversed(problem.type_of(access.tensor).format.mode_order):
-        found[access.indices[mode]] = step
+        steps[access.indices[mode]] = step
         step *= max(1, sizes[access.indices[mode]])
-    return found
+    return steps

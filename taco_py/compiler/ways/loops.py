@@ -1,4 +1,4 @@
-"""Loops: concrete index notation, lowered. They make every problem.
+"""Loops: concrete index notation, lowered. They compute every problem.
 
 concretize → iteration graph → parallel loop → lower
 """
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def can(_: Question) -> bool:
-    """Return every problem."""
+    """Return true, for every problem."""
     return True
 
 
 def choose(_: Question) -> Offer:
-    """Return every problem that no way before them makes."""
+    """Return the offer for every problem, which no earlier way accepts."""
     return Offer()
 
 
@@ -42,7 +42,7 @@ def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
 def lower_recipe(recipe: Recipe, choose_shared: Chooser | None = None) -> LoweredRecipe:
     """Return the loops of `recipe`. Raises ScheduleError.
 
-    choose_shared  says which loops threads share, and how; those of the CPU where it is None
+    choose_shared  chooses the loops that threads share; as for the CPU where it is None
     """
     from codegen.ir import Module
     from codegen.passes.phases import structure_only
@@ -78,7 +78,7 @@ def lower_recipe(recipe: Recipe, choose_shared: Chooser | None = None) -> Lowere
         "report": {
             "concrete": concrete,
             "graph": graph_text(graph),
-            "parallel": _told(parallel, graph),
+            "parallel": _parallel_text(parallel, graph),
             "workspaces": workspaces,
             "stored": graph.stored_wholly,
         },
@@ -87,7 +87,7 @@ def lower_recipe(recipe: Recipe, choose_shared: Chooser | None = None) -> Lowere
     return LoweredRecipe(module, lowered.bindings, facts)
 
 
-def _told(parallel: Parallelism, graph: IterationGraph) -> str:
+def _parallel_text(parallel: Parallelism, graph: IterationGraph) -> str:
     from taco_py.compiler.concrete.nodes import Assembly
 
     if graph.assembly is Assembly.COPY:
@@ -98,22 +98,21 @@ def _told(parallel: Parallelism, graph: IterationGraph) -> str:
 
 
 def _rows_in_tables(graph: IterationGraph) -> dict[str, str]:
-    """What to tell of the rows that are hash tables, by their names."""
+    """Return the note for each row that is a hash table, by its name."""
     from taco_py.compiler.concrete.nodes import Forall
     from taco_py.compiler.lower.threads.row_tables import table_rows
 
     if graph.teams or not graph.in_pieces or not isinstance(graph.statement, Forall):
         return {}
-    told = ", a hash table each, as large as what is added to it asks for"
-    told += "; small ones in shared memory" if rows_in_blocks(graph) else ""
-    return {row.name: told for row in table_rows(graph.statement)}
+    note = ", a hash table each, as large as what is added to it asks for"
+    note += "; small ones in shared memory" if rows_in_blocks(graph) else ""
+    return {row.name: note for row in table_rows(graph.statement)}
 
 
 def scheduled_graph(
     recipe: Recipe, choose_shared: Chooser | None = None
 ) -> tuple[IterationGraph, Parallelism]:
-    """Return the loops of `recipe` with all that is chosen for them, and which of them threads
-    share.
+    """Return the iteration graph of `recipe` with all choices, and the loops that threads share.
 
     Raises ScheduleError.
     """
@@ -126,12 +125,12 @@ def scheduled_graph(
     from taco_py.compiler.schedule.parallel import assembly_of, choose_parallel
 
     loops = loops_of(recipe.problem.assignment, recipe.schedule)
-    whole = replace(loops.graph(recipe.problem), teams=choose_shared is None)
-    parallel = (choose_shared or choose_parallel)(whole, recipe.schedule)
+    initial = replace(loops.graph(recipe.problem), teams=choose_shared is None)
+    parallel = (choose_shared or choose_parallel)(initial, recipe.schedule)
     statement = assign_first(recipe.problem, parallel.statement, loops.provenance)
     verify(loops.placed(recipe.problem), statement, loops.provenance)
     graph = build_graph(recipe.problem, statement, loops.provenance, loops.assembly)
-    graph = replace(graph, teams=whole.teams)
+    graph = replace(graph, teams=initial.teams)
     graph = replace(graph, assembly=assembly_of(graph))
     check_modes(graph)
     check_assembly(graph)

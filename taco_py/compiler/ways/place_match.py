@@ -1,9 +1,9 @@
-"""Problems that are the place of an extremum along one index of a tensor.
+"""Problems that are the place (index) of an extremum along one index of a tensor.
 
     a[i] = min(j, place(X[i,j] == max(j', X[i,j']) or X[i,j] != X[i,j], j, size(j)))
 
-is argmax(j, X[i,j]) as texts have it written out. `place` is the compiler's own operator, which no
-text spells, so that its arguments are known to be the number of an index and its size.
+is the expansion of argmax(j, X[i,j]). `place` is an internal operator, which texts cannot spell, so
+that its arguments are known to be the number of an index and its size.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from taco_py.language.problem import Problem
 class Place:
     """The place of an extremum.
 
-    extremum  the operator that it is one of
-    index     along which it is looked for
-    inner     the index of the same size of all elements that each is compared with
-    value     what is compared
+    extremum  the operator, such as max
+    index     the index along which it is searched
+    inner     the index of the same size over the elements that each one is compared with
+    value     the compared expression
     """
 
     extremum: Operator
@@ -36,10 +36,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A place that is found in the elements of one tensor as it is stored.
+    """A search of a place through the elements of one tensor in storage order.
 
     levels  the index of each level, outermost first
-    fill    the value of what is not stored
+    fill    the value of elements that are not stored
     """
 
     place: Place
@@ -51,26 +51,26 @@ class Walk:
     def order(self) -> tuple[str, ...]:
         """Return loops in the order of the levels."""
         index, inner = self.place.index, self.place.inner
-        places = ((inner, index) if each == index else (each,) for each in self.levels)
+        places = ((inner, index) if level == index else (level,) for level in self.levels)
         return tuple(name for names in places for name in names)
 
     @property
     def is_maximum(self) -> bool:
-        """Tell whether the largest element is looked for."""
+        """Tell whether the search is for the largest element."""
         return self.place.extremum.limit < 0
 
 
 def place_of(expr: Expr) -> Place | None:
-    """Return the place of an extremum that an expression is as a whole, None for any other."""
+    """Return the place of an extremum that an expression is, None for any other expression."""
     if not isinstance(expr, Reduce) or not isinstance(expr.body, Call):
         return None
-    found, index = expr.body, expr.index
-    if found.operator != PLACE or not isinstance(found.args[0], Call):
+    call, index = expr.body, expr.index
+    if call.operator != PLACE or not isinstance(call.args[0], Call):
         return None
-    number = found.args[1]
+    number = call.args[1]
     if not isinstance(number, Access) or number.indices != (index,):
         return None
-    either = found.args[0]
+    either = call.args[0]
     if len(either.args) != 2 or not isinstance(either.args[0], Call):
         return None
     value, best = either.args[0].args
@@ -92,34 +92,34 @@ def _renamed(expr: Expr, old: str, new: str) -> Expr:
 
 
 def walk_of(problem: Problem) -> Walk | None:
-    """Return the walk that finds all that a problem makes, None where there is none.
+    """Return the walk that computes a problem, None where there is none.
 
-    Of a tensor of real numbers, all dense or with entries in order, into a dense result with the
+    The tensor has real numbers, is dense or has entries in order; the result is dense and has the
     tensor's other indices.
     """
     assignment, result = problem.assignment, problem.result
-    found = place_of(assignment.value)
-    if found is None or assignment.operator is not None or problem.side:
+    place = place_of(assignment.value)
+    if place is None or assignment.operator is not None or problem.side:
         return None
-    access, fill = _access(found.value)
+    access, fill = _access(place.value)
     if access is None or access.subscripts or not is_full(result.format) or result.stored:
         return None
     type, target = problem.type_of(access.tensor), assignment.target
     levels = problem.stored(access)
-    others = {*levels} - {found.index}
-    if is_complex(type.dtype) or {*target.indices} != others or target.subscripts:
+    other_indices = {*levels} - {place.index}
+    if is_complex(type.dtype) or {*target.indices} != other_indices or target.subscripts:
         return None
-    if len(levels) != len({*levels}) or len(target.indices) != len(others):
+    if len(levels) != len({*levels}) or len(target.indices) != len(other_indices):
         return None
     if len(levels) != type.format.order or problem.vast:
         return None
     if not is_full(type.format) and not _in_order(problem, access):
         return None
-    return Walk(found, access, levels, fill)
+    return Walk(place, access, levels, fill)
 
 
 def _access(value: Expr) -> tuple[Access | None, Number]:
-    """Return the access that a value is, and what it is where nothing is stored."""
+    """Return the access that a value consists of, and its fill value."""
     match value:
         case Access():
             return value, 0
@@ -129,7 +129,7 @@ def _access(value: Expr) -> tuple[Access | None, Number]:
 
 
 def _in_order(problem: Problem, access: Access) -> bool:
-    """Tell whether entries come in the order of their coordinates, a value each."""
+    """Tell whether entries are in the order of their coordinates, each with a value."""
     return lists_in_order(problem.type_of(access.tensor).format)
 
 

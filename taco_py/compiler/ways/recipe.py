@@ -1,4 +1,4 @@
-"""What decides a kernel, and what a way makes of it: loop IR, or a routine that is there."""
+"""The identity of a kernel, and the result of a way: loop IR, or an existing routine."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from codegen.runtime.signature import Parameter
 
 EVERYWHERE = "every coordinate"
-"""What loops over dense tensors run over, for explain()."""
+"""The iteration space of loops over dense tensors, for explain()."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """All that decides a kernel: a problem, a schedule, and which phase.
+    """The full identity of a kernel: a problem, a schedule, and a phase.
 
-    schedule  the order of loops, the way that the kernel is made, the commands on its loops;
-              without how many threads run it, which code does not depend on
+    schedule  the order of loops, the way that the kernel is computed, the commands on its loops;
+              without the number of threads, on which code does not depend
     phase     EVALUATE; of a sparse result also ASSEMBLE or COMPUTE
     target    what it runs on, as `target=` names it
     """
@@ -42,16 +42,15 @@ class Recipe:
 
     @property
     def key(self) -> str:
-        """Return a text that no other recipe has: every node with every field, as `repr` writes
-        them.
+        """Return a unique text: every node with every field, as `repr` prints them.
 
-        What `str` prints is for reading; it leaves out a literal's dtype, for instance.
+        `str` is for reading; it leaves out a literal's dtype, for instance.
         """
         return repr(self) if self.target == "c" else f"{self.target} {self!r}"
 
     @property
     def source_key(self) -> str:
-        """Return the key of its text, and of its host's, which devices of a language share."""
+        """Return the cache key of the text and its host, which devices of a language share."""
         return f"{TARGETS[self.target].language} {self!r}"
 
     def header(self, text: str) -> str:
@@ -61,10 +60,10 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoweredRecipe:
-    """A recipe's loop IR before any pass, where its arguments come from, and what else is known.
+    """A recipe's loop IR before any pass, the sources of its arguments, and further facts.
 
-    facts    what a kernel's caller must know, as JSON has it: see `dense_facts`
-    vectors  whether the work is written in vectors, so that the compiler need not look for any
+    facts    the facts that a kernel's caller must know, as JSON: see `dense_facts`
+    vectors  whether the code has explicit vectors, so that the compiler need not vectorize
     """
 
     module: Module
@@ -75,11 +74,11 @@ class LoweredRecipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Routine:
-    """A function that makes a kernel's result and is there without being compiled.
+    """An existing function that computes a kernel's result, without compiling.
 
-    maker       "module:function": called with `text`, it gives the routine
+    maker       "module:function": called with `text`, it returns the routine
     parameters  the parameters of the routine, each with the source of its argument
-    facts       as those of a lowered recipe
+    facts       like the facts of a lowered recipe
     source      a comment in place of C
     """
 
@@ -91,11 +90,10 @@ class Routine:
 
 
 def dense_facts(recipe: Recipe, shared: str, plan: str = "", concrete: str = "") -> dict[str, Any]:
-    """Return the facts of a kernel that runs over every coordinate and writes all of a dense
-    result.
+    """Return the facts of a kernel that visits every coordinate and writes all of a dense result.
 
-    shared  what threads share, for explain()
-    plan    what is made of the loops, in lines
+    shared  the loops that threads share, for explain()
+    plan    the description of the loops, in lines
     """
     serial = recipe.schedule.serial
     return {

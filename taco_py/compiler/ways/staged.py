@@ -1,5 +1,5 @@
-"""A sum of products of dense tensors, stored in another order than they are → stages that are
-transposed in registers (`polyhedral.products.staging`).
+"""A sum of products of dense tensors into another storage order → stages that are transposed in
+registers (`polyhedral.products.staging`).
 
     C[k,i] = sum(j, A[i,j,k] * v[j])
 """
@@ -30,34 +30,36 @@ if TYPE_CHECKING:
 
 
 def can(question: Question) -> bool:
-    """Tell whether a problem is a sum of products that wants a stage."""
+    """Tell whether a problem is a sum of products that needs a stage."""
     return question.recall(sum_of) is not None
 
 
 def choose(question: Question) -> Offer | None:
-    """Return stages for sums and products that fill them; none for copies, nor for products of
-    matrices with reuse."""
+    """Return stages for sums and products that fill them.
+
+    None for copies, and for products of matrices with reuse.
+    """
     if question.recall(tile_width) is not None or question.recall(copy_of) is not None:
         return None
-    found = question.recall(sum_of)
-    if found is None:
+    sum_ = question.recall(sum_of)
+    if sum_ is None:
         return None
     sizes, least = question.stats.sizes, question.stats.machine.dense.transposed_tile_elements
-    row = found.row if found.joined else (found.across,)
-    loops = (found.along, *row) if found.even else row
+    row = sum_.row if sum_.merges else (sum_.source_loop,)
+    loops = (sum_.target_loop, *row) if sum_.even else row
     if prod(sizes[loop] for loop in loops) < least:
         return None
-    terms = prod((sizes[loop] for loop in found.reduced), start=1.0)
-    return Offer() if sizes[found.along] * terms >= least else None
+    terms = prod((sizes[loop] for loop in sum_.reduced), start=1.0)
+    return Offer() if sizes[sum_.target_loop] * terms >= least else None
 
 
 def sum_of(question: Question) -> Staged | None:
-    """Return the problem as a sum of products that wants a stage."""
+    """Return the problem as a sum of products that needs a stage."""
     return staged_of(question.problem)
 
 
 def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
-    """Return the loop IR of a sum in stages, in loops where the machine has no vectors."""
+    """Return the loop IR of a sum in stages; in loops where the machine has no vectors."""
     if not has_vectors(recipe.problem, target):
         return lower_loops(recipe, target)
     staged = stage(recipe.problem, target, recipe.phase)
@@ -67,8 +69,10 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
 
 
 def staged_of(problem: Problem) -> Staged | None:
-    """Return the problem as a sum of products of dense tensors of floats that wants a stage, None
-    where it is none."""
+    """Return the problem as a sum of products of dense tensors that needs a stage, else None.
+
+    The tensors are of one real type.
+    """
     factors = _factors(problem.assignment.value)
     if factors is None:
         return None
@@ -82,14 +86,14 @@ def staged_of(problem: Problem) -> Staged | None:
     target = problem.stored(problem.assignment.target)
     loops = [problem.stored(factor) for factor in factors]
     longest_first = sorted(range(len(loops)), key=lambda place: -len(loops[place]))
-    found = (staged(target, loops, place) for place in longest_first)
-    return next((each for each in found if each is not None), None)
+    stages = (staged(target, loops, place) for place in longest_first)
+    return next((sum_ for sum_ in stages if sum_ is not None), None)
 
 
 def _factors(expr: Expr) -> tuple[Access, ...] | None:
-    """What is multiplied, with the sums around it; None for anything else."""
-    found = tuple(_walked(expr))
-    return None if None in found else tuple(f for f in found if f is not None)
+    """Return the factors inside the sums around a product; None for anything else."""
+    factors = tuple(_walked(expr))
+    return None if None in factors else tuple(f for f in factors if f is not None)
 
 
 def _walked(expr: Expr) -> Iterator[Access | None]:
@@ -106,30 +110,34 @@ def _walked(expr: Expr) -> Iterator[Access | None]:
 
 
 def stage(problem: Problem, target: Target, name: str) -> Permuted:
-    """Return the kernel called `name` of a problem that `staged_of` knows."""
+    """Return the kernel called `name` of a problem that `staged_of` accepts."""
     from polyhedral.products.stage import TILES, to_functions
 
-    found, accesses = staged_of(problem), _factors(problem.assignment.value)
+    sum_, accesses = staged_of(problem), _factors(problem.assignment.value)
     tile = tile_of(problem.result.dtype, target)
-    if found is None or accesses is None or tile is None:
+    if sum_ is None or accesses is None or tile is None:
         raise InternalError(f"Expected a sum in another order, found {problem}")
-    given, result = arguments_of(problem, name), problem.assignment.target
-    made, *factors = (data_of(problem, each, given.tensors) for each in (result, *accesses))
+    arguments, result = arguments_of(problem, name), problem.assignment.target
+    result_data, *factors = (
+        data_of(problem, access, arguments.tensors) for access in (result, *accesses)
+    )
     machine = machine_of(target, problem.result.dtype)
-    module = to_functions(found, tile, machine, made, factors, given.sizes, given.head, given.names)
-    return Permuted(module, given.bindings, _told(found, TILES * tile.columns, accesses))
+    module = to_functions(
+        sum_, tile, machine, result_data, factors, arguments.sizes, arguments.head, arguments.names
+    )
+    return Permuted(module, arguments.bindings, _plan_text(sum_, TILES * tile.columns, accesses))
 
 
-def _told(found: Staged, columns: int, factors: tuple[Access, ...]) -> str:
+def _plan_text(sum_: Staged, columns: int, factors: tuple[Access, ...]) -> str:
     """Return the plan as text."""
-    what = f"sums over {', '.join(found.reduced)}" if found.reduced else "products"
-    late = ", ".join(factors[place].tensor for place in sorted(found.late))
-    row = ", ".join(found.row)
+    what = f"sums over {', '.join(sum_.reduced)}" if sum_.reduced else "products"
+    late = ", ".join(factors[place].tensor for place in sorted(sum_.late))
+    row = ", ".join(sum_.row)
     return (
-        f"{what} in blocks of {columns} {found.along}, run through along {row} as the "
+        f"{what} in blocks of {columns} {sum_.target_loop}, run through along {row} as the "
         f"operands store it, then transposed in registers, for the result is stored along "
-        f"{found.along}; inside {', '.join(found.outer) or 'no other loop'}"
-        + (f"; times {late} afterwards, which {found.along} runs through" if late else "")
+        f"{sum_.target_loop}; inside {', '.join(sum_.outer) or 'no other loop'}"
+        + (f"; times {late} afterwards, which {sum_.target_loop} runs through" if late else "")
     )
 
 

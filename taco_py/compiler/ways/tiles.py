@@ -1,11 +1,11 @@
 """Register tiles and blocks of a contraction of two dense tensors (`polyhedral`).
 
 A product of matrices uses each element of left once for every column, and each of right once for
-every row; loops alone do as well where either is few, for then it is memory that takes the time.
-Where the depth is little, they do where right lies along the rows of the result; across them, the
+every row; loops alone are as fast where either is few, for then memory bandwidth is the limit.
+Where the depth is small, they are if right is contiguous along the rows of the result; else the
 innermost loop would be the sum of two or three terms. Where rows or columns are few but every loop
 would stride through an array, and where loops could run along a batch, both are estimated
-(`ways.dense_seconds`), and what takes clearly less is taken.
+(`ways.dense_seconds`), and the clearly faster one is chosen.
 """
 
 from __future__ import annotations
@@ -47,75 +47,75 @@ if TYPE_CHECKING:
 
 
 def can(question: Question) -> bool:
-    """Tell whether a problem is a contraction of floats, or one and values of its elements."""
+    """Tell whether a problem is a contraction of floats, perhaps with an epilogue."""
     if question.problem.side:
         return visited_product(question.problem) is not None
-    found = question.recall(product_of)
-    return found is not None and is_real(question.problem.result.dtype)
+    product = question.recall(product_of)
+    return product is not None and is_real(question.problem.result.dtype)
 
 
 def choose(question: Question) -> Offer | None:
     """Return tiles for products with reuse that are worth compiling, unless loops along a batch
-    take less."""
-    found, width = question.recall(product_of), question.recall(tile_width)
-    if found is None or width is None or not can(question):
+    are faster."""
+    product, width = question.recall(product_of), question.recall(tile_width)
+    if product is None or width is None or not can(question):
         return None
     least = question.stats.machine.dense.tile_compile_products
-    if products_at_most(found, question.stats) < least or _along_batch(question):
+    if products_at_most(product, question.stats) < least or _along_batch(question):
         return None
     return Offer((width,) if width else ())
 
 
 def tile_width(question: Question) -> int | None:
-    """Return columns of a tile at most for a product of matrices, None where there is too little
-    reuse.
-
-    0 for as many as suit the machine; a batch of small matrices wants tiles that these fill.
-    """
-    found = question.recall(product_of)
-    if found is None:
+    """Return the most columns of a tile for a product of matrices, None where reuse is low."""
+    product = question.recall(product_of)
+    if product is None:
         return None
     stats, machine = question.stats, question.stats.machine
-    rows, columns, depth = matrix(found, stats)
-    if reuse(found, stats) < machine.dense.tile_reuse_products:
+    rows, columns, depth = matrix(product, stats)
+    if reuse(product, stats) < machine.dense.tile_reuse_products:
         return None
     few = machine.dense.tile_few_rows
     if min(rows, columns) <= few and not _strides(question):
         return None
-    if depth <= few and columns >= machine.dense.loop_row_columns and _along_columns(found):
+    if depth <= few and columns >= machine.dense.loop_row_columns and _along_columns(product):
         return None
-    if found.batch and columns < machine.dense.narrow_tile_columns:
+    if product.batch and columns < machine.dense.narrow_tile_columns:
         return 1 << (int(columns).bit_length() - 1)
     return 0
 
 
 def _strides(question: Question) -> bool:
-    """Tell whether every loop strides through an array, and tiles take clearly less time."""
+    """Tell whether every loop strides through an array, and tiles are clearly faster."""
     product = dense_product(question.problem, question.stats)
-    if product is None or any(map(product.along, product.indices)):
+    if product is None or any(map(product.is_contiguous, product.indices)):
         return False
     gain = question.stats.machine.copies.dense_detour_gain
     return seconds_of_tiles(product) * gain < seconds_of_loops(product)
 
 
 def _along_batch(question: Question) -> bool:
-    """Tell whether all arrays store the same index of a batch last, and loops along it take clearly
-    less than tiles, for which each element has to be brought near its matrix's others."""
+    """Tell whether loops along a batch are clearly faster than tiles.
+
+    All arrays must store the same index of the batch last; tiles would pack each element.
+    """
     product = dense_product(question.problem, question.stats)
-    if product is None or not any(map(product.along, product.batch)):
+    if product is None or not any(map(product.is_contiguous, product.batch)):
         return False
     gain = question.stats.machine.copies.dense_detour_gain
     return seconds_of_loops(product) * gain < seconds_of_tiles(product)
 
 
-def _along_columns(found: Contraction) -> bool:
-    """Tell whether neighbours of right are columns, as those of the result are: a sum of few such
-    rows needs no copies of them in another order, and loops take it as they are."""
-    return any(loop in found.columns for loop in found.right.subscripts[-1].names)
+def _along_columns(product: Contraction) -> bool:
+    """Tell whether right is contiguous along columns, as the result is.
+
+    A sum of few such rows needs no copy in another order, and loops read it directly.
+    """
+    return any(loop in product.columns for loop in product.right.subscripts[-1].names)
 
 
 def product_seconds(question: Question) -> float:
-    """What the products take; one of complex numbers is four of real ones."""
+    """Return the seconds of the products; a product of complex numbers takes four real ones."""
     problem, stats = question.problem, question.stats
     real = 4 if is_complex(problem.result.dtype) else 1
     products = real * stats.volume(frozenset(all_indices(problem.assignment)))
@@ -127,7 +127,7 @@ def product_seconds(question: Question) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Tiled:
-    """A module whose last function is the kernel, where its arguments come from, and the plan."""
+    """A module whose last function is the kernel, the sources of its arguments, and the plan."""
 
     module: Module
     bindings: Bindings
@@ -135,8 +135,7 @@ class Tiled:
 
 
 def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
-    """Return the loop IR of a contraction in tiles, and of what is done with its elements
-    besides."""
+    """Return the loop IR of a contraction in tiles, with its epilogue."""
     visited = lower_visited(recipe, target, _sizes(recipe.schedule.make.parameters))
     if visited is not None:
         return visited
@@ -150,47 +149,52 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
 
 
 def _sizes(parameters: tuple[int, ...]) -> dict[str, int]:
-    """What the parameters of make(tiles,…) are: columns of a tile at most, as `tile_width` gives
-    them; its rows; terms of a block. 0, or left out, for what suits the machine."""
+    """Return the parameters of make(tiles,…) by their names.
+
+    They are the most columns of a tile, as from `tile_width`, its rows, and the terms of a block;
+    0, or left out, for the machine's choice.
+    """
     return dict(zip(("width", "height", "depth"), parameters, strict=False))
 
 
 def tile(problem: Problem, target: Target, name: str, parameters: tuple[int, ...] = ()) -> Tiled:
-    """Return the kernel called `name` of a problem that `contraction_of` knows, in tiles as
-    `_sizes` has them."""
+    """Return the kernel called `name` of a contraction, in tiles with these parameters of
+    `_sizes`."""
     from polyhedral.products.contraction_code import to_functions
     from polyhedral.products.contraction_plan import plan_contraction
 
-    found = contraction_of(problem)
-    if found is None:
+    product = contraction_of(problem)
+    if product is None:
         raise InternalError(f"Expected a contraction of two dense tensors, found {problem}")
     machine = machine_of(target, problem.result.dtype)
-    plan = plan_contraction(found, machine, dict(problem.static), **_sizes(parameters))
-    given, operands = product_arrays(problem, *ordered(problem, found), name)
-    module = to_functions(found, plan.tile, plan.blocks, operands, given.head, given.names)
-    return Tiled(module, given.bindings, plan)
+    plan = plan_contraction(product, machine, dict(problem.static), **_sizes(parameters))
+    arguments, operands = product_arrays(problem, *ordered(problem, product), name)
+    module = to_functions(
+        product, plan.tile, plan.blocks, operands, arguments.head, arguments.names
+    )
+    return Tiled(module, arguments.bindings, plan)
 
 
 def traffic(problem: Problem, make: Make, sizes: Mapping[str, int], target: Target) -> str:
-    """Return the bytes that move between caches, as the plan of the contraction says."""
+    """Return explain()'s line of the bytes that move between caches."""
     from polyhedral.products.contraction_plan import plan_contraction
 
-    found = contraction_of(problem)
-    if found is None:
+    product = contraction_of(problem)
+    if product is None:
         return ""
     machine = machine_of(target, problem.result.dtype)
-    plan = plan_contraction(found, machine, sizes, **_sizes(make.parameters))
+    plan = plan_contraction(product, machine, sizes, **_sizes(make.parameters))
     return next((line for line in plan.reasons if line.startswith("traffic")), "")
 
 
 def with_epilogue(problem: Problem, schedule: Schedule) -> Make | None:
-    """Return the same tiles, where a problem is a product and values of its elements."""
+    """Return the same tiles, where a problem is a product with an epilogue."""
     return None if visited_product(problem) is None else schedule.make
 
 
 WIDTHS, HEIGHTS, DEPTHS = (8, 16, 32, 64), (2, 4, 6, 8, 12), (64, 128, 256, 512)
-"""Columns of a tile at most, its rows, and terms of a block, as tuning tries them."""
-TRIED = (
+"""The most columns of a tile, its rows, and the terms of a block that tuning tries."""
+TUNING_PARAMETERS = (
     *((width,) for width in WIDTHS),
     *((0, height) for height in HEIGHTS),
     *((0, 0, depth) for depth in DEPTHS),
@@ -203,6 +207,6 @@ WAY = Way(
     reuses=True,
     seconds=product_seconds,
     traffic=traffic,
-    tried=TRIED,
+    tuning_parameters=TUNING_PARAMETERS,
     epilogue=with_epilogue,
 )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Permuted:
-    """A module whose last function is the kernel, where its arguments come from, and the plan."""
+    """A module whose last function is the kernel, the sources of its arguments, and the plan."""
 
     module: Module
     bindings: Bindings
@@ -43,12 +43,12 @@ def can(question: Question) -> bool:
 
 
 def choose(question: Question) -> Offer | None:
-    """Transposed tiles for copies that fill them."""
+    """Return transposed tiles for copies that fill them."""
     copy = question.recall(copy_of)
     if copy is None:
         return None
     sizes, least = question.stats.sizes, question.stats.machine.dense.transposed_tile_elements
-    return Offer() if min(sizes[copy.along], sizes[copy.across]) >= least else None
+    return Offer() if min(sizes[copy.target_loop], sizes[copy.source_loop]) >= least else None
 
 
 def copy_of(question: Question) -> Permutation | None:
@@ -57,7 +57,7 @@ def copy_of(question: Question) -> Permutation | None:
 
 
 def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
-    """Return the loop IR of a copy in tiles, in loops where the machine has no vectors."""
+    """Return the loop IR of a copy in tiles; in loops where the machine has no vectors."""
     if not has_vectors(recipe.problem, target):
         return lower_loops(recipe, target)
     permuted = permute(recipe.problem, target, recipe.phase)
@@ -67,8 +67,7 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
 
 
 def permutation_of(problem: Problem) -> Permutation | None:
-    """Return the problem as a copy of a dense tensor of floats in another order, None where it is
-    none."""
+    """Return the problem as a copy of a dense tensor of floats in another order, else None."""
     source = problem.assignment.value
     if not isinstance(source, Access):
         return None
@@ -82,19 +81,19 @@ def permutation_of(problem: Problem) -> Permutation | None:
 
 
 def tile_of(dtype: str, target: Target) -> TransposeTile | None:
-    """Return the tile on a machine, None where it has no vectors of such elements."""
+    """Return the tile for a machine, None where it has no vectors of such elements."""
     from polyhedral.products.permutation import transpose_tile
 
     return transpose_tile(machine_of(target, dtype))
 
 
 def permute(problem: Problem, target: Target, name: str) -> Permuted:
-    """Return the kernel called `name` of a problem that `permutation_of` knows."""
+    """Return the kernel called `name` of a problem that `permutation_of` accepts."""
     from polyhedral.products.permutation import to_functions
 
-    found, source = permutation_of(problem), problem.assignment.value
+    permutation, source = permutation_of(problem), problem.assignment.value
     tile = tile_of(problem.result.dtype, target)
-    if found is None or tile is None or not isinstance(source, Access):
+    if permutation is None or tile is None or not isinstance(source, Access):
         raise InternalError(f"Expected a copy in another order, found {problem}")
     names = Names()
     sizes, bindings = size_bindings(problem, names)
@@ -106,10 +105,11 @@ def permute(problem: Problem, target: Target, name: str) -> Permuted:
     head = Function(name, arrays, scalars, Block(), threaded=True)
     result, operand = (data_of(problem, access, tensors) for access in accesses)
     machine = machine_of(target, problem.result.dtype)
-    module = to_functions(found, tile, machine, result, operand, sizes, head, names)
+    module = to_functions(permutation, tile, machine, result, operand, sizes, head, names)
+    loops = (permutation.target_loop, permutation.source_loop)
     plan = (
-        f"tiles of {tile.columns} {found.along} by {tile.lanes} {found.across}, transposed in "
-        f"registers, inside {', '.join(found.outer) or 'no other loop'}"
+        f"tiles of {tile.columns} {loops[0]} by {tile.lanes} {loops[1]}, "
+        f"transposed in registers, inside {', '.join(permutation.outer) or 'no other loop'}"
     )
     return Permuted(module, tuple(bindings.items()), plan)
 

@@ -1,16 +1,16 @@
-"""The ways to share a kernel's loops among the units of a GPU, and which is expected to be fastest.
+"""The ways to share a kernel's loops among the units of a GPU, and the choice of the fastest.
 
     y[i] = sum(j, A[i,j] * x[j])     a thread for each i
                                      a warp for each i, its lanes over j, which are combined
                                      4, 8 or 16 lanes for each i
                                      a block for each i
                                      entries of A split evenly among warps, lanes over neighbours,
-                                     which add up what they have of a row
+                                     which add up their terms of a row
     C[i,k] = sum(j, A[i,j] * B[j,k]) for a sparse C: a thread for each i, or a block, threads over k
-                                     a warp for each i, its lanes over k: neighbours in B and C
+                                     a warp for each i, its lanes over k: contiguous in B and C
                                      entries of A split evenly among warps, their lanes over k
 
-Each is a loop order and commands, as a user would write them; those that the formats or the result
+Each is a loop order and commands, as a user would write them; ways that the formats or the result
 forbid are left out.
 """
 
@@ -51,36 +51,38 @@ from taco_py.language.provenance.relations import Divide, Fuse, Pos, Split
 WARPS = NOMINAL_GPU.block_threads // NOMINAL_GPU.warp_threads
 """Warps of a block."""
 CHUNKS = (8, 32)
-"""Entries that each warp has of those that are split evenly, where its lanes have other loops."""
+"""The entries of each warp where entries are split evenly, and its lanes have another loop."""
 ROUNDS = (4, 16)
-"""Entries that each lane of a warp has, where lanes take neighbours."""
+"""The entries of each lane of a warp, where lanes process adjacent entries."""
 WIDTHS = (4, 8, 16)
-"""Lanes of a group, of which each has an iteration."""
+"""The lanes of a group, which shares one iteration."""
 PARTS = (8, 64)
-"""Terms of a sum for each block, where its threads have other elements of the result."""
+"""The terms of a sum for each block, where its threads have different elements of the result."""
 ONE_THREAD = "one thread, which adds in the order of the text"
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A way to share loops, with its price; the others with theirs, the best first.
+    """A way to share loops, with its price; rejected ones with theirs, the best first.
 
-    open  the best of those that add up in any order, which was not allowed
+    open  the best of the ways that add up in any order, which was not allowed
     """
 
     sharing: Sharing
     price: Price
-    others: tuple[tuple[Sharing, Price], ...]
+    rejected: tuple[tuple[Sharing, Price], ...]
     open: tuple[tuple[Sharing, Price], ...] = ()
 
     @property
-    def why(self) -> str:
-        """What is chosen and what that is compared with, for explain()."""
+    def reason(self) -> str:
+        """Return the choice and the alternatives that it is compared with, for explain()."""
         lines = [f"{self.sharing.words}: {self.price.bound} expected"]
-        lines += [f"not {each.words}: {price.bound}" for each, price in self.others[:3]]
         lines += [
-            f"not {each.words}: {price.bound}, but sums in any order"
-            for each, price in self.open[:1]
+            f"not {alternative.words}: {price.bound}" for alternative, price in self.rejected[:3]
+        ]
+        lines += [
+            f"not {alternative.words}: {price.bound}, but sums in any order"
+            for alternative, price in self.open[:1]
         ]
         return "\n".join(lines)
 
@@ -90,9 +92,10 @@ def choose_sharing(
 ) -> Choice | None:
     """Return the way of the least expected time to share a kernel's loops.
 
-    Of several terms those of the one with most loops, and what the others have in common with them.
+    Of several terms, the loops of the one with most loops are shared, and equal loops of the
+    others.
 
-    fixed  whether floating-point numbers are to be added in the same order each time
+    fixed  whether floating-point numbers must be added in the same order each time
     """
     terms, orders = split_terms(problem.assignment.value), schedule.orders
     if len(terms) != len(orders):
@@ -100,39 +103,39 @@ def choose_sharing(
     main = max(range(len(orders)), key=lambda n: len(orders[n]))
     if not orders[main]:
         return None
-    found = [
+    priced = [
         (sharing, _price(problem, schedule, stats, sharing))
         for sharing in _ways(problem, terms, main, orders)
         if _is_legal(problem, schedule, sharing)
     ]
-    found.sort(key=lambda each: each[1].seconds)
+    priced.sort(key=lambda pair: pair[1].seconds)
     if fixed:
         spare = [
-            (each, _price(problem, schedule, stats, each))
-            for each in _in_order(problem, orders[main])
+            (sharing, _price(problem, schedule, stats, sharing))
+            for sharing in _in_order(problem, orders[main])
         ]
-        return _in_fixed_order(problem, schedule, found, spare, stats.machine.target)
-    for number, (sharing, price) in enumerate(found):
+        return _in_fixed_order(problem, schedule, priced, spare, stats.machine.target)
+    for number, (sharing, price) in enumerate(priced):
         if _compiles(problem, scheduled(schedule, sharing), stats.machine.target):
-            return Choice(sharing, price, tuple(found[number + 1 :]))
+            return Choice(sharing, price, tuple(priced[number + 1 :]))
     return None
 
 
 def _in_fixed_order(
     problem: Problem,
     schedule: Schedule,
-    found: Sequence[tuple[Sharing, Price]],
+    priced: Sequence[tuple[Sharing, Price]],
     spare: Sequence[tuple[Sharing, Price]],
     target: Target,
 ) -> Choice | None:
     """Return the first way that adds in the same order each time; else one block, or one thread.
 
-    None where loops as they are do so already and no way is better.
+    None where unshared loops do so already and no way is better.
     """
     left: list[tuple[Sharing, Price]] = []
-    for number, (sharing, price) in enumerate(found):
+    for number, (sharing, price) in enumerate(priced):
         if is_fixed(problem, scheduled(schedule, sharing), target):
-            return Choice(sharing, price, tuple(found[number + 1 :]), tuple(left))
+            return Choice(sharing, price, tuple(priced[number + 1 :]), tuple(left))
         left.append((sharing, price))
     if is_fixed(problem, schedule, target):
         return None
@@ -143,14 +146,14 @@ def _in_fixed_order(
 
 
 def _in_order(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
-    """Yield the ways without other threads to add to the same elements, the faster first."""
+    """Yield the ways in which no two threads add to the same elements, the fastest first."""
     if not problem.assignment.target.indices:
         yield _in_one_block(problem, order)
     yield Sharing(order, (Serial(),), ONE_THREAD, threads=1)
 
 
 def _in_one_block(problem: Problem, order: tuple[str, ...]) -> Sharing:
-    """Return all threads of one block, which combine what they have: as a whole sum needs."""
+    """Return the way of one block, whose threads combine their terms, for a full sum."""
     names = Names((*order, *(name for name, _ in problem.operands)))
     first = order[0]
     block, rest = names.fresh(f"{first}_block"), names.fresh(f"{first}_rest")
@@ -165,8 +168,7 @@ def _in_one_block(problem: Problem, order: tuple[str, ...]) -> Sharing:
 
 
 def is_fixed(problem: Problem, schedule: Schedule, target: Target) -> bool:
-    """Tell whether kernels of a GPU can do what a schedule asks for, in the same order each
-    time."""
+    """Tell whether kernels of a GPU can execute a schedule, with additions in a fixed order."""
     try:
         module = lower_recipe(Recipe(problem, schedule), choose_units).module
         check_kernels(problem, module, target)
@@ -195,25 +197,25 @@ def price_of(problem: Problem, schedule: Schedule, stats: Statistics) -> Price |
 
 def scheduled(schedule: Schedule, sharing: Sharing) -> Schedule:
     """Return a kernel's schedule with its loops shared."""
-    orders = (_own_order(sharing, order) for order in schedule.orders)
+    orders = (_term_order(sharing, order) for order in schedule.orders)
     nested = Schedule.of_orders(tuple(orders)).with_way(schedule.make)
     return nested.then(Schedule(sharing.commands))
 
 
-def _own_order(sharing: Sharing, order: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the loops of a term: in the order of those that are shared where it has the same."""
+def _term_order(sharing: Sharing, order: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the loops of a term: in the shared order where it has the same loops."""
     return sharing.order if set(order) == set(sharing.order) else order
 
 
 def _price(problem: Problem, schedule: Schedule, stats: Statistics, sharing: Sharing) -> Price:
-    """What all terms take with loops shared in a way."""
+    """Return the price of all terms with loops shared in a way."""
     prices = []
     for term, order in zip(split_terms(problem.assignment.value), schedule.orders, strict=True):
-        own, last = _own_order(sharing, order), len(order) - 1
-        if own:
+        shared_order, last = _term_order(sharing, order), len(order) - 1
+        if shared_order:
             nested = replace(
                 sharing,
-                order=own,
+                order=shared_order,
                 lane=min(sharing.lane, last),
                 groups=min(sharing.groups, len(order)),
             )
@@ -222,23 +224,23 @@ def _price(problem: Problem, schedule: Schedule, stats: Statistics, sharing: Sha
 
 
 def _is_legal(problem: Problem, schedule: Schedule, sharing: Sharing) -> bool:
-    made = scheduled(schedule, sharing)
-    own = set(sharing.order)
-    inside = (a for a in accesses(problem.assignment) if own.issuperset(a.indices))
+    shared_schedule = scheduled(schedule, sharing)
+    indices = set(sharing.order)
+    inside = (a for a in accesses(problem.assignment) if indices.issuperset(a.indices))
     if any(conflicts(problem, access, sharing.order) for access in inside):
         return False
     try:
-        loops = loops_of(problem.assignment, made)
+        loops = loops_of(problem.assignment, shared_schedule)
         check(loops, problem)
         graph = replace(loops.graph(problem), teams=False)
         check_shared(graph)
-        return choose_units(graph, made).index is not None
+        return choose_units(graph, shared_schedule).index is not None
     except ScheduleError:
         return False
 
 
 def _compiles(problem: Problem, schedule: Schedule, target: Target) -> bool:
-    """Tell whether kernels of a GPU can do what a schedule asks for: those that are kept do."""
+    """Tell whether kernels of a GPU can execute a schedule; cached kernels do."""
     recipe = Recipe(problem, schedule, target=target.name)
     if KERNELS.text(recipe.source_key) is not None:
         return True
@@ -252,15 +254,15 @@ def _compiles(problem: Problem, schedule: Schedule, target: Target) -> bool:
 def _ways(
     problem: Problem, terms: tuple[Term, ...], main: int, orders: tuple[tuple[str, ...], ...]
 ) -> Iterator[Sharing]:
-    """Yield ways to share a kernel's loops: those of dense results also where coordinates are
-    copied."""
+    """Yield ways to share a kernel's loops; a result with copied coordinates is shared like a
+    dense one."""
     if not is_sparse(problem.result.format):
         yield from sharings(problem, terms, main, orders[main])
         return
     if copied_pattern(problem) is not None:
         copying = Assemble(problem.assignment.target.tensor, Assembly.COPY)
-        for each in sharings(problem, terms, main, orders[main]):
-            yield replace(each, commands=(*each.commands, copying))
+        for sharing in sharings(problem, terms, main, orders[main]):
+            yield replace(sharing, commands=(*sharing.commands, copying))
     yield from _of_rows(problem, orders)
 
 
@@ -272,9 +274,9 @@ def sharings(
     if len(terms) > 1 or any(True for _ in reductions(term.body)):
         yield from _in_rows(problem, order)
         return
-    kept = tuple(i for i in result_order(problem) if i in order)
-    summed = tuple(i for i in order if i not in kept)
-    for nest in dict.fromkeys((order, (*kept, *summed))):
+    target_indices = tuple(i for i in result_order(problem) if i in order)
+    summed = tuple(i for i in order if i not in target_indices)
+    for nest in dict.fromkeys((order, (*target_indices, *summed))):
         yield from _in_rows(problem, nest)
         yield from _in_parts(problem, nest)
     yield from _in_entries(problem, term, order)
@@ -283,21 +285,21 @@ def sharings(
 def _of_rows(problem: Problem, orders: tuple[tuple[str, ...], ...]) -> Iterator[Sharing]:
     """Yield a thread or a block for each row of a sparse result, where rows are gathered.
 
-    Other sparse results are shared as `schedule.gpu.units` has it.
+    Loops of other sparse results are shared by `schedule.gpu.units`.
     """
-    order, *others = orders
+    order, *more = orders
     lane = result_order(problem)[-1]
-    if others or len(order) < 3 or order[-1] != lane:
+    if more or len(order) < 3 or order[-1] != lane:
         return
     first = order[0]
     alone = (Parallelize(first, Race.NONE),)
     threads = (Parallelize(first, Race.NONE, Unit.BLOCK), Parallelize(lane, Race.NONE, Unit.THREAD))
-    told = f"a block for each {first}, threads over {lane}, tables of small rows in shared memory"
-    yield Sharing(order, threads, told, 1, len(order) - 1, NOMINAL_GPU.warp_threads)
+    words = f"a block for each {first}, threads over {lane}, tables of small rows in shared memory"
+    yield Sharing(order, threads, words, 1, len(order) - 1, NOMINAL_GPU.warp_threads)
     yield Sharing(order, alone, f"a thread for each {first}")
 
 
-# ---------------------------------------------------------------- loops as they are
+# ---------------------------------------------------------------- loops without fusion
 
 
 def _in_rows(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
@@ -318,25 +320,25 @@ def _in_rows(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
         yield Sharing(order, split, f"a warp for each {first}, lanes over {lane}", 1, place, 32)
         if place == 1:
             yield from (_in_groups(problem, order, width) for width in WIDTHS)
-        whole = Parallelize(first, _race(problem, first), Unit.BLOCK)
-        told = f"a block for each {first}, threads over {lane}"
-        yield Sharing(order, (whole, lanes), told, 1, place, NOMINAL_GPU.block_threads)
+        blocks = Parallelize(first, _race(problem, first), Unit.BLOCK)
+        words = f"a block for each {first}, threads over {lane}"
+        yield Sharing(order, (blocks, lanes), words, 1, place, NOMINAL_GPU.block_threads)
         if place > 1:
             second = Parallelize(rest[0], _race(problem, rest[0]), Unit.WARP)
-            told = f"a block for each {first}, warps over {rest[0]}, lanes over {lane}"
-            yield Sharing(order, (whole, second, lanes), told, 2, place, 32)
+            words = f"a block for each {first}, warps over {rest[0]}, lanes over {lane}"
+            yield Sharing(order, (blocks, second, lanes), words, 2, place, 32)
 
 
 def _in_groups(problem: Problem, order: tuple[str, ...], width: int) -> Sharing:
-    """So many lanes of a warp for each iteration of the first loop."""
+    """Return the way of `width` lanes of a warp for each iteration of the first loop."""
     names = Names((*order, *(name for name, _ in problem.operands)))
     first, lane = order[:2]
     block, rest, warp = (names.fresh(f"{first}_{part}") for part in ("block", "rest", "warp"))
-    group, each = names.fresh(f"{first}_group"), NOMINAL_GPU.warp_threads // width
+    group, iterations = names.fresh(f"{first}_group"), NOMINAL_GPU.warp_threads // width
     race = _race(problem, first)
     commands = (
-        Split(first, block, rest, WARPS * each),
-        Split(rest, warp, group, each),
+        Split(first, block, rest, WARPS * iterations),
+        Split(rest, warp, group, iterations),
         Parallelize(block, race, Unit.BLOCK),
         Parallelize(warp, race, Unit.WARP),
         Parallelize(group, race, Unit.THREAD),
@@ -347,10 +349,10 @@ def _in_groups(problem: Problem, order: tuple[str, ...], width: int) -> Sharing:
 
 
 def _is_array(problem: Problem, index: str) -> bool:
-    """Tell whether nothing lists the coordinates of an index."""
-    found = (a for a in accesses(problem.assignment.value) if index in a.indices)
+    """Tell whether no sparse level has the coordinates of an index."""
+    reads = (a for a in accesses(problem.assignment.value) if index in a.indices)
     return all(
-        problem.type_of(a.tensor).format.levels[_level(problem, a, index)].full for a in found
+        problem.type_of(a.tensor).format.levels[_level(problem, a, index)].full for a in reads
     )
 
 
@@ -359,9 +361,14 @@ def _level(problem: Problem, access: Access, index: str) -> int:
 
 
 def _in_parts(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
-    """Yield parts of a sum for each block, whose threads have neighbours of the result."""
-    kept = [i for i in order if i in problem.assignment.target.indices]
-    if len(order) != 2 or len(kept) != 1 or order[0] in kept or not _is_array(problem, kept[0]):
+    """Yield parts of a sum for each block, whose threads have adjacent elements of the result."""
+    target_indices = [i for i in order if i in problem.assignment.target.indices]
+    if (
+        len(order) != 2
+        or len(target_indices) != 1
+        or order[0] in target_indices
+        or not _is_array(problem, target_indices[0])
+    ):
         return
     (summed, lane) = order
     names = Names((*order, *(name for name, _ in problem.operands)))
@@ -385,7 +392,7 @@ def _race(problem: Problem, index: str) -> Race:
 
 
 def _in_entries(problem: Problem, term: Term, order: tuple[str, ...]) -> Iterator[Sharing]:
-    """As many entries of a sparse operand for each warp."""
+    """Yield equally many entries of a sparse operand for each warp."""
     for access in dict.fromkeys(accesses(term.body)):
         form = problem.type_of(access.tensor).format
         stored = form.stored(access.indices)
@@ -393,11 +400,13 @@ def _in_entries(problem: Problem, term: Term, order: tuple[str, ...]) -> Iterato
         plain = is_sparse(form) and restricts(value, access) and len(set(stored)) == len(stored)
         if not plain or form.levels[-1].full or set(stored) - set(order):
             continue
-        others = tuple(i for i in order if i not in stored)
-        if not others:
+        dense_indices = tuple(i for i in order if i not in stored)
+        if not dense_indices:
             yield from (_by_lanes(problem, access, stored, rounds) for rounds in ROUNDS)
-        elif len(others) == 1:
-            yield from (_by_warps(problem, access, stored, others[0], each) for each in CHUNKS)
+        elif len(dense_indices) == 1:
+            yield from (
+                _by_warps(problem, access, stored, dense_indices[0], chunk) for chunk in CHUNKS
+            )
 
 
 def _by_lanes(problem: Problem, access: Access, stored: tuple[str, ...], rounds: int) -> Sharing:
@@ -405,13 +414,13 @@ def _by_lanes(problem: Problem, access: Access, stored: tuple[str, ...], rounds:
     fusing, entries = _positions(access, stored, names)
     block, rest = names.fresh("block"), names.fresh("rest")
     warp, part = names.fresh("warp"), names.fresh("part")
-    each, lane = names.fresh("round"), names.fresh("lane")
+    round_, lane = names.fresh("round"), names.fresh("lane")
     chunk = rounds * NOMINAL_GPU.warp_threads
     commands = (
         *fusing,
         Split(entries, block, rest, chunk * WARPS),
         Split(rest, warp, part, chunk),
-        Split(part, each, lane, NOMINAL_GPU.warp_threads),
+        Split(part, round_, lane, NOMINAL_GPU.warp_threads),
         Parallelize(block, Race.IGNORE, Unit.BLOCK),
         Parallelize(warp, Race.IGNORE, Unit.WARP),
         Parallelize(lane, Race.ATOMICS, Unit.THREAD),
@@ -445,8 +454,7 @@ def _by_warps(
 def _positions(
     access: Access, stored: tuple[str, ...], names: Names
 ) -> tuple[tuple[Command, ...], str]:
-    """Return the commands that make one loop of those over an operand's entries, and its
-    variable."""
+    """Return the commands that fuse the loops over an operand's entries, and the fused variable."""
     fusing: list[Command] = []
     fused, *rest = stored
     for index in rest:

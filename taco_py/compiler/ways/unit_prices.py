@@ -1,13 +1,13 @@
-"""What a kernel is expected to take on a GPU, for one way to share its loops among its units.
+"""The expected seconds of a kernel on a GPU, for one way to share its loops among units.
 
     seconds = launch + max(bytes / bandwidth, instructions / schedulers, longest thread · latency,
                            atomic additions)
 
-Warps wait for their slowest lane, and the kernel for its slowest thread: rows of a sparse operand
-that have more entries than others cost what they have most. A load of a warp moves the sectors of
-32 bytes that its lanes touch: as few as the bytes fill where lanes meet neighbours, one where all
-meet the same element, one each where they are apart. All is expected, from the same statistics as
-loop orders.
+Warps wait for their slowest lane, and the kernel for its slowest thread: the longest rows of a
+sparse operand determine the cost. A load of a warp moves the sectors of 32 bytes that its lanes
+touch: as few as the bytes fill where lanes access adjacent elements, one where all access the same
+element, one for each lane where elements are scattered. All numbers are expectations, from the same
+statistics as loop orders.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from taco_py.language.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How the loops of a term are shared among the units of a GPU.
+    """A way to share the loops of a term among the units of a GPU.
 
     order     the loops, outermost first
-    commands  those that share them
-    groups    how many of the first loops choose a group of threads; of 0, each thread is its own
-    lane      the loop whose iterations neighbouring threads take
+    commands  the commands that share them
+    groups    the number of outer loops that groups of threads share; for 0 each thread is a group
+    lane      the loop that adjacent threads share
     width     the threads of a group
-    chunk     iterations that each thread has, or each group where its threads have another loop; 0
-              where loops are shared as they are
-    over      what they are of: "range" of an operand's entries, "entries" that lanes take one by
-              one, or "index" that is summed over
-    words     the same for people
-    threads   that there are in all, which share the first loop; 0 where its iterations say it
+    chunk     the iterations of each thread, or of each group where its threads have another loop;
+              0 where loops are not split
+    over      the kind of these iterations: a "range" of an operand's entries, "entries" that lanes
+              process one by one, or an "index" that is summed over
+    words     the description for users
+    threads   the number of all threads, which share the first loop; 0 where it follows from loops
     """
 
     order: tuple[str, ...]
@@ -59,7 +59,7 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Seconds, and what they are made of."""
+    """Seconds, and the figures that they follow from."""
 
     seconds: float
     bytes: float
@@ -73,7 +73,7 @@ class Price:
 
 
 def total(prices: Sequence[Price]) -> Price:
-    """What several terms take one after another."""
+    """Return the price of several terms in turn."""
     return Price(
         sum(price.seconds for price in prices),
         sum(price.bytes for price in prices),
@@ -90,24 +90,24 @@ class Nest:
     term: Term
     stats: Statistics
     sharing: Sharing
-    known: dict[int, float] = field(default_factory=dict, compare=False, repr=False)
+    visits_at: dict[int, float] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def machine(self) -> Machine:
         return self.stats.machine
 
     def visits(self, depth: int) -> float:
-        """Return how often the body of the loop at a depth runs, 1 outside of all loops."""
+        """Return the number of executions of the loop body at a depth, 1 outside of all loops."""
         if depth < 0:
             return 1.0
-        if depth not in self.known:
+        if depth not in self.visits_at:
             bound = frozenset(self.sharing.order[: depth + 1])
             value = self.term.as_sum(self.problem.result.dtype)
-            self.known[depth] = max(self.stats.iterations(value, bound), 1e-9)
-        return self.known[depth]
+            self.visits_at[depth] = max(self.stats.iterations(value, bound), 1e-9)
+        return self.visits_at[depth]
 
     def mean(self, depth: int) -> float:
-        """Return iterations of a loop, each time that it is come to."""
+        """Return the mean number of iterations of a loop each time it is entered."""
         return self.visits(depth) / self.visits(depth - 1)
 
     def most(self, depth: int) -> float:
@@ -136,7 +136,7 @@ class Nest:
         ]
 
     def slowest(self, depth: int, lanes: int) -> float:
-        """Return the iterations of a loop by the slowest of so many threads that are neighbours."""
+        """Return the iterations of a loop by the slowest of `lanes` adjacent threads."""
         mean = self.mean(depth)
         for access in self.walked(depth):
             above = [i for i in access.indices if i in self.sharing.order[:depth]]
@@ -149,35 +149,34 @@ class Nest:
             return max(mean, _expected_most(entries.spread(mode).groups, lanes))
         return mean
 
-    # ------------------------------------------------------------ what it takes
+    # ------------------------------------------------------------ the price
 
     def price(self) -> Price:
-        """What the loops take."""
+        """Return the price of the loops."""
         machine, gpu = self.machine, self.machine.target.gpu
         iterations, longest, warps = self.work()
-        moved = sum(map(self.bytes_of, self.touched()))
+        bytes = sum(map(self.bytes_of, self.touched()))
         instructions = iterations * machine.units.iteration_instructions
         in_flight = max(warps, 1.0) * gpu.warp_threads * 8 / gpu.latency_seconds
         parts = (
-            moved / min(gpu.memory_bytes_per_second, in_flight),
+            bytes / min(gpu.memory_bytes_per_second, in_flight),
             instructions / gpu.instructions_per_second,
             longest * machine.units.iteration_latency_seconds,
             self.atomics() * machine.units.atomic_seconds,
         )
         rest = gpu.unhidden_share * (sum(parts) - max(parts))
         seconds = gpu.launch_seconds + max(parts) + rest
-        return Price(seconds, moved, instructions, longest)
+        return Price(seconds, bytes, instructions, longest)
 
     def work(self) -> tuple[float, float, float]:
-        """Return the iterations of warps, those of the slowest thread, and how many warps there
-        are."""
+        """Return the iterations of all warps and of the slowest thread, and the number of warps."""
         sharing, warp = self.sharing, self.machine.target.gpu.warp_threads
         last = len(sharing.order) - 1
         inner = self.visits(last) / self.visits(sharing.lane)
         if sharing.threads:
-            each = ceil(self.visits(0) / sharing.threads) * self.visits(last) / self.visits(0)
+            share = ceil(self.visits(0) / sharing.threads) * self.visits(last) / self.visits(0)
             count = ceil(sharing.threads / warp)
-            return each * count, each, count
+            return share * count, share, count
         if sharing.chunk:
             return self.chunked(inner)
         if sharing.groups == 0:
@@ -190,44 +189,49 @@ class Nest:
         groups = self.visits(sharing.groups - 1)
         before = self.visits(sharing.lane - 1)
         rounds = max(1.0, ceil(self.mean(sharing.lane) / sharing.width))
-        each = sharing.width / warp
-        iterations = before * rounds * each * inner
+        share = sharing.width / warp
+        iterations = before * rounds * share * inner
         longest = float(ceil(self.most(sharing.lane) / sharing.width))
         for depth in range(sharing.lane + 1, last + 1):
             longest *= self.most(depth)
-        if sharing.order[sharing.lane] not in self.kept:
+        if sharing.order[sharing.lane] not in self.target_indices:
             steps = np.log2(min(sharing.width, warp)) / np.log2(warp)
             combining = float(
                 self.machine.units.combine_iterations * (steps if sharing.width <= warp else 4)
             )
-            iterations += before * each * combining
+            iterations += before * share * combining
             longest += combining
         for depth in range(sharing.groups, sharing.lane):
             longest *= self.most(depth)
-        return iterations + groups * each, longest, groups * each
+        return iterations + groups * share, longest, groups * share
 
     def atomics(self) -> float:
-        """Return atomic additions: at both ends of each range of entries, or of all that is added
-        to elements that other threads add to as well."""
+        """Return the number of atomic additions.
+
+        They are at both ends of each range of entries, or all additions to elements that several
+        threads add to.
+        """
         sharing, last = self.sharing, len(self.sharing.order) - 1
         warp = self.machine.target.gpu.warp_threads
         if sharing.threads:
             return 0.0
-        if sharing.chunk and set(sharing.order[: sharing.groups]) != set(self.kept):
+        if sharing.chunk and set(sharing.order[: sharing.groups]) != set(self.target_indices):
             lanes = self.mean(sharing.lane) if sharing.width > 1 else 1.0
             if sharing.over == "entries":
                 return self.visits(last) * (1.0 / self.run + self.moves / warp)
             if sharing.over == "range":
                 return 2.0 * lanes * self.visits(sharing.groups - 1) / sharing.chunk
             return self.visits(last) / sharing.chunk
-        taken = (*range(sharing.groups), sharing.lane)
-        summed = [k for k in taken if sharing.order[k] not in self.kept]
-        inside = any(i in self.kept for k in summed for i in sharing.order[k + 1 :])
+        shared_depths = (*range(sharing.groups), sharing.lane)
+        summed = [k for k in shared_depths if sharing.order[k] not in self.target_indices]
+        inside = any(i in self.target_indices for k in summed for i in sharing.order[k + 1 :])
         return self.visits(last) if inside else 0.0
 
     def chunked(self, inner: float) -> tuple[float, float, float]:
-        """Return the same where entries are split evenly; each thread or warp looks for its first
-        row."""
+        """Return `work` where entries are split evenly.
+
+        Each thread or warp then searches its first row.
+        """
         sharing, machine = self.sharing, self.machine
         warp = machine.target.gpu.warp_threads
         in_lanes = sharing.width > 1
@@ -235,44 +239,49 @@ class Nest:
         parts = ceil(entries / sharing.chunk)
         warps = parts * ceil(sharing.width / warp) if in_lanes else ceil(parts / warp)
         rounds = ceil(self.mean(sharing.lane) / sharing.width) if in_lanes else 1.0
-        each = sharing.chunk * rounds * (inner if in_lanes else 1.0)
+        iterations = sharing.chunk * rounds * (inner if in_lanes else 1.0)
         if sharing.over == "index":
-            return warps * each, each, warps
+            return warps * iterations, iterations, warps
         if sharing.over == "entries":
-            warps, each = parts, sharing.chunk / warp * self.round
+            warps, iterations = parts, sharing.chunk / warp * self.round
         search = machine.units.search_iterations * np.log2(max(self.visits(0), 2.0)) / 16.0
-        return warps * (each + search), each + search, warps
+        return warps * (iterations + search), iterations + search, warps
 
     @property
     def run(self) -> float:
-        """Count how many entries that follow each other are added to one element of the result."""
+        """Return the number of consecutive entries that are added to one element of the result."""
         order = self.sharing.order
-        inner = next((k for k, index in enumerate(order) if index not in self.kept), len(order))
+        inner = next(
+            (k for k, index in enumerate(order) if index not in self.target_indices), len(order)
+        )
         return max(1.0, self.visits(len(order) - 1) / self.visits(inner - 1))
 
     @property
     def moves(self) -> float:
-        """Return the part of the rounds of a warp in which a lane comes to another element."""
+        """Return the share of the iterations of a warp in which a lane proceeds to another
+        element."""
         return min(1.0, self.machine.target.gpu.warp_threads / self.run)
 
     @property
     def round(self) -> float:
-        """Return the iterations of a warp whose lanes take an entry each: they look for its row
-        among those of the warp, and combine what they have of one."""
+        """Return the iterations of a warp whose lanes process an entry each.
+
+        They search its row among the rows of the warp, and combine their terms of a row.
+        """
         machine, runs = self.machine, self.sharing.chunk / self.run
         steps = np.log2(1.0 + runs) * machine.units.search_iterations / 16.0 / 4.0
         return float(1.0 + steps + machine.units.combine_iterations * self.moves)
 
     @property
-    def kept(self) -> tuple[str, ...]:
+    def target_indices(self) -> tuple[str, ...]:
         return self.problem.assignment.target.indices
 
     def touched(self) -> Sequence[Access]:
-        """What is read and written."""
+        """Return the accesses that are read and written."""
         return (*dict.fromkeys(accesses(self.term.body)), self.problem.assignment.target)
 
     def differs(self, access: Access, lane: str) -> bool:
-        """Tell whether neighbouring threads come to other elements of an operand at a time."""
+        """Tell whether adjacent threads access different elements of an operand at a time."""
         order = self.sharing.order
         return lane in access.indices or any(
             lane in walked.indices
@@ -294,26 +303,28 @@ class Nest:
         visits = self.visits(max(depths))
         stored = type.format.stored(access.indices)
         lane = order[sharing.lane]
-        within = self.walked(len(order) - 1) or [access]
-        walked = stored[-1] == order[-1] and order[-1] != lane and access in within
+        innermost = self.walked(len(order) - 1) or [access]
+        walked = stored[-1] == order[-1] and order[-1] != lane and access in innermost
         near = min(float(sector), size * machine.units.strided_ratio) if walked else float(sector)
         if sharing.over == "entries":
             return visits * (size if is_sparse(type.format) or depths == [0] else float(sector))
         if not self.differs(access, lane):
             return visits * near / warp
-        listed = self.walked(sharing.lane)
-        return visits * (size if stored[-1] == lane and access in (listed or [access]) else near)
+        lane_operands = self.walked(sharing.lane)
+        return visits * (
+            size if stored[-1] == lane and access in (lane_operands or [access]) else near
+        )
 
 
 def _expected_most(groups: Sequence[tuple[float, float]], lanes: int) -> float:
-    """Return the expected most entries of so many rows, of groups of rows with as many entries."""
+    """Return the expected maximum of entries of `lanes` rows, drawn from groups of equal rows."""
     total = sum(count for count, _ in groups)
     if total <= 0:
         return 0.0
-    found, below, before = 0.0, 0.0, 0.0
-    for count, each in sorted(groups, key=lambda group: group[1]):
+    expected, below, before = 0.0, 0.0, 0.0
+    for count, entries in sorted(groups, key=lambda group: group[1]):
         below = min(1.0, below + count / total)
         chance = below**lanes
-        found += (chance - before) * each
+        expected += (chance - before) * entries
         before = chance
-    return found
+    return expected

@@ -1,8 +1,8 @@
-"""What a way to make a kernel is: a name, what it can make and at what price, and how.
+"""The protocol of a way to compute a kernel: a name, a test, a price, and a generator.
 
     WAY = Way("tiles", can, choose, lower=lower, reuses=True, seconds=seconds)
 
-A way generates code (`lower`), or calls a routine that is there already (`routine`). A kernel names
+A way generates code (`lower`), or calls an existing routine (`routine`). A kernel names
 its way by a command of its schedule, `make(tiles,8)`; the table of ways is in `ways.ways`.
 """
 
@@ -33,15 +33,15 @@ Fact = TypeVar("Fact")
 class Question:
     """A problem whose way is to be chosen.
 
-    statistics  finds the sizes and patterns of its operands, when a way asks for them first
-    libraries   those whose routines may be called, or None for none
-    known       the facts of the problem and its statistics that ways have found, each found once
+    statistics  returns the sizes and patterns of its operands, when a way first needs them
+    libraries   the libraries whose routines may be called, or None for none
+    facts       cached facts of the problem and its statistics, by the functions that compute them
     """
 
     problem: Problem
     statistics: Callable[[], Statistics] | None = None
     libraries: Libraries | None = None
-    known: dict[Callable[[Question], Any], Any] = field(default_factory=dict)
+    facts: dict[Callable[[Question], Any], Any] = field(default_factory=dict)
 
     @property
     def stats(self) -> Statistics:
@@ -49,12 +49,11 @@ class Question:
         return self.recall(_statistics)
 
     def recall(self, fact: Callable[[Question], Fact]) -> Fact:
-        """Return a fact that does not depend on the libraries, found once for all ways that ask for
-        it."""
-        if fact not in self.known:
-            self.known[fact] = fact(self)
-        found: Fact = self.known[fact]
-        return found
+        """Return a fact that does not depend on the libraries; compute it once for all ways."""
+        if fact not in self.facts:
+            self.facts[fact] = fact(self)
+        value: Fact = self.facts[fact]
+        return value
 
 
 def _statistics(question: Question) -> Statistics:
@@ -65,34 +64,34 @@ def _statistics(question: Question) -> Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a way would make a problem with, and why where that is not known of it in general."""
+    """The parameters of a way for a problem, and the reason where it is specific to the problem."""
 
     parameters: tuple[int, ...] = ()
-    why: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Way:
-    """A way to make a kernel out of a problem.
+    """A way to compute the kernel of a problem.
 
     name      in `make(name)` and in explain()
-    can       whether it can make a problem, however large its operands are
-    choose    the offer for a problem on which it is expected to take no more time than any way
-              behind it in the table; else None
+    can       whether it can compute a problem, for any sizes of its operands
+    choose    the offer for a problem on which it is expected to take no more time than any later
+              way in the table; else None
     lower     the loop IR of a recipe on a machine; None where nothing is generated
     routine   the routine for a recipe, where nothing is generated; else None
-    in_loops  whether the kernel runs the loops that its schedule says, and carries its commands out
+    in_loops  whether the kernel runs the loops of its schedule, with its commands
     reuses    whether each element of a product's operands is read from memory few times only
     seconds   the expected time of a problem on which it is chosen; None for that of its loops
-    on_gpu    whether its kernels are those of a GPU, emulated or not; else those of the CPU
-    priced    the expected seconds of a kernel that it has made of a problem, None where there is
-              no figure; of those of GPUs alone
-    shares    which loops units share, and how; None for the threads of the CPU
+        on_gpu    whether its kernels are those of a GPU, emulated or not; else those of the CPU
+    priced    the expected seconds of a kernel of a problem, None where there is no figure; for GPUs
+              alone
+    shares    the choice of the loops that units share; None for the threads of the CPU
     traffic   explain()'s line of the bytes that move between caches, for sizes of the indices; None
               for those of its loops
-    epilogue  the command that makes a problem of several values of one product, which the schedule
-              that is given makes; None where no kernel does both
-    tried     parameters of `make` that tuning tries besides those that the way chooses
+    epilogue  the command for a problem of a product with an epilogue, from the schedule of the
+              product; None where no kernel computes both
+    tuning_parameters  parameters of `make` that tuning tries, besides those that the way chooses
     """
 
     name: str
@@ -107,5 +106,5 @@ class Way:
     priced: Callable[[Problem, Schedule, Statistics], float | None] | None = None
     shares: Callable[[IterationGraph, Schedule], Parallelism] | None = None
     traffic: Callable[[Problem, Make, Mapping[str, int], Target], str] | None = None
-    tried: tuple[tuple[int, ...], ...] = ()
+    tuning_parameters: tuple[tuple[int, ...], ...] = ()
     epilogue: Callable[[Problem, Schedule], Make | None] | None = None

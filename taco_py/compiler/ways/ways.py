@@ -1,9 +1,9 @@
-"""The ways to make a kernel, one table: the first that offers to make a problem is taken.
+"""The ways to compute a kernel, one table: the first that offers to compute a problem is chosen.
 
     C[i,j] = sum(k, A[i,k] * B[k,j]), all dense and large   →   make(tiles)
 
-A way is a file here with a `WAY`, and a line in the table, whose order is that of preference: each
-way's `choose` compares it with those behind it.
+A way is a file in this folder with a `WAY`, and a line in the table, in order of preference: each
+way's `choose` compares it with later ones.
 """
 
 from __future__ import annotations
@@ -48,32 +48,32 @@ WAYS: Mapping[str, Way] = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The command that names a way, and why where that is not known of it in general."""
+    """The command that names a way, and the reason where it is specific to the problem."""
 
     make: Make
-    why: str = ""
+    reason: str = ""
 
     @property
     def way(self) -> Way:
-        """Return the way that is named."""
+        """Return the way of the command."""
         return way_of(self.make)
 
 
 def way_of(make: Make) -> Way:
     """Return the way that a command names."""
-    found = WAYS.get(make.way)
-    if found is None:
+    way = WAYS.get(make.way)
+    if way is None:
         raise InternalError(f"Expected one of the ways {', '.join(WAYS)}, found {make.way}")
-    return found
+    return way
 
 
 def in_loops_on(on_gpu: bool) -> Make:
-    """Return the way that carries a schedule's commands out, on a GPU or on the CPU."""
+    """Return the way that runs a schedule's loops and commands, on a GPU or on the CPU."""
     return Make(next(w.name for w in WAYS.values() if w.in_loops and w.on_gpu == on_gpu))
 
 
 def check_recipe(recipe: Recipe) -> None:
-    """Raise ScheduleError where what a kernel runs on cannot do as its schedule says."""
+    """Raise ScheduleError where a kernel's target cannot execute its schedule."""
     way = way_of(recipe.schedule.make)
     if way.on_gpu and way.lower is not None:
         target = TARGETS[recipe.target]
@@ -83,7 +83,8 @@ def check_recipe(recipe: Recipe) -> None:
 
 
 def graph_of(recipe: Recipe) -> IterationGraph:
-    """Return the loops of a kernel, shared as its way has it. Raises ScheduleError."""
+    """Return the iteration graph of a kernel, with loops shared as by its way. Raises
+    ScheduleError."""
     return loops.scheduled_graph(recipe, way_of(recipe.schedule.make).shares)[0]
 
 
@@ -92,33 +93,33 @@ def choose(question: Question) -> Choice:
     for way in WAYS.values():
         offer = way.choose(question)
         if offer is not None:
-            return Choice(Make(way.name, offer.parameters), offer.why)
+            return Choice(Make(way.name, offer.parameters), offer.reason)
     raise InternalError(f"Expected a way to make {question.problem}, found none")
 
 
 def generator(problem: Problem) -> Make:
-    """Return the first way that generates code for a problem, whatever the size of its operands."""
+    """Return the first way that generates code for a problem, for any sizes of its operands."""
     question = Question(problem)
     names = (way.name for way in WAYS.values() if way.lower is not None and way.can(question))
     return Make(next(names))
 
 
 def way_with_reuse(question: Question) -> Way | None:
-    """Return the way that makes a product with reuse, None for other problems.
+    """Return the way that computes a product with reuse, None for other problems.
 
-    Libraries are asked where no generated code reuses elements of the type.
+    Libraries count where no generated code reuses elements of the type.
     """
     able = [way for way in WAYS.values() if way.reuses and way.can(question)]
     if not able:
         return None
     way = choose(replace(question, libraries=None)).way
-    if not way.reuses and all(each.lower is None for each in able):
+    if not way.reuses and all(candidate.lower is None for candidate in able):
         way = choose(question).way
     return way if way.reuses else None
 
 
 def seconds(question: Question) -> float | None:
-    """Return the expected time of a problem that a way with reuse makes; None for that of its
+    """Return the expected seconds of a problem by a way with reuse; None for the estimate of its
     loops."""
     way = way_with_reuse(question)
     return None if way is None or way.seconds is None else way.seconds(question)
@@ -127,11 +128,10 @@ def seconds(question: Question) -> float | None:
 def worth_own_kernel(
     problem: Problem, stats: Statistics, libraries: Libraries | None = None
 ) -> bool:
-    """Tell whether a product is made with reuse, and so large and with so much of it that what
-    keeps it from that may take kernels of its own."""
+    """Tell whether a product with reuse is large enough to deserve a separate kernel."""
     question, machine = Question(problem, lambda: stats, libraries), stats.machine
-    found = question.recall(product_of)
-    if found is None or products_at_most(found, stats) < machine.dense.own_kernel_products:
+    product = question.recall(product_of)
+    if product is None or products_at_most(product, stats) < machine.dense.own_kernel_products:
         return False
-    enough = reuse(found, stats) >= machine.dense.own_kernel_reuse_products
+    enough = reuse(product, stats) >= machine.dense.own_kernel_reuse_products
     return enough and way_with_reuse(question) is not None

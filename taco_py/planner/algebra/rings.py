@@ -18,7 +18,7 @@ from itertools import chain
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.compiler.concrete.terms import Term, split_terms, whole_reduction
+from taco_py.compiler.concrete.terms import Term, split_terms, top_reduction
 from taco_py.language.legal.types import product_wraps_alone, wraps_early
 from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.dtypes import DType, expression_dtype
@@ -79,7 +79,7 @@ def sum_of_products(expr: Expr, dtypes: DTypes) -> tuple[Term, RingProduct] | No
     None where what multiplies does not distribute over what adds up, or the zero does not
     annihilate products: 0 | x is x, and the largest integer + 1 the least one.
     """
-    if whole_reduction(expr) is None:
+    if top_reduction(expr) is None:
         return None
     (term,) = split_terms(expr)
     body, zero = _unfilled(term.body)
@@ -157,7 +157,7 @@ class _Flat:
                     return tuple(expr.args), ()
                 found += indices
             return factors, found
-        reduction = whole_reduction(expr)
+        reduction = top_reduction(expr)
         if reduction is None or reduction.operator != self.add:
             return (expr,), ()
         (term,) = split_terms(expr)

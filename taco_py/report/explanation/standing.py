@@ -17,7 +17,7 @@ from time import monotonic
 from codegen.records import dataclass
 from taco_py.compiler.asymptotic.domination import Costs, Union, assumptions
 from taco_py.compiler.asymptotic.frontier_search import Cost, Frontier, frontier
-from taco_py.compiler.asymptotic.fused import made_inside
+from taco_py.compiler.asymptotic.fused import fused_inside
 from taco_py.compiler.asymptotic.protocols import Directed, choices
 from taco_py.compiler.asymptotic.query_size import query_size
 from taco_py.compiler.asymptotic.tasks import Recorder, Scope
@@ -96,7 +96,7 @@ def chosen_nests(chosen: Chosen, request: Request) -> Nests | None:
         workspace = Workspace(target.tensor, target.indices, kind, facts.type.dtype)
         whole = Where(workspace, whole, statement)
         if part.target in chosen.fused:
-            whole = made_inside(whole)
+            whole = fused_inside(whole)
         else:
             estimate += keeping(facts, request.machine)
     targets = [part.assignment.target for part in program.temporaries]

@@ -308,7 +308,7 @@ def _way(step: KernelStep, allowed: Allowed) -> Iterator[Option]:
         called = way.lower is None
         if way.on_gpu != on_gpu or (called and not allowed.libraries) or not way.can(question):
             continue
-        for parameters in ((), *way.tried):
+        for parameters in ((), *way.tuning_parameters):
             make = Make(way.name, parameters)
             if make != step.schedule.make:
                 yield Option(str(make), f"way {make}", make=make)

@@ -1,11 +1,11 @@
-"""A sparse result in the two phases of its insertion: while entries are counted, and while they are
-written where they stay. (`taco_py.compiler.lower.sparse_result.inserted` has the whole.)
+"""A sparse result in the two phases of its insertion: entries are counted, then written in place.
 
-A range of the outermost loop may begin and end within a row, where tiles of an operand's entries
-are shared. The edge behind a row is then written by who comes to a later one:
+(`taco_py.compiler.lower.sparse_result.inserted` has the code around.) A range of the outermost loop
+may begin and end within a row, where threads share tiles of an operand's entries. The edge after a
+row is then written by the range that first comes to a later row:
 
-    row i of this range     pos[…] = the counter for all rows before i that it has not written yet
-    the last row of all     pos[…] = the total for the rest, when all ranges are done
+    row i of this range     pos[…] = the counter, for all rows before i that it has not written yet
+    after all ranges        pos[…] = the total, for the remaining rows
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from taco_py.language.provenance.relations import Interval
 class Counted(Result):
     """The result while its entries are counted: nothing is stored.
 
-    reached  the position above the first group that was entered last, where that is asked for
+    reached  the last position above the first group with an entry, where that is needed
     """
 
     reached: Var | None = None
@@ -61,16 +61,16 @@ class Counted(Result):
 
 @dataclass(frozen=True, slots=True)
 class Inserted(Result):
-    """A range of the result, written where there is room for it.
+    """A range of the result, written in place.
 
-    starts  how many entries there are before it, a group each
-    extent  its coordinates of the outermost level, where that is dense and no range has them too
-    begun   else: how many segments of the first group are complete by ranges before it
+    starts    the number of entries before the range, a group each
+    extent    its coordinates of the outermost level, where that is dense and ranges are disjoint
+    segments_before  otherwise the segments of the first group, which earlier ranges complete
     """
 
     starts: tuple[Expr, ...] = ()
     extent: Interval | None = None
-    begun: Expr | None = None
+    segments_before: Expr | None = None
 
     def begin_of(self, level: int) -> tuple[Group, Var] | None:
         return _begin_right_below(self, level)
@@ -80,8 +80,8 @@ class Inserted(Result):
         for (group, segments), start in zip(above, self.starts, strict=True):
             yield Declare(group.counter, start)
             if group.filled is not None:
-                begun = self.begun if self._is_cut(group) else None
-                yield Declare(group.filled, begun or segments)
+                first = self.segments_before if self._is_cut(group) else None
+                yield Declare(group.filled, first or segments)
 
     def epilogue(self) -> Iterator[Stmt]:
         for group, segments in self._segments(None if self.extent is None else self.extent.hi):
@@ -92,24 +92,23 @@ class Inserted(Result):
         yield from ()
 
     def close(self, level: int, position: Expr) -> Iterator[Stmt]:
-        """As by appending, but without an edge where the position above is not kept.
+        """Yield the code of `Result.close`, without an edge where the position above is not stored.
 
-        What lies there then is another range's, or nobody's.
+        That edge belongs to another range, or to none.
         """
         group, below = self.group_of(level), self.group_below(level)
         if group is not None and below is not None:
-            kept = build.block(*self.finish(below, position), *self.append(group))
-            yield build.if_(build.lt(below.start, below.counter), kept)
+            entry = build.block(*self.finish(below, position), *self.append(group))
+            yield build.if_(build.lt(below.start, below.counter), entry)
         elif below is None or not self._is_cut(below):
             yield from Result.close(self, level, position)
 
     def _is_cut(self, group: Group) -> bool:
         """Tell whether the range may begin within one of the group's segments."""
-        return self.begun is not None and group is self.groups[0]
+        return self.segments_before is not None and group is self.groups[0]
 
     def _segments(self, outermost: Expr | None) -> Iterator[tuple[Group, Expr]]:
-        """Yield each group with how many positions above it come before the coordinate
-        `outermost`."""
+        """Yield each group with the number of positions above it that come before `outermost`."""
         positions: Expr = build.const(1)
         for level, size in enumerate(self.sizes):
             group = self.group_of(level)
@@ -122,29 +121,30 @@ class Inserted(Result):
 
 
 def _begin_right_below(result: Result, level: int) -> tuple[Group, Var] | None:
-    """Return the group right below an entry's level alone: an entry above dense levels is always
-    there.
+    """Return the group just below an entry's level; an entry above dense levels is always stored.
 
-    Were it not, the edges of these levels would lie where another range has its own.
+    Were it not, the edges of these levels would lie at positions of another range.
     """
     below = result.group_below(level)
     return None if below is None else (below, below.start)
 
 
-def counted(whole: Result, reached: Var | None) -> Counted:
-    """Return `whole` while it is counted."""
-    return Counted(**_fields(whole), reached=reached)
+def counted(result: Result, reached: Var | None) -> Counted:
+    """Return the `result` in the phase that counts entries."""
+    return Counted(**_fields(result), reached=reached)
 
 
 def inserted(
-    whole: Result,
+    result: Result,
     starts: tuple[Expr, ...],
     extent: Interval | None = None,
-    begun: Expr | None = None,
+    segments_before: Expr | None = None,
 ) -> Inserted:
-    """Return a range of `whole`, see `Inserted`."""
-    return Inserted(**_fields(whole), starts=starts, extent=extent, begun=begun)
+    """Return a range of `result`, see `Inserted`."""
+    return Inserted(
+        **_fields(result), starts=starts, extent=extent, segments_before=segments_before
+    )
 
 
-def _fields(whole: Result) -> dict[str, Any]:
-    return {each.name: getattr(whole, each.name) for each in fields(whole)}
+def _fields(result: Result) -> dict[str, Any]:
+    return {field.name: getattr(result, field.name) for field in fields(result)}

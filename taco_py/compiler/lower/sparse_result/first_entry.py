@@ -1,4 +1,4 @@
-"""Loops that do nothing but say that something is there end once they have said so.
+"""Loops that only set a flag where something is stored, ended as soon as the flag is set.
 
 for p in 3..n { j = crd[p];  any = true }        →  if (3 < n) any = true
 for p in 3..n { if (pos[p] < m) any = true }     →  p = 3
@@ -17,19 +17,19 @@ from codegen.tree import find, rewrite
 from codegen.variables import variables_read
 
 
-def shortened(code: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """End loops that only set a variable at the first iteration that sets it."""
-    return tuple(_shortened(each) for each in code)
+def shorten(code: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """End loops that only set a variable at the first iteration that does."""
+    return tuple(_shorten(statement) for statement in code)
 
 
-def _shortened(statement: Stmt) -> Stmt:
+def _shorten(statement: Stmt) -> Stmt:
     match statement:
         case Block(body):
-            return replace(statement, body=shortened(body))
+            return replace(statement, body=shorten(body))
         case If(_, then, orelse) if not orelse.body:
-            return replace(statement, then=Block(shortened(then.body)))
+            return replace(statement, then=Block(shorten(then.body)))
         case For(kind=LoopKind.SERIAL):
-            inside = Block(shortened(statement.body.body))
+            inside = Block(shorten(statement.body.body))
             flag = _flag_of(inside)
             return (
                 replace(statement, body=inside) if flag is None else _until(statement, inside, flag)
@@ -38,30 +38,30 @@ def _shortened(statement: Stmt) -> Stmt:
 
 
 def without_flags(loop: For) -> tuple[For, tuple[Set, ...]]:
-    """Find what each iteration of a loop says: the loop without that, and the assignments.
+    """Split a loop into the loop without the flags that each iteration sets, and these assignments.
 
     for p in 3..n { t += …;  any = true }  →  for p in 3..n { t += … },  any = true
     """
     code = loop.body.body
-    plain = (each for each in code if isinstance(each, Set) and each.value == TRUE and not each.op)
-    own = {each.var for each in find(loop.body, Declare)} | variables_read(loop.body)
-    flags = tuple(each for each in dict.fromkeys(plain) if each.var not in own)
+    plain = (node for node in code if isinstance(node, Set) and node.value == TRUE and not node.op)
+    variables = {node.var for node in find(loop.body, Declare)} | variables_read(loop.body)
+    flags = tuple(node for node in dict.fromkeys(plain) if node.var not in variables)
     if not flags:
         return loop, ()
-    return replace(loop, body=Block(tuple(each for each in code if each not in flags))), flags
+    return replace(loop, body=Block(tuple(node for node in code if node not in flags))), flags
 
 
-def unsaid(code: tuple[Stmt, ...], flag: Var) -> tuple[Stmt, ...]:
-    """Leave out what sets a variable that nothing reads."""
+def without_flag(code: tuple[Stmt, ...], flag: Var) -> tuple[Stmt, ...]:
+    """Leave out assignments to a variable that nothing reads."""
 
     def without(node: object) -> object:
         match node:
             case Block(body):
-                return Block(tuple(each for each in body if not _only_sets(each, flag)))
+                return Block(tuple(part for part in body if not _only_sets(part, flag)))
         return node
 
-    found: Block = rewrite(Block(code), without)
-    return found.body
+    rest: Block = rewrite(Block(code), without)
+    return rest.body
 
 
 def _only_sets(statement: Stmt, flag: Var) -> bool:
@@ -74,10 +74,9 @@ def _only_sets(statement: Stmt, flag: Var) -> bool:
 
 
 def _until(loop: For, inside: Block, flag: Set) -> Stmt:
-    """Return a loop that sets a flag, which ends there; no loop where each iteration does the
-    same."""
+    """Return a loop that ends once its flag is set; no loop where each iteration is alike."""
     condition = _condition_of(inside, flag)
-    names = {loop.var, *(each.var for each in find(inside, Declare))}
+    names = {loop.var, *(declare.var for declare in find(inside, Declare))}
     if condition is not None and names.isdisjoint(variables_read(condition)):
         some = build.lt(loop.start, loop.stop)
         return build.if_(some if condition == TRUE else build.and_(some, condition), Block((flag,)))
@@ -87,33 +86,37 @@ def _until(loop: For, inside: Block, flag: Set) -> Stmt:
 
 
 def _flag_of(code: Block) -> Set | None:
-    """Return the assignment that sets a variable, where code does nothing but that."""
-    own = {each.var for each in find(code, Declare)}
-    flags = {each for each in find(code, Set) if each.var not in own}
+    """Return the assignment that sets a flag, where the code does nothing else."""
+    variables = {node.var for node in find(code, Declare)}
+    flags = {node for node in find(code, Set) if node.var not in variables}
     flag = flags.pop() if len(flags) == 1 else None
     if flag is None or flag.value != TRUE or flag.op is not None:
         return None
     plain = (Block, If, For, While, Declare, Set)
-    return flag if all(isinstance(each, plain) for each in _statements(code)) else None
+    return flag if all(isinstance(node, plain) for node in _statements(code)) else None
 
 
 def _statements(code: Block) -> Iterator[Stmt]:
-    """Yield all statements of code, inside of others too."""
-    for each in code.body:
-        yield each
-        match each:
+    """Yield all statements of code, nested ones too."""
+    for statement in code.body:
+        yield statement
+        match statement:
             case Block():
-                yield from _statements(each)
+                yield from _statements(statement)
             case If(_, then, orelse):
                 yield from _statements(then)
                 yield from _statements(orelse)
             case For() | While():
-                yield from _statements(each.body)
+                yield from _statements(statement.body)
 
 
 def _condition_of(code: Block, flag: Set) -> Expr | None:
-    """Return the condition under which code sets a variable; None where loops have to tell."""
-    match [each for each in code.body if not (isinstance(each, Declare) and each.constant)]:
+    """Return the condition under which code sets a flag; None where only loops can tell."""
+    match [
+        statement
+        for statement in code.body
+        if not (isinstance(statement, Declare) and statement.constant)
+    ]:
         case [Block() as inner]:
             return _condition_of(inner, flag)
         case [If(condition, then, orelse)] if not orelse.body:

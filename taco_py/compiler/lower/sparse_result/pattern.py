@@ -1,4 +1,4 @@
-"""A sparse result whose coordinates are given: they are compared, and values written to them.
+"""A sparse result whose structure is an input: coordinates are compared, and values are written.
 
     total = C2_pos[n]                      C = ds, C2_pos and C2_crd are read only
     for i …
@@ -9,12 +9,12 @@
         C_vals[pC2] = …;  pC2++
     expect pC2 == total
 
-Where all of this holds, the entries met are those given, in the same order; where it does not, the
-kernel ends at once, so that it never writes behind the values. (Kjolstad et al. 2017, section 6.3
-has the functions that assemble and that compute, the latter on trust.)
+Where all of this holds, the computed entries are those of the structure, in the same order; where
+it does not, the kernel ends at once, so that it never writes past the values. (Kjolstad et al.
+2017, section 6.3 has the functions that assemble and that compute, the latter without checks.)
 
-A row that was gathered in a workspace is read in the order in which its coordinates are given, for
-the workspace knows which it has. It need not be sorted then:
+A row that was gathered in a workspace is read in the order of the structure's coordinates, each
+checked against the marks of the workspace. The row need not be sorted then:
 
       while pC2 < end:
         j = C2_crd[pC2]
@@ -37,16 +37,16 @@ from taco_py.language.diagnostics.errors import InternalError
 
 
 @dataclass(frozen=True, slots=True)
-class Given(Result):
-    """A range of a result of given structure.
+class FixedResult(Result):
+    """A range of a result whose structure is an input.
 
-    starts  how many entries there are before it, a group each
-    stops   where its last entries are, a group each; none where others look at that
-    ends    for each group, how many entries there are up to the end of the segment at hand
-    totals  for each group, how many entries there are
-    cut     whether the range may begin and end within a segment of the first group, or comes to a
+    starts  the number of entries before the range, a group each
+    stops   the end of its entries, a group each; none where that is checked elsewhere
+    ends    for each group, the number of entries up to the end of the current segment
+    totals  for each group, the number of entries
+    cut     whether the range may begin and end within a segment of the first group, or visits a
             segment once for each of its entries
-    rows    workspaces that are read in the order of the given coordinates
+    rows    workspaces that are read in the order of the structure's coordinates
     """
 
     starts: tuple[Expr, ...] = ()
@@ -81,7 +81,7 @@ class Given(Result):
             yield from self._begin(below, position, group)
         elif group is not None and group.last == level:
             if not read and not self.has_group_below(level):
-                yield Expect(self._met(group))
+                yield Expect(self._matches(group))
             yield from self._zeros(level, group)
 
     def close(self, level: int, position: Expr) -> Iterator[Stmt]:
@@ -90,24 +90,26 @@ class Given(Result):
             return
         count = build.increment(group.counter)
         if below is None:
-            yield build.if_(self._met(group), count) if self.has_group_below(level) else count
+            yield build.if_(self._matches(group), count) if self.has_group_below(level) else count
             return
         first = build.load_index(self._pos(below), group.counter)
-        kept = build.block(Expect(build.eq(first, below.start)), count)
-        yield build.if_(build.lt(below.start, below.counter), kept)
+        entry = build.block(Expect(build.eq(first, below.start)), count)
+        yield build.if_(build.lt(below.start, below.counter), entry)
 
     def end_of(self, group: Group) -> Var:
-        """Return how many entries there are up to the end of the segment at hand."""
+        """Return the number of entries up to the end of the current segment."""
         return self.ends[self.groups.index(group)]
 
     def crd(self, level: int, position: Expr) -> Expr:
-        """Return the coordinate given at `position`."""
+        """Return the coordinate that the structure has at `position`."""
         return level_functions(self.arrays, level).coordinate(position)
 
     def before(self, outermost: Expr | None) -> tuple[Expr, ...]:
-        """Return how many entries of each group lie before the coordinate `outermost` of the
-        outermost level; all of them where it is None."""
-        found: list[Expr] = []
+        """Return the number of entries of each group before the coordinate `outermost`.
+
+        The coordinate is one of the outermost level; None stands for its end.
+        """
+        counts: list[Expr] = []
         positions: Expr = build.const(1)
         for level, size in enumerate(self.sizes):
             group = self.group_of(level)
@@ -120,8 +122,8 @@ class Given(Result):
                     crd = level_functions(self.arrays, 0).crd
                     edge = Search(crd, ZERO, edge, outermost)
                 positions = edge
-                found.append(edge)
-        return tuple(found)
+                counts.append(edge)
+        return tuple(counts)
 
     def _pos(self, group: Group) -> Array:
         functions = level_functions(self.arrays, group.first)
@@ -129,45 +131,50 @@ class Given(Result):
             raise InternalError(f"Level {group.first} of {self.access} has no segments")
         return functions.pos
 
-    def _met(self, group: Group) -> Expr:
-        """Tell whether the next entry given is the one at hand."""
-        here = (
+    def _matches(self, group: Group) -> Expr:
+        """Tell whether the next entry of the structure is the current one."""
+        coordinates = (
             build.eq(self.crd(level, group.counter), Var(self.order[level]))
             for level in range(group.first, group.last + 1)
         )
-        return build.and_(build.lt(group.counter, self.end_of(group)), *here)
+        return build.and_(build.lt(group.counter, self.end_of(group)), *coordinates)
 
     def _begin(self, below: Group, position: Expr, group: Group | None) -> Iterator[Stmt]:
-        """Yield the segment of `position`; an empty one where that is not of the next entry of
-        `group`, or of the group above dense levels."""
+        """Yield the begin of the segment of `position`.
+
+        It is empty where that position is not the next entry of `group`, or of the group above
+        dense levels.
+        """
         group = group or next((g for g in reversed(self.groups) if g.last < below.first), None)
         pos, end = self._pos(below), self.end_of(below)
         fits = build.le(end, self.totals[self.groups.index(below)])
-        behind = build.load_index(pos, build.add(position, 1))
+        after = build.load_index(pos, build.add(position, 1))
         yield Declare(below.start, below.counter, constant=True)
         if group is not None:
-            found = build.select(self._met(group), behind, below.counter)
-            yield Declare(end, found, constant=True)
+            segment_end = build.select(self._matches(group), after, below.counter)
+            yield Declare(end, segment_end, constant=True)
             yield Expect(fits)
             return
         first, cut = build.load_index(pos, position), self.cut and below is self.groups[0]
         reached = build.le(first, below.counter) if cut else build.eq(first, below.counter)
-        yield Declare(end, behind, constant=True)
+        yield Declare(end, after, constant=True)
         yield Expect(build.and_(reached, fits))
 
 
 def read_row(
-    result: Given, level: int, index: Var, row: WorkspaceArrays, body: tuple[Stmt, ...]
+    result: FixedResult, level: int, index: Var, row: WorkspaceArrays, body: tuple[Stmt, ...]
 ) -> Iterator[Stmt]:
-    """Yield `body` for each coordinate given in the segment at hand, which are those that `row`
-    has."""
+    """Yield `body` for each coordinate that the structure has in the current segment.
+
+    Each is checked to be one of `row`.
+    """
     group = result.group_of(level)
     if group is None or row.marks is None or row.count is None:
         raise InternalError(f"The workspace {row.workspace.name} is read as if it were a row")
-    here = Declare(index, result.crd(level, group.counter), constant=True)
+    coordinate = Declare(index, result.crd(level, group.counter), constant=True)
     inside = build.and_(build.le(ZERO, index), build.lt(index, result.sizes[level]))
-    known = Expect(build.and_(inside, build.load(row.marks, index)))
+    is_marked = Expect(build.and_(inside, build.load(row.marks, index)))
     begin = group.start if group.first else result.starts[0]
     more = build.lt(group.counter, result.end_of(group))
-    yield While(more, build.block(here, known, *body))
+    yield While(more, build.block(coordinate, is_marked, *body))
     yield Expect(build.eq(row.count, build.sub(group.counter, begin)))

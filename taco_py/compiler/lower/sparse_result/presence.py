@@ -6,9 +6,9 @@
     for k in A ∩ u …  { t += …;  t_any = true }
     if (t_any) { y[p] = t * s[p];  append i }
 
-What is stored is a function of the operands' patterns alone: a product is where all of its factors
-are, a sum where one of its terms is, a reduction where one of its elements is. A value is there
-where its region at no index is everything, with marks in the place of sums that may have no term.
+The pattern of a value is a function of the operands' patterns alone: a product is stored where all
+of its factors are, a sum where one of its terms is, a reduction where one of its elements is. The
+value may be absent where its region at no index is everything, with marks for sums without terms.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from codegen.ir import Expr as LoopExpr
 from codegen.records import dataclass
 from codegen.types import BOOL
 from taco_py.compiler.concrete.nodes import Assign, Forall, Statement, Where
-from taco_py.compiler.concrete.nodes import Sequence as Both
+from taco_py.compiler.concrete.nodes import Sequence as Statements
 from taco_py.compiler.concrete.tree import assignments, foralls, walk
 from taco_py.compiler.iteration.lattice import build_lattice, is_full
 from taco_py.compiler.iteration.region import Coordinates, Iterator, Region, Regions
@@ -39,7 +39,7 @@ from taco_py.language.notation.operators import KEPT, Number, Operator
 
 
 def lists(env: Environment, tensor: str) -> bool:
-    """Tell whether to add to a workspace enters a coordinate, or says that something is stored."""
+    """Tell whether an addition to a workspace inserts a coordinate, or sets a flag."""
     arrays = env.workspaces.get(tensor)
     return arrays is not None and (
         arrays.list is not None
@@ -57,13 +57,13 @@ def presence(
     marked: bool = False,
     fill: Number | None = None,
 ) -> LoopExpr:
-    """Return whether a value is another than `nothing` by what is stored; true where it always is.
+    """Return the condition under which a value is stored, and differs from `nothing`.
 
     a[i] * t + b[i] * u  →  t_any || u_any      of entries of a and b
     kept(a[i], m[i])     →  m[i]
 
-    marked  entries that are looked for in rows are there
-    fill    what elements are that a result does not store; None where that is not asked
+    marked  whether entries that are looked up in rows are known to be stored
+    fill    the value of elements that a result does not store; None where that does not matter
     """
 
     def workspace(access: Access) -> LoopExpr:
@@ -81,10 +81,10 @@ def presence(
         return lower_value(env, scope, expr, BOOL)
 
     regions = scope.regions(env)
-    own = {each: _mark(each) for each in accesses(value) if workspace(each) != TRUE}
-    regions = replace(regions, made={**regions.made, **own})
-    asking = _Asking(regions, workspace, condition, fill)
-    return asking.other_than(value, nothing)
+    marks = {operand: _mark(operand) for operand in accesses(value) if workspace(operand) != TRUE}
+    regions = replace(regions, scalars={**regions.scalars, **marks})
+    conditions = _Conditions(regions, workspace, condition, fill)
+    return conditions.other_than(value, nothing)
 
 
 def _mark(access: Access) -> Region:
@@ -92,13 +92,13 @@ def _mark(access: Access) -> Region:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Asking:
-    """Whether expressions have values of their own, at coordinates that loops have reached.
+class _Conditions:
+    """Conditions under which expressions are stored, at the coordinates of the current loops.
 
-    regions    fill values of what may be absent
+    regions    fill values of accesses that may be absent
     workspace  whether a workspace has an element here
     condition  a condition on values
-    unlisted   what elements are that are not stored; None where any number may be
+    unlisted   the value of elements that are not stored; None where it may be any number
     """
 
     regions: Regions
@@ -107,13 +107,13 @@ class _Asking:
     unlisted: Number | None = None
 
     def other_than(self, expr: Expr, nothing: Number) -> LoopExpr:
-        """Return whether an expression is stored where `nothing` is not."""
+        """Return the condition under which an expression is stored, and `nothing` is not."""
         fill = self.fill(expr)
         return self.stored(expr) if fill is None or same(fill, nothing) else TRUE
 
     def fill(self, expr: Expr) -> Number | None:
-        """Return what an expression is where nothing is stored of it; where a condition is false
-        nothing is."""
+        """Return the value of an expression where it is not stored; 0 where a condition is
+        false."""
         match expr:
             case Call(operator) if operator.condition is not None:
                 return 0
@@ -126,7 +126,7 @@ class _Asking:
         return [arg_fill(operator, arg, self.fill(arg)) for arg in args]
 
     def stored(self, expr: Expr) -> LoopExpr:
-        """Return whether an expression has another value than its fill by what is stored."""
+        """Return the condition under which an expression may differ from its fill value."""
         match expr:
             case Access():
                 return FALSE if expr in self.regions.absent else self.workspace(expr)
@@ -140,34 +140,34 @@ class _Asking:
                 if call_fill(operator, fills) is None and None not in fills:
                     return TRUE
                 groups = differing(operator, fills)
-                found = [self._any([args[k] for k in group], operator) for group in groups]
+                conditions = [self._any([args[k] for k in group], operator) for group in groups]
                 if operator.condition is not None:
-                    return self._under(expr, found)
-                return _all(found)
+                    return self._under(expr, conditions)
+                return _all(conditions)
             case Reduce():
                 raise InternalError("A reduction was left in concrete index notation")
             case _:
                 assert_never(expr)
 
-    def _under(self, expr: Call, found: list[LoopExpr]) -> LoopExpr:
-        """Return whether a value under a condition is stored.
+    def _under(self, expr: Call, conditions: list[LoopExpr]) -> LoopExpr:
+        """Return the condition under which a conditional value is stored.
 
-        Where the condition of `kept` is false it is 0, which has to be stored if elements that are
-        not are another number; the other number of `selected` is what is absent.
+        Where the condition of `kept` is false it is 0, which has to be stored if absent elements
+        are another number; the other number of `selected` is the value of absent elements.
         """
         assert expr.operator.condition is not None
-        listed = self.unlisted is not None and expr.operator == KEPT and self.unlisted != 0
-        if FALSE in found and not listed:
+        stores_zero = self.unlisted is not None and expr.operator == KEPT and self.unlisted != 0
+        if FALSE in conditions and not stores_zero:
             return FALSE
         condition = self.condition(expr.args[expr.operator.condition])
-        if listed:
-            return build.or_(build.not_(condition), _all(found))
-        return _all([*found, condition])
+        if stores_zero:
+            return build.or_(build.not_(condition), _all(conditions))
+        return _all([*conditions, condition])
 
     def _any(self, args: Sequence[Expr], operator: Operator) -> LoopExpr:
         parts = [self._argument(arg, operator) for arg in args]
-        asked = [each for each in dict.fromkeys(parts) if each != FALSE]
-        return TRUE if TRUE in asked else build.or_(*asked)
+        conditions = [part for part in dict.fromkeys(parts) if part != FALSE]
+        return TRUE if TRUE in conditions else build.or_(*conditions)
 
     def _argument(self, arg: Expr, operator: Operator) -> LoopExpr:
         fill = self.fill(arg)
@@ -176,8 +176,8 @@ class _Asking:
 
 
 def _all(parts: Sequence[LoopExpr]) -> LoopExpr:
-    asked = [each for each in dict.fromkeys(parts) if each != TRUE]
-    return FALSE if FALSE in asked else build.and_(*asked)
+    conditions = [part for part in dict.fromkeys(parts) if part != TRUE]
+    return FALSE if FALSE in conditions else build.and_(*conditions)
 
 
 def is_certain(env: Environment, scope: Scope, statement: Statement, target: Access) -> bool:
@@ -188,15 +188,15 @@ def is_certain(env: Environment, scope: Scope, statement: Statement, target: Acc
 def _is_certain(
     env: Environment, scope: Scope, statement: Statement, target: Access, unsure: frozenset[Access]
 ) -> bool:
-    """unsure  the sums of the statement that may have no term"""
+    """Tell whether a statement stores an element of a target, even if some sums have no term."""
     match statement:
         case Assign(into, value):
             nothing = env.initial.get(into.tensor, 0)
             return into == target and _is_always(env, scope, value, nothing, unsure)
         case Forall(index, body):
-            made = {each: _mark(each) for each in unsure}
-            regions = replace(scope.regions(env), made=made)
-            below = scope.within(index, frozenset())
+            scalars = {part: _mark(part) for part in unsure}
+            regions = replace(scope.regions(env), scalars=scalars)
+            below = scope.inside_loop(index, frozenset())
             all_met = is_full(regions.statement(body, index))
             return all_met and _is_certain(env, below, body, target, unsure)
         case Where(workspace, consumer, _):
@@ -205,8 +205,8 @@ def _is_certain(
             if not has_terms(env, statement, scope):
                 unsure |= {workspace.access}
             return _is_certain(env, scope, consumer, target, unsure)
-        case Both(statements):
-            return any(_is_certain(env, scope, each, target, unsure) for each in statements)
+        case Statements(statements):
+            return any(_is_certain(env, scope, part, target, unsure) for part in statements)
         case _:
             assert_never(statement)
 
@@ -214,7 +214,7 @@ def _is_certain(
 def _is_always(
     env: Environment, scope: Scope, value: Expr, nothing: Number, unsure: frozenset[Access]
 ) -> bool:
-    """Tell whether a value is stored whatever sums have no term and whatever conditions are."""
+    """Tell whether a value is stored even if sums have no term and conditions are false."""
     maybe = Var("maybe", BOOL)
 
     def workspace(access: Access) -> LoopExpr:
@@ -227,13 +227,15 @@ def _is_always(
         return maybe if marked or arrays.present is not None else TRUE
 
     regions = scope.regions(env)
-    own = {each: _mark(each) for each in accesses(value) if workspace(each) != TRUE}
-    asking = _Asking(replace(regions, made={**regions.made, **own}), workspace, lambda _: maybe)
-    return asking.other_than(value, nothing) == TRUE
+    marks = {operand: _mark(operand) for operand in accesses(value) if workspace(operand) != TRUE}
+    conditions = _Conditions(
+        replace(regions, scalars={**regions.scalars, **marks}), workspace, lambda _: maybe
+    )
+    return conditions.other_than(value, nothing) == TRUE
 
 
 def value_assigned(statement: Statement, target: Access) -> Assign | None:
-    """Find the one assignment to a target that a statement ends with, no loop around it.
+    """Find the one assignment to a target that a statement ends with, outside of loops.
 
     y[i] = t * u where t = … where u = …  →  y[i] = t * u
     """
@@ -243,25 +245,25 @@ def value_assigned(statement: Statement, target: Access) -> Assign | None:
     return statement if one and isinstance(statement, Assign) and not statement.operator else None
 
 
-def is_told_by_loops(env: Environment, scope: Scope, producer: Statement) -> bool:
-    """Tell whether loops that add up say best themselves whether they add anything.
+def loops_set_flag(env: Environment, scope: Scope, producer: Statement) -> bool:
+    """Tell whether the loops that add up should also set the flag that they add something.
 
-    Those that walk one operand each are asked apart, for they add up in lanes: whether a row has an
-    entry is known by where it begins and ends. Those that look for entries in rows do not.
+    Loops over a single operand should not, for they add up in lanes: whether a row has an entry
+    follows from its bounds. Loops that look for entries in rows should.
     """
     regions = scope.regions(env)
     loops = tuple(foralls(producer))
     if any(loop.parallel for loop in loops):
         return False
-    read = [access for each in assignments(producer) for access in accesses(each.value)]
+    read = [access for assign in assignments(producer) for access in accesses(assign.value)]
     arrays = (env.workspaces.get(access.tensor) for access in read)
-    if any(each is not None and each.marks is not None for each in arrays):
+    if any(array is not None and array.marks is not None for array in arrays):
         return True
-    lattices = (build_lattice(regions.statement(each.body, each.index)) for each in loops)
+    lattices = (build_lattice(regions.statement(loop.body, loop.index)) for loop in loops)
     merges = any(len(lattice.iterators) > 1 for lattice in lattices)
-    return merges or any(isinstance(each, Where) for each in walk(producer))
+    return merges or any(isinstance(part, Where) for part in walk(producer))
 
 
 def read_by(statement: Statement, access: Access) -> Iterable[Assign]:
     """Find the assignments of a statement that read a workspace."""
-    return (each for each in assignments(statement) if access in accesses(each.value))
+    return (assign for assign in assignments(statement) if access in accesses(assign.value))

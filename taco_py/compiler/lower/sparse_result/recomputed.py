@@ -1,7 +1,7 @@
-"""The values of a sparse result whose structure is given: nothing is assembled, sorted or grown.
+"""The values of a sparse result whose structure is an input: nothing is assembled, sorted or grown.
 
     team for piece in 0..pieces:
-      pC2 = C2_pos[first]                     where the entries of a range go, is given as well
+      pC2 = C2_pos[first]                     the positions of a range's entries are inputs, too
       for i in first..last: … C_vals[pC2] = …
 
 Only where threads share tiles of entries that begin within rows are the entries counted first.
@@ -18,7 +18,7 @@ from codegen.ir import Expect, Stmt, Var
 from taco_py.compiler.concrete.nodes import Forall, Statement, WorkspaceKind
 from taco_py.compiler.iteration.graph import Range
 from taco_py.compiler.lower.environment import EMPTY_SCOPE, Environment
-from taco_py.compiler.lower.sparse_result.pattern import Given
+from taco_py.compiler.lower.sparse_result.pattern import FixedResult
 from taco_py.compiler.lower.sparse_result.result import ZERO, Result, make_result
 from taco_py.compiler.lower.threads.teams import Pieces, loops, share_out
 
@@ -26,53 +26,54 @@ from taco_py.compiler.lower.threads.teams import Pieces, loops, share_out
 def lower_recomputed(
     env: Environment, statement: Statement, setup: tuple[Stmt, ...]
 ) -> Iterator[Stmt]:
-    """Yield the code of a kernel that computes the values of a sparse result and reads its
-    structure.
+    """Yield the code of a kernel that computes the values of a sparse result in its structure.
 
-    setup  the allocation of workspaces, where threads do not have their own
+    setup  the allocation of workspaces that are not private to threads
     """
-    whole = _given(env, make_result(env))
-    env = _unordered(env, whole.rows)
+    pattern = _fixed_result(env, make_result(env))
+    env = _unordered(env, pattern.rows)
     if env.graph.in_pieces and isinstance(statement, Forall):
         yield from _by_threads(env, statement)
         return
     yield from setup
-    result = replace(whole, starts=tuple(ZERO for _ in whole.groups), stops=whole.before(None))
+    result = replace(
+        pattern, starts=tuple(ZERO for _ in pattern.groups), stops=pattern.before(None)
+    )
     yield from loops(env, result, statement, EMPTY_SCOPE)
 
 
 def _by_threads(env: Environment, forall: Forall) -> Iterator[Stmt]:
     pieces, before = share_out(env, forall)
-    whole = _given(env, pieces.whole)
+    pattern = _fixed_result(env, pieces.result)
     yield from before
     extent = pieces.extent
     if extent is not None:
-        mine = replace(whole, starts=whole.before(extent.lo), stops=whole.before(extent.hi))
+        mine = replace(pattern, starts=pattern.before(extent.lo), stops=pattern.before(extent.hi))
         yield _team(pieces, mine)
         return
     yield from pieces.counting(None)
-    all_met = map(build.eq, pieces.totals, whole.before(None))
-    yield from (Expect(met) for met in all_met)
-    yield _team(pieces, replace(whole, starts=pieces.begun, cut=True))
+    all_match = map(build.eq, pieces.totals, pattern.before(None))
+    yield from (Expect(matches) for matches in all_match)
+    yield _team(pieces, replace(pattern, starts=pieces.offsets, cut=True))
 
 
-def _team(pieces: Pieces, result: Given) -> Stmt:
+def _team(pieces: Pieces, result: FixedResult) -> Stmt:
     return pieces.team(*loops(pieces.env, result, pieces.forall, pieces.inner))
 
 
-def _given(env: Environment, whole: Result) -> Given:
-    names = [group.counter.name for group in whole.groups]
+def _fixed_result(env: Environment, result: Result) -> FixedResult:
+    names = [group.counter.name for group in result.groups]
     ends, totals = (
         tuple(Var(env.names.fresh(f"{name}_{what}")) for name in names) for what in ("end", "total")
     )
-    known = {each.name: getattr(whole, each.name) for each in fields(whole)}
-    rows = frozenset(_rows(env, whole))
+    arguments = {field.name: getattr(result, field.name) for field in fields(result)}
+    rows = frozenset(_rows(env, result))
     cut = _comes_entry_by_entry(env) or _comes_in_tiles(env)
-    return Given(**known, ends=ends, totals=totals, rows=rows, cut=cut)
+    return FixedResult(**arguments, ends=ends, totals=totals, rows=rows, cut=cut)
 
 
 def _comes_entry_by_entry(env: Environment) -> bool:
-    """Tell whether a loop around the last one walks a table, and so meets each of its entries."""
+    """Tell whether a loop around the last one walks a table, one of its entries at a time."""
     walked = [(loop, i) for loop in env.graph.loops for i in loop.lattice.iterators]
     return any(
         loop.writes_result and i.level < len(workspace.indices) - 1
@@ -83,7 +84,7 @@ def _comes_entry_by_entry(env: Environment) -> bool:
 
 
 def _comes_in_tiles(env: Environment) -> bool:
-    """Tell whether a loop is over tiles of fused indices, which begin and end within a row."""
+    """Tell whether a loop runs over tiles of fused indices, which begin and end within a row."""
     return any(
         loop.writes_result
         and env.provenance.is_derived(loop.index)
@@ -92,11 +93,10 @@ def _comes_in_tiles(env: Environment) -> bool:
     )
 
 
-def _rows(env: Environment, whole: Result) -> Iterator[str]:
-    """Yield the workspaces with a row that makes up a segment of the result, and is read for that
-    once.
+def _rows(env: Environment, result: Result) -> Iterator[str]:
+    """Yield the row workspaces that make up a segment of the result, and are read once.
 
-    Their loop runs over all of an index, which is that of a level with segments of its own.
+    Their loop runs over a full index, whose level is a group by itself.
     """
     for name, arrays in env.workspaces.items():
         reading = [
@@ -105,13 +105,13 @@ def _rows(env: Environment, whole: Result) -> Iterator[str]:
             if any(i.access.tensor == name for i in loop.lattice.iterators)
         ]
         workspace = arrays.workspace
-        if workspace.kind is not WorkspaceKind.ROW or workspace.kept or len(reading) != 1:
+        if workspace.kind is not WorkspaceKind.ROW or workspace.reread or len(reading) != 1:
             continue
         (loop,) = reading
         level = _level_of(env, loop.index)
-        group = None if level is None else whole.group_of(level)
+        group = None if level is None else result.group_of(level)
         alone = group is not None and group.first == group.last == level
-        if alone and loop.writes_result and loop.range is Range.WHOLE:
+        if alone and loop.writes_result and loop.range is Range.FULL:
             yield name
 
 
@@ -124,7 +124,7 @@ def _level_of(env: Environment, index: str) -> int | None:
 
 
 def _unordered(env: Environment, rows: frozenset[str]) -> Environment:
-    """Where nobody asks for the order of these rows."""
+    """Return the environment in which the order of these rows is free."""
     workspaces = {
         name: replace(arrays, workspace=replace(arrays.workspace, ordered=False))
         if name in rows

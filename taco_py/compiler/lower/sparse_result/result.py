@@ -2,8 +2,8 @@
 
 Levels that store coordinates come in *groups* that share one counter of positions: a compressed
 level by itself, or a coordinate list, a compressed level with the singletons below it. A group
-appends at the loop of its last level. While the loops below a position run, `counter` says how far
-the level has got:
+appends at the loop of its last level. While the loops below a position run, `counter` is the number
+of its entries so far:
 
     for i …                                C = ds
       for j …
@@ -35,7 +35,7 @@ from codegen.ir import (
     While,
 )
 from codegen.records import dataclass
-from taco_py.compiler.concrete.terms import whole_reduction
+from taco_py.compiler.concrete.terms import top_reduction
 from taco_py.compiler.levels import Compressed
 from taco_py.compiler.lower.environment import Environment, TensorArrays, level_functions
 from taco_py.compiler.lower.numbers import number
@@ -51,9 +51,9 @@ ZERO = build.const(0)
 class Group:
     """Levels `first` to `last` with their counter.
 
-    start   where the counter stood when the position above was entered
-    outer   the same of an entry of the group above, where dense levels lie between
-    filled  how many segments above are complete, when positions above may be left out; else None
+    start   the counter before the current position above
+    outer   the counter before the current entry of the group above, where dense levels lie between
+    filled  the number of complete segments, where positions above may be left out; else None
     """
 
     first: int
@@ -66,11 +66,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The appending side of the result's format.
+    """A sparse result to which entries are appended.
 
-    nothing  what elements are that are stored beside others, and that nothing is assigned to
+    nothing  the value of stored elements to which nothing is assigned, below dense levels
     base     the coordinate at which a dense outermost level begins
-    is_part  whether it is put behind others: a root level that stores coordinates then has no edges
+    is_part  whether it is a part of the result: a sparse root level then has no edges
     """
 
     access: Access
@@ -103,15 +103,15 @@ class Result:
         return any(group.first > level for group in self.groups)
 
     def begin_of(self, level: int) -> tuple[Group, Var] | None:
-        """Return the next group below an entry's level, and where its counter stood before the
-        entry; None where all levels below are dense."""
+        """Return the next group below an entry's level, and its counter before the entry; None
+        where all levels below are dense."""
         below = next((g for g in self.groups if g.first > level), None)
         if below is None:
             return None
         return below, below.start if below.first == level + 1 else below.outer
 
     def begin_entry(self, level: int) -> Iterator[Stmt]:
-        """Note where the next group stands, of an entry with dense levels between."""
+        """Declare the counter of the next group before an entry with dense levels between."""
         group, begin = self.group_of(level), self.begin_of(level)
         if group is not None and group.last == level and begin is not None:
             below, start = begin
@@ -119,7 +119,8 @@ class Result:
                 yield Declare(start, below.counter)
 
     def if_filled(self, level: int, code: Iterator[Stmt]) -> Iterator[Stmt]:
-        """Run code where an entry has something below it; always where only dense levels are."""
+        """Yield code that runs where an entry has something below it; always above dense levels
+        alone."""
         begin = self.begin_of(level)
         if begin is None:
             yield from code
@@ -141,21 +142,21 @@ class Result:
         return replace(self, sizes=sizes, base=coordinates.lo, is_part=True)
 
     def parts(self) -> tuple[Part, ...]:
-        """Return the arrays that parts of the result have parts of."""
-        found: list[Part] = []
+        """Return the arrays of which each part of the result has a part."""
+        parts: list[Part] = []
         for storage in self.arrays.levels:
             if storage.pos is not None and storage.pos != self.root:
-                found.append(Part(storage.pos, storage.crd))
+                parts.append(Part(storage.pos, storage.crd))
             if storage.crd is not None:
-                found.append(Part(storage.crd, None, self.most_positions))
-        if found:
-            found.append(Part(self.arrays.values, role=Role.VALUES))
-        return tuple(found)
+                parts.append(Part(storage.crd, None, self.most_positions))
+        if parts:
+            parts.append(Part(self.arrays.values, role=Role.VALUES))
+        return tuple(parts)
 
     # ------------------------------------------------------------ the kernel's frame
 
     def prologue(self) -> Iterator[Stmt]:
-        """Yield counters at zero, room for what lies above the first group, first edges."""
+        """Yield the counters at zero, the allocation above the first group, and the first edges."""
         for group in self.groups:
             yield Declare(group.counter, build.const(0))
             if group.filled is not None:
@@ -173,7 +174,8 @@ class Result:
                 yield Store(level.pos, build.const(0), zero)
 
     def epilogue(self) -> Iterator[Stmt]:
-        """Yield the root's edges, segments never reached, and the lengths of all arrays."""
+        """Yield the root's edges, the edges of segments never reached, and the lengths of all
+        arrays."""
         if not self.groups:
             return
         if self.groups[0].first == 0 and self._has_edges(self.groups[0]):
@@ -205,7 +207,7 @@ class Result:
         return None if limit == np.iinfo(np.int64).max else limit
 
     def complete(self, group: Group, segments: Expr) -> Iterator[Stmt]:
-        """Close all segments up to number `segments`: `pos[filled + 1] = counter`."""
+        """Close all segments before number `segments`: `pos[filled + 1] = counter`."""
         if group.filled is None:
             return
         edge = self._edges(group, group.filled)
@@ -215,13 +217,13 @@ class Result:
     # ------------------------------------------------------------ around one loop
 
     def enter(self, level: int, bound: Expr) -> Iterator[Stmt]:
-        """Before a loop over `level`'s index of at most `bound` rounds: reserve the room."""
+        """Reserve memory before a loop over the index of `level` of at most `bound` iterations."""
         group = self.group_of(level)
         if group is not None and group.last == level:
             yield from self._reserve(level, build.add(group.counter, bound))
 
     def _reserve(self, level: int, positions: Expr) -> Iterator[Stmt]:
-        """Room for `positions` positions of `level` and all that depends on them alone."""
+        """Reserve memory for `positions` positions of `level` and all arrays of that length."""
         if level >= 0:
             group = self.group_of(level)
             assert group is not None
@@ -239,7 +241,7 @@ class Result:
         yield Reserve(self.arrays.values, positions, Role.VALUES)
 
     def open(self, level: int, position: Expr, read: bool = False) -> Iterator[Stmt]:
-        """At a coordinate of `level`, before the code below it.
+        """Yield the code at a coordinate of `level`, before the code below it.
 
         read  whether the coordinate was read from the result itself, which has it already
         """
@@ -253,8 +255,7 @@ class Result:
             yield from self._zeros(level, group)
 
     def _zeros(self, level: int, group: Group) -> Iterator[Stmt]:
-        """Yield all values below an entry, where all levels there are dense: what elements are that
-        nothing is assigned to."""
+        """Yield the initial values below an entry, where all levels below are dense."""
         if any(g.first > level for g in self.groups) or level + 1 == len(self.sizes):
             return
         block = build.mul(*self.sizes[level + 1 :])
@@ -264,7 +265,8 @@ class Result:
         yield Fill(self.arrays.values, start, block, nothing, Role.VALUES)
 
     def close(self, level: int, position: Expr) -> Iterator[Stmt]:
-        """At a coordinate of `level`, after the code below it: edges, then the coordinates."""
+        """Yield the code at a coordinate of `level`, after the code below it: edges, then the
+        coordinates."""
         below = self.group_below(level)
         if below is not None:
             yield from self.finish(below, position)
@@ -274,13 +276,13 @@ class Result:
         yield from self.if_filled(level, self.append(group))
 
     def finish(self, below: Group, position: Expr) -> Iterator[Stmt]:
-        """Yield the segment of `position` is complete."""
+        """Yield the edge that completes the segment of `position`."""
         yield self._edges(below, position)
         if below.filled is not None:
             yield Assign(below.filled, build.add(position, 1))
 
     def append(self, group: Group) -> Iterator[Stmt]:
-        """Yield one more entry of the group."""
+        """Yield code that appends an entry to the group."""
         for level in range(group.first, group.last + 1):
             functions = level_functions(self.arrays, level)
             yield functions.append(group.counter, Var(self.order[level]))
@@ -293,7 +295,7 @@ class Result:
 
 
 def make_result(env: Environment) -> Result:
-    """Return the result of `env`'s problem, with counters named."""
+    """Return the result of the environment's problem, with counters named."""
     arrays = env.tensors[env.target.tensor]
     form = arrays.type.format
     stored = form.stored(env.target.indices)
@@ -318,11 +320,13 @@ def make_result(env: Environment) -> Result:
 
 
 def _nothing(env: Environment) -> Number:
-    """Return the fill value of a result; of a reduction that is absent where nothing is reduced,
-    such as a temporary of it is, what changes nothing."""
+    """Return the fill value of a result; of an absent reduction, the identity of its operator.
+
+    A temporary is absent where nothing is reduced.
+    """
     type, value = env.problem.result, env.problem.assignment.value
-    reduce = whole_reduction(value)
+    reduce = top_reduction(value)
     if type.fill or reduce is None or reduce is value:
-        found: Number = type.fill_value.item()
-        return found
+        fill: Number = type.fill_value.item()
+        return fill
     return reduce.operator.identity_of(np.dtype(type.dtype)) or 0

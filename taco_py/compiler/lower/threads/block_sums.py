@@ -1,4 +1,4 @@
-"""Sums to one number by blocks of a GPU, kept apart and added up in the order of the blocks.
+"""Sums to a scalar by blocks of a GPU: partial sums, added up in the order of the blocks.
 
     t_parts[b] = identity, for all blocks
     for b in blocks:  t_1 = identity; … t_1 += …; t_parts[b] = t_1
@@ -24,40 +24,43 @@ Lower = Callable[[Environment, Scope], Iterator[Stmt]]
 
 
 def lower_in_parts(env: Environment, forall: Forall, scope: Scope, lower: Lower) -> Iterator[Stmt]:
-    """Yield the loop `forall` of blocks, whose sums are kept apart; `lower` gives its code."""
+    """Yield the loop `forall` of blocks, with a partial sum for each block.
+
+    `lower` gives its code.
+    """
     scope, code = open_positions(env, scope, forall.index)
     yield from code
     count = Ranges(env, scope).counted(forall.index).length
     inside = {workspace.name for workspace in workspaces_of(forall)}
-    met = dict.fromkeys(a.target.tensor for a in assignments(forall.body))
+    targets = dict.fromkeys(a.target.tensor for a in assignments(forall.body))
     workspaces, sums, after = dict(env.workspaces), list[BlockSum](), list[Stmt]()
-    for name in (name for name in met if name in workspaces and name not in inside):
+    for name in (name for name in targets if name in workspaces and name not in inside):
         arrays = env.workspaces[name]
         assert arrays.scalar is not None  # which `unit_nests` asks for
         parts = Array(env.names.fresh(f"{name}_parts"), arrays.element, Storage.LOCAL)
-        own, each = Var(env.names.fresh(name), arrays.element), Var(env.names.fresh("k"))
-        workspaces[name] = replace(arrays, scalar=own)
-        sums.append(BlockSum(own, parts, initial(arrays)))
+        partial, block = Var(env.names.fresh(name), arrays.element), Var(env.names.fresh("k"))
+        workspaces[name] = replace(arrays, scalar=partial)
+        sums.append(BlockSum(partial, parts, initial(arrays)))
         yield Allocate(parts, count)
         yield Fill(parts, build.const(0), count, initial(arrays), Role.VALUES)
         operator = arrays.workspace.operator.c_operator
-        add = Assign(arrays.scalar, build.load(parts, each), operator, Role.VALUES)
-        after.append(For(each, build.const(0), count, build.block(add)))
-    here = replace(scope, sums=(forall.index, tuple(sums)))
-    yield from lower(replace(env, workspaces=workspaces), here)
+        add = Assign(arrays.scalar, build.load(parts, block), operator, Role.VALUES)
+        after.append(For(block, build.const(0), count, build.block(add)))
+    inner = replace(scope, sums=(forall.index, tuple(sums)))
+    yield from lower(replace(env, workspaces=workspaces), inner)
     yield from after
 
 
 def begin_sums(scope: Scope, index: str) -> Iterator[Stmt]:
-    """At the beginning of what a block does: its sums are empty."""
-    for each in _of(scope, index):
-        yield Declare(each.own, each.first, role=Role.VALUES)
+    """Yield code at the beginning of a block, which initializes its partial sums."""
+    for block_sum in _of(scope, index):
+        yield Declare(block_sum.partial, block_sum.first, role=Role.VALUES)
 
 
 def keep_sums(env: Environment, scope: Scope, index: str) -> Iterator[Stmt]:
-    """At the end: they are kept."""
-    for each in _of(scope, index):
-        yield Store(each.parts, env.indices[index], each.own, role=Role.VALUES)
+    """Yield code at the end of a block, which stores its partial sums."""
+    for block_sum in _of(scope, index):
+        yield Store(block_sum.parts, env.indices[index], block_sum.partial, role=Role.VALUES)
 
 
 def _of(scope: Scope, index: str) -> tuple[BlockSum, ...]:

@@ -1,16 +1,16 @@
-"""The outermost loop in pieces that threads take: ranges of its index with equal work.
+"""The outermost loop in pieces that threads execute: ranges of its index with equal work.
 
     team for piece in 0..pieces:
       workspaces, one each thread
       of each piece:
         for i in edges[piece]..edges[piece + 1]: …
 
-Rows of a sparse operand are shared by their entries: each piece finds where it begins and ends by a
-binary search, or, where pieces become one result, all edges are found before.
+Rows of a sparse operand are shared by nnz: each piece finds its bounds by a binary search, or,
+where pieces are joined to one result, all bounds are searched first.
 
-A piece of a sparse result is a result of its own, whose coordinates begin at the piece's first one
-where the outermost level is dense. Put one behind another they are what one thread would have made,
-however many pieces there are.
+A piece of a sparse result is a result by itself, whose coordinates begin at the piece's first one
+where the outermost level is dense. Concatenated, the pieces are the result of a single thread,
+whatever their number.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from taco_py.compiler.lower.threads.thread_shares import (
     guided,
     stored_ends,
 )
-from taco_py.compiler.lower.threads.value_ranges import own_workspaces
+from taco_py.compiler.lower.threads.value_ranges import private_workspaces
 from taco_py.language.provenance.relations import Interval
 
 
@@ -62,64 +62,66 @@ def lower_pieces(env: Environment, forall: Forall) -> Iterator[Stmt]:
     edges = Array(names.fresh("edges"), INT64, Storage.LOCAL)
     first, last = Var(names.fresh("first")), Var(names.fresh("last"))
     mine = Interval(first, last)
-    whole = make_result(env)
-    result = whole.part(coordinates_of(env, forall.index, mine)) if whole.is_sparse else whole
+    full = make_result(env)
+    result = full.part(coordinates_of(env, forall.index, mine)) if full.is_sparse else full
     scope = replace(EMPTY_SCOPE, piece=(forall.index, mine))
     shares = Shares(env, forall)
     if not env.graph.teams:
-        several, known = grid_pieces(shares, (first, last), piece)
+        several, bounds = grid_pieces(shares, (first, last), piece)
         yield Declare(count, several, constant=True)
-        yield from _by_grid(env, forall, (piece, count), known, scope)
+        yield from _by_grid(env, forall, (piece, count), bounds, scope)
         return
     work = (*result.prologue(), *Lowerer(env, result).statement(forall, scope), *result.epilogue())
-    setup = build.block(*own_workspaces(env, forall))
-    several, share = _pieces(shares, whole, bool(setup.body))
+    setup = build.block(*private_workspaces(env, forall))
+    several, share = _pieces(shares, full, bool(setup.body))
     yield Declare(count, build.select(build.eq(THREADS_64, 1), 1, several), constant=True)
-    if whole.is_sparse:
+    if full.is_sparse:
         yield from shares.edges(edges, count, share)
         ends = stored_ends((first, last), piece, edges)
     else:
         ends = shares.ends((first, last), piece, count, share)
     body = build.block(*ends, *work)
-    yield from _team(env, whole, Team(piece, count, setup, body, whole.parts()))
+    yield from _team(env, full, Team(piece, count, setup, body, full.parts()))
 
 
 def _by_grid(
     env: Environment, forall: Forall, pieces: tuple[Var, Var], ends: tuple[Stmt, ...], scope: Scope
 ) -> Iterator[Stmt]:
-    """Yield the pieces of a dense result for a GPU's threads: `pieces` are the one at hand and how
-    many there are."""
-    whole = make_result(env)
+    """Yield the pieces of a dense result for a GPU's threads.
+
+    `pieces` are the current piece and the number of pieces.
+    """
+    result = make_result(env)
 
     def loops(env: Environment) -> Iterator[Stmt]:
-        yield from Lowerer(env, whole).statement(forall, scope)
+        yield from Lowerer(env, result).statement(forall, scope)
 
     tables = row_tables(env, forall, *pieces, ends, loops)
-    setup = build.block(*own_workspaces(tables.env, forall))
+    setup = build.block(*private_workspaces(tables.env, forall))
     yield from tables.before
     yield tables.team(*pieces, setup, ends, tuple(loops(tables.env)))
 
 
-def _pieces(shares: Shares, whole: Result, private: bool) -> tuple[Expr, Share]:
-    """Return how many pieces there are for several threads, and how large they are.
+def _pieces(shares: Shares, result: Result, private: bool) -> tuple[Expr, Share]:
+    """Return the number of pieces for several threads, and their sizes.
 
-    private  whether threads have workspaces of their own, into which more goes than entries tell
+    private  whether threads have private workspaces, whose work the entries do not measure
     """
-    if whole.is_sparse:
+    if result.is_sparse:
         return shares.in_cache, even
     if private:
         return build.mul(THREADS_64, 1 + SMALL), guided
     return build.mul(THREADS_64, EVEN), even
 
 
-def _team(env: Environment, whole: Result, team: Team) -> Iterator[Stmt]:
-    """Yield the team, with what is left to do for a root level that stores coordinates."""
-    root = whole.root
+def _team(env: Environment, result: Result, team: Team) -> Iterator[Stmt]:
+    """Yield the team, and the edges of a sparse root level after it."""
+    root = result.root
     if root is None:
         yield team
         return
     total = Array(env.names.fresh("total"), INT64, Storage.LOCAL)
-    add = AtomicStore(total, build.const(0), whole.groups[0].counter, "+")
+    add = AtomicStore(total, build.const(0), result.groups[0].counter, "+")
     yield Allocate(total, build.const(1))
     yield Store(total, build.const(0), build.const(0))
     yield replace(team, body=build.block(*team.body.body, add))

@@ -1,12 +1,12 @@
-"""What pieces of a loop add to apart: a copy for each piece, and all copies added up in the end.
+"""Private copies of the targets of a loop: one for each piece, all added up in the end.
 
     one number      t_parts[piece]
-    a dense array   w_copies[piece*n ..+ n], at first what changes nothing: 0 in a sum
-    a row           the same with marks and a list, and how long each list is
-    the result      a dense array of those of its elements that the loops around leave
+    a dense array   w_copies[piece*n ..+ n], initially the identity: 0 in a sum
+    a row           the same with marks and a list, and the length of each list
+    the result      a dense array of the elements that the outer loops leave
 
 The copies are added in the order of the pieces, by the operator that the loop adds by. Where that
-is min or max, ties, -0 and NaN are then those of a loop that is not shared.
+is min or max, ties, -0 and NaN are then those of a serial loop.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from codegen.ir import (
 )
 from codegen.records import dataclass
 from codegen.types import BOOL, INT64
-from taco_py.compiler.concrete.nodes import APART, Forall, WorkspaceKind
+from taco_py.compiler.concrete.nodes import PRIVATE_COPIES, Forall, WorkspaceKind
 from taco_py.compiler.concrete.tree import assignments, workspaces_of
 from taco_py.compiler.levels import locate_strided
 from taco_py.compiler.lower import dense_workspaces as dense
@@ -48,13 +48,13 @@ ZERO = build.const(0)
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """How the pieces of one loop keep to themselves what they add to.
+    """The private copies of the pieces of one loop.
 
-    env     where what they add to is the piece's own
-    scope   where the result's places are those in the piece's copy
-    other   the number of a piece that is done
-    large   whether there is more than one number to a copy
-    before  what stands before the team, `begin` and `end` around the work of a piece, `after` it
+    env     the environment in which targets are the piece's copies
+    scope   the scope in which the result's positions are those in the piece's copy
+    other   the number of a complete piece
+    large   whether a copy has more than one number
+    before  the code before the team; `begin` and `end` around the work of a piece, `after` the team
     """
 
     env: Environment
@@ -69,12 +69,11 @@ class Copies:
     after: tuple[Stmt, ...] = ()
 
     def local(self, name: str, array: Array | WorkspaceArrays) -> Array:
-        """Return a new array of elements of the same type."""
+        """Return a new local array of elements of the same type."""
         return Array(self.env.names.fresh(name), array.element, Storage.LOCAL)
 
     def emptied(self, parts: Array, size: Expr, nothing: Number) -> Copies:
-        """Return the same with a new array of copies, each of `size` elements, which hold
-        `nothing`."""
+        """Return copies with a new array, `size` elements a copy, initialized with `nothing`."""
         total = build.mul(size, self.count)
         if nothing == 0:
             return replace(self, before=(*self.before, Allocate(parts, total, zero=True)))
@@ -83,29 +82,30 @@ class Copies:
         before = (*self.before, Allocate(parts, total))
         return replace(self, before=before, begin=(*self.begin, fill))
 
-    def with_workspace(self, own: WorkspaceArrays) -> Environment:
-        return replace(self.env, workspaces={**self.env.workspaces, own.workspace.name: own})
+    def with_workspace(self, private: WorkspaceArrays) -> Environment:
+        return replace(
+            self.env, workspaces={**self.env.workspaces, private.workspace.name: private}
+        )
 
-    def each(self, *code: Stmt) -> For:
-        """Return `code` for every piece."""
+    def for_each(self, *code: Stmt) -> For:
+        """Return a loop of `code` over all pieces."""
         return For(self.other, ZERO, self.count, build.block(*code))
 
 
 def copies_for(env: Environment, scope: Scope, forall: Forall, piece: Var, count: Var) -> Copies:
-    """Return copies of all that the loop `forall` adds to and that there is one of outside, if it
-    is to have them."""
-    found = Copies(env, scope, piece, count, Var(env.names.fresh("done")))
-    if forall.mode.parallel not in APART:
-        return found
+    """Return private copies of all targets outside of the loop `forall`, where it needs them."""
+    copies = Copies(env, scope, piece, count, Var(env.names.fresh("done")))
+    if forall.mode.parallel not in PRIVATE_COPIES:
+        return copies
     inside = {workspace.name for workspace in workspaces_of(forall)}
     operators = {a.target.tensor: a.operator for a in assignments(forall.body)}
     for tensor, operator in operators.items():
         if tensor == env.target.tensor:
-            assert operator is not None  # which `apart_refusal` asks for
-            found = _of_result(found, operator)
+            assert operator is not None  # which `private_copies_refusal` asks for
+            copies = _of_result(copies, operator)
         elif tensor not in inside:
-            found = _of_workspace(found, env.workspaces[tensor])
-    return found
+            copies = _of_workspace(copies, env.workspaces[tensor])
+    return copies
 
 
 def _of_workspace(copies: Copies, arrays: WorkspaceArrays) -> Copies:
@@ -121,17 +121,17 @@ def _of_workspace(copies: Copies, arrays: WorkspaceArrays) -> Copies:
 
 def _of_scalar(copies: Copies, arrays: WorkspaceArrays) -> Copies:
     assert arrays.scalar is not None
-    own = Var(copies.env.names.fresh(arrays.scalar.name), arrays.element)
+    private = Var(copies.env.names.fresh(arrays.scalar.name), arrays.element)
     parts = copies.local(f"{arrays.scalar.name}_parts", arrays)
     operator = arrays.workspace.operator
     add = Assign(arrays.scalar, build.load(parts, copies.other), operator.c_operator, Role.VALUES)
     return replace(
         copies,
-        env=copies.with_workspace(replace(arrays, scalar=own)),
+        env=copies.with_workspace(replace(arrays, scalar=private)),
         before=(*copies.before, Allocate(parts, copies.count)),
-        begin=(*copies.begin, Declare(own, workspaces.initial(arrays), role=Role.VALUES)),
-        end=(*copies.end, Store(parts, copies.piece, own, role=Role.VALUES)),
-        after=(*copies.after, copies.each(add)),
+        begin=(*copies.begin, Declare(private, workspaces.initial(arrays), role=Role.VALUES)),
+        end=(*copies.end, Store(parts, copies.piece, private, role=Role.VALUES)),
+        after=(*copies.after, copies.for_each(add)),
     )
 
 
@@ -140,16 +140,16 @@ def _of_array(copies: Copies, arrays: WorkspaceArrays) -> Copies:
     env, name = copies.env, arrays.workspace.name
     parts = copies.local(f"{name}_copies", arrays)
     size, place = Var(env.names.fresh(f"{name}_size")), Var(env.names.fresh("place"))
-    own = replace(arrays, values=parts, base=build.mul(copies.piece, size))
+    private = replace(arrays, values=parts, base=build.mul(copies.piece, size))
     value = build.load(parts, build.add(build.mul(copies.other, size), place))
     add = Store(arrays.values, place, value, arrays.workspace.operator.c_operator, Role.VALUES)
     sized = Declare(size, dense.size(env, arrays.workspace), constant=True)
     copies = replace(copies, before=(*copies.before, sized))
     return replace(
         copies.emptied(parts, size, arrays.workspace.initial),
-        env=copies.with_workspace(own),
+        env=copies.with_workspace(private),
         large=True,
-        after=(*copies.after, For(place, ZERO, size, build.block(copies.each(add)))),
+        after=(*copies.after, For(place, ZERO, size, build.block(copies.for_each(add)))),
     )
 
 
@@ -165,11 +165,11 @@ def _of_row(copies: Copies, arrays: WorkspaceArrays) -> Copies:
     lengths = Array(env.names.fresh(f"{name}_lengths"), INT64, Storage.LOCAL)
     length, place = Var(env.names.fresh(f"{name}_length")), Var(env.names.fresh("place"))
     begin = build.mul(copies.piece, size)
-    own = replace(arrays, values=parts, marks=marks, list=lists, count=length, base=begin)
+    private = replace(arrays, values=parts, marks=marks, list=lists, count=length, base=begin)
     first = build.mul(copies.other, size)
     coordinate = env.indices[index]
     value = build.load(parts, build.add(first, coordinate))
-    met = For(
+    entries = For(
         place,
         ZERO,
         build.load_index(lengths, copies.other),
@@ -180,7 +180,7 @@ def _of_row(copies: Copies, arrays: WorkspaceArrays) -> Copies:
     )
     return replace(
         copies,
-        env=copies.with_workspace(own),
+        env=copies.with_workspace(private),
         large=True,
         before=(
             *copies.before,
@@ -191,7 +191,7 @@ def _of_row(copies: Copies, arrays: WorkspaceArrays) -> Copies:
         ),
         begin=(*copies.begin, Declare(length, ZERO)),
         end=(*copies.end, Store(lengths, copies.piece, length)),
-        after=(*copies.after, copies.each(met)),
+        after=(*copies.after, copies.for_each(entries)),
     )
 
 
@@ -199,8 +199,10 @@ def _of_row(copies: Copies, arrays: WorkspaceArrays) -> Copies:
 
 
 def _of_result(copies: Copies, operator: Operator) -> Copies:
-    """Return a copy has the elements that the loops around do not tell: a level whose index they do
-    has the stride 0 in it."""
+    """Return copies of the elements that the outer loops do not fix.
+
+    A level whose index is fixed has the stride 0 in a copy.
+    """
     env, target = copies.env, copies.env.target
     arrays = env.tensors[target.tensor]
     stored = arrays.type.format.stored(target.indices)
@@ -213,7 +215,7 @@ def _of_result(copies: Copies, operator: Operator) -> Copies:
         for level, index in enumerate(stored)
     )
     parts = copies.local(f"{target.tensor}_copies", arrays.values)
-    own = TensorArrays(arrays.type, parts, arrays.levels, strides)
+    private = TensorArrays(arrays.type, parts, arrays.levels, strides)
     size = Var(env.names.fresh(f"{target.tensor}_size"))
     start = build.mul(copies.piece, size)
     scope = copies.scope.at(target, -1, start)
@@ -225,32 +227,32 @@ def _of_result(copies: Copies, operator: Operator) -> Copies:
     nothing = operator.identity_of(np.dtype(arrays.type.dtype)) or 0
     return replace(
         copies.emptied(parts, size, nothing),
-        env=replace(env, tensors={**env.tensors, target.tensor: own}),
+        env=replace(env, tensors={**env.tensors, target.tensor: private}),
         scope=scope,
         large=True,
-        after=(*copies.after, _add_up(copies, arrays, own, size, operator)),
+        after=(*copies.after, _add_up(copies, arrays, private, size, operator)),
     )
 
 
 def _add_up(
-    copies: Copies, arrays: TensorArrays, own: TensorArrays, size: Expr, operator: Operator
+    copies: Copies, arrays: TensorArrays, private: TensorArrays, size: Expr, operator: Operator
 ) -> Stmt:
-    """Return each element of the result with its copies added."""
+    """Return loops that add the copies to each element of the result."""
     env, target = copies.env, copies.env.target
     loops: list[tuple[Var, Expr]] = []
-    here: Expr = ZERO
-    there: Expr = build.mul(copies.other, size)
+    position: Expr = ZERO
+    copy_position: Expr = build.mul(copies.other, size)
     for level, mode in enumerate(arrays.type.format.mode_order):
         index = target.indices[mode]
         place = env.indices[index]
         if index not in copies.scope.bound:
             place = Var(env.names.fresh(place.name))
             loops.append((place, env.sizes[index]))
-        here = locate_strided(here, place, arrays.strides[level])
-        there = locate_strided(there, place, own.strides[level])
-    value = build.load(own.values, there)
-    add = Store(arrays.values, here, value, operator.c_operator, Role.VALUES)
-    code: Stmt = copies.each(add)
+        position = locate_strided(position, place, arrays.strides[level])
+        copy_position = locate_strided(copy_position, place, private.strides[level])
+    value = build.load(private.values, copy_position)
+    add = Store(arrays.values, position, value, operator.c_operator, Role.VALUES)
+    code: Stmt = copies.for_each(add)
     for place, extent in reversed(loops):
         kind = LoopKind.PARALLEL if place is loops[0][0] else LoopKind.SERIAL
         code = For(place, ZERO, extent, build.block(code), kind=kind)

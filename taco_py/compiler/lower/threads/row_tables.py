@@ -1,15 +1,15 @@
-"""Rows as hash tables, each as large as what is added to it, for threads without own memory.
+"""Rows as hash tables, each as large as its additions require, for threads without private memory.
 
-    parallel for i in 0..m:                   how much is added to the row of each piece
+    parallel for i in 0..m:                   the number of additions to each piece's row
       for k …: for j …: bound += 1
       rooms[i + 1] = the power of 2 that is at least min(2 * bound, n)
-    rooms[…] = where each table begins, and the length of them all
+    rooms[…] = the begin of each table, and the length of all
     for batch in 0..rooms[m] / PLACES + 1:    one, unless all tables take more memory than that
       parallel for i in 0..m:
         if rooms[i] / PLACES == batch:
           w_keys[rooms[i] - batch * PLACES ..] = -1
           for k …: for j …: find or enter j;  w[place] += A[i,k] * B[k,j]
-          sort w_list;  w_ranked[…] = w[…]    where that is asked for
+          sort w_list;  w_ranked[…] = w[…]    where the order matters
 
 Additions come in the order of the loops, whatever threads do. (Nagasaka et al. 2017,
 High-performance and memory-saving sparse general matrix-matrix multiplication for NVIDIA Pascal
@@ -51,7 +51,7 @@ from taco_py.compiler.lower.threads.row_classes import (
     in_blocks,
     row_classes,
 )
-from taco_py.compiler.lower.threads.value_ranges import own_workspaces
+from taco_py.compiler.lower.threads.value_ranges import private_workspaces
 
 ZERO = build.const(0)
 
@@ -60,24 +60,24 @@ Loops = Callable[[Environment], Iterator[Stmt]]
 
 
 PLACES = 1 << 27
-"""Places of the tables that there are at a time, but for one that is larger."""
+"""Slots of the tables of a batch, unless a single table is larger."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowTables:
     """The tables of a loop's rows.
 
-    env      where rows are tables
-    before   what makes the memory that they lie in
-    known    what each piece declares: where its tables begin, and how large they are
-    mine     whether the piece at hand is one of the batch at hand
-    batch    the number of that, of `batches`
+    env      the environment in which rows are tables
+    before   the allocation of their memory
+    declared  the declarations of each piece: the begin and the size of its tables
+    mine     whether the current piece is in the current batch
+    batch    the number of that batch, one of `batches`
     classes  rows by size, where blocks fill them
     """
 
     env: Environment
     before: tuple[Stmt, ...] = ()
-    known: tuple[Stmt, ...] = ()
+    declared: tuple[Stmt, ...] = ()
     mine: Expr = build.const(True)
     batch: Var | None = None
     batches: Expr = build.const(1)
@@ -86,13 +86,13 @@ class RowTables:
     def team(
         self, piece: Var, count: Expr, setup: Block, ends: tuple[Stmt, ...], work: tuple[Stmt, ...]
     ) -> Stmt:
-        """Return the pieces, a batch at a time."""
+        """Return the loop over pieces, a batch at a time."""
         if self.classes is not None:
-            large = self.classes.blocks(piece, count, (*ends, *self.known, *work), self.mine)
+            large = self.classes.blocks(piece, count, (*ends, *self.declared, *work), self.mine)
             assert self.batch is not None
             batches = For(self.batch, ZERO, self.batches, Block((large,)))
             return Block((*self.classes.shared(piece, count, ends, work), batches))
-        inside = build.if_(self.mine, Block((*ends, *self.known, *work)))
+        inside = build.if_(self.mine, Block((*ends, *self.declared, *work)))
         team = Team(piece, count, setup, build.block(inside))
         if self.batch is None:
             return team
@@ -104,7 +104,7 @@ def row_tables(
 ) -> RowTables:
     """Return tables for the rows that are filled in the pieces of `forall`.
 
-    ends  declare where a piece begins and ends
+    ends  declarations of the begin and the end of a piece
     """
     rows = tuple(table_rows(forall))
     if not rows:
@@ -119,7 +119,7 @@ def row_tables(
         for row in rows
     }
     sizing = _team(_with(env, counting), forall, (piece, count), ends, loops, most)
-    total, here = build.load(rooms, count), build.load(rooms, piece)
+    total, table_begin = build.load(rooms, count), build.load(rooms, piece)
     longest = build.maximum(*(env.sizes[row.indices[0]] for row in rows))
     length = build.minimum(places, build.add(build.mul(longest, 2), PLACES))
     tables = {row.name: _table(env, env.workspaces[row.name], begin, room) for row in rows}
@@ -128,30 +128,30 @@ def row_tables(
         tables = {name: in_blocks(env.names, table) for name, table in tables.items()}
         classes = row_classes(env.names, tuple(tables.values()), begin, room)
     size = Var(f"{most.name}_places")
-    kept = _kept(rooms, piece, size, classes)
+    stores = _store_sizes(rooms, piece, size, classes)
     before: tuple[Stmt, ...] = (
         Allocate(rooms, build.add(count, 1)),
         *(() if classes is None else (Allocate(classes.sizes, count),)),
-        replace(sizing, body=Block((*sizing.body.body, *_room(size, most, longest), *kept))),
+        replace(sizing, body=Block((*sizing.body.body, *_room(size, most, longest), *stores))),
         running_totals(rooms, count),
         Declare(places, total, constant=True),
-        *(Allocate(each, length) for table in tables.values() for each in arrays_of_table(table)),
+        *(Allocate(array, length) for table in tables.values() for array in arrays_of_table(table)),
     )
-    first = build.sub(here, build.mul(batch, PLACES))
-    known = (
+    first = build.sub(table_begin, build.mul(batch, PLACES))
+    declared = (
         Declare(begin, first, constant=True),
         Declare(room, size_of(rooms, piece), constant=True),
     )
-    mine = build.eq(build.div(here, PLACES), batch)
+    mine = build.eq(build.div(table_begin, PLACES), batch)
     batches = build.add(build.div(places, PLACES), 1)
     if classes is not None:
         mine = build.and_(mine, build.lt(0, size_of(rooms, piece)))
         batches = build.div(build.add(places, PLACES - 1), PLACES)
-    return RowTables(_with(env, tables), before, known, mine, batch, batches, classes)
+    return RowTables(_with(env, tables), before, declared, mine, batch, batches, classes)
 
 
 def size_of(rooms: Array, piece: Var) -> Expr:
-    """Return how many places a piece's tables have in global memory."""
+    """Return the number of slots of a piece's tables in global memory."""
     return build.sub(build.load(rooms, build.add(piece, 1)), build.load(rooms, piece))
 
 
@@ -163,9 +163,9 @@ def _team(
     loops: Loops,
     most: Var,
 ) -> Team:
-    """Return the loops that count how much is added to the rows of a piece, at most."""
+    """Return the loops that count the most additions to the rows of a piece."""
     code = without_values(Block(tuple(loops(env))))
-    setup = build.block(*own_workspaces(env, forall))
+    setup = build.block(*private_workspaces(env, forall))
     return Team(*pieces, setup, Block((*ends, Declare(most, ZERO), code)))
 
 
@@ -174,8 +174,7 @@ def _with(env: Environment, arrays: dict[str, WorkspaceArrays]) -> Environment:
 
 
 def table_rows(forall: Forall) -> Iterator[Workspace]:
-    """Yield the rows whose producers read no other row, so that what is added to them can be
-    counted."""
+    """Yield the rows whose producers read no other row, so that their additions can be counted."""
     rows = {w.name: w for w in workspaces_of(forall) if w.kind is WorkspaceKind.ROW}
     for part in walk(forall):
         if isinstance(part, Where) and part.workspace.name in rows:
@@ -185,16 +184,19 @@ def table_rows(forall: Forall) -> Iterator[Workspace]:
 
 
 def _room(size: Var, most: Var, longest: Expr) -> Iterator[Stmt]:
-    """Yield a power of 2 for each piece: at most half of the places are taken, or each coordinate
-    has a place of its own."""
+    """Yield the size of each piece's tables: a power of 2.
+
+    At most half of the slots are used, or each coordinate has a slot.
+    """
     enough = build.minimum(build.mul(most, 2), longest)
     more = build.and_(build.lt(ZERO, size), build.lt(size, enough))
     yield Declare(size, build.minimum(most, 1))
     yield While(more, build.block(Assign(size, build.mul(size, 2))))
 
 
-def _kept(rooms: Array, piece: Var, size: Var, classes: RowClasses | None) -> Iterator[Stmt]:
-    """Keep how many places a piece's tables have, and how many of them in global memory."""
+def _store_sizes(rooms: Array, piece: Var, size: Var, classes: RowClasses | None) -> Iterator[Stmt]:
+    """Yield code that stores the number of slots of a piece's tables, and of those in global
+    memory."""
     if classes is None:
         yield Store(rooms, build.add(piece, 1), size)
         return

@@ -3,7 +3,7 @@
 weight(i) = i + A2_pos[i] + …
 edges[k] = the first i with weight(i) >= (the share before piece k) * weight(n)
 
-Where nobody else asks for them, each piece finds its two edges itself, and none are stored.
+Where edges are used nowhere else, each piece searches its two edges itself, and none are stored.
 """
 
 from __future__ import annotations
@@ -45,45 +45,45 @@ from taco_py.language.provenance.relations import (
 
 THREADS_64 = build.cast(INT64, THREADS)
 SMALL, LARGE = 4, 16
-"""How many small pieces there are for each large one, and how many small ones make up a large one.
-Each thread begins with a large piece; the small ones at the end even out what the weight did not
-tell. Fewer pieces would be less even."""
+"""The number of small pieces for each large one, and the ratio of their sizes.
+Each thread begins with a large piece; the small ones at the end balance the work that the weight
+does not measure. Fewer pieces would be less balanced."""
 EVEN = 16
-"""How many pieces of one size there are for each thread, where what they take may differ."""
+"""The number of pieces of equal size for each thread, where their times may differ."""
 CACHED, MOST = 16384, 1024
 """The work of a piece whose part of a sparse result is still in a cache when it is copied,
 and the most pieces for each thread."""
 SEARCHED, SEARCHES = 16, 1 << 20
-"""How many coordinates are worth a search by a thread of a GPU, and the most of such pieces."""
+"""The coordinates that are worth a search by a thread of a GPU, and the most of such pieces."""
 
 
 Share = Callable[[Expr, Expr, Expr], Expr]
-"""How much of a total lies before the k-th of so many pieces."""
+"""The part of a total (first argument) before piece k (second) of a number of pieces (third)."""
 
 
 def guided(total: Expr, k: Expr, count: Expr) -> Expr:
-    """Large pieces first, one for each thread, then small ones."""
+    """Return the share before piece k: large pieces first, one for each thread, then small ones."""
     units = build.add(k, build.mul(build.minimum(k, THREADS_64), LARGE - 1))
     every = build.add(count, build.mul(THREADS_64, LARGE - 1))
     return _part(total, units, every)
 
 
 def even(total: Expr, k: Expr, count: Expr) -> Expr:
-    """Return pieces of one size."""
+    """Return the share before piece k of pieces of equal size."""
     return _part(total, k, count)
 
 
 def _part(total: Expr, units: Expr, every: Expr) -> Expr:
-    """So many of `every` units of a total that may be so large that no product with it fits."""
-    whole, rest = build.div(total, every), build.mod(total, every)
-    return build.add(build.mul(whole, units), build.div(build.mul(rest, units), every))
+    """Return `units / every` of a total, without products that overflow for large totals."""
+    quotient, rest = build.div(total, every), build.mod(total, every)
+    return build.add(build.mul(quotient, units), build.div(build.mul(rest, units), every))
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
     """The ranges of the variable of `forall` that make up pieces of work.
 
-    values  those that are shared, where they are not all that the variable has; they weigh the same
+    values  the shared values, where they are not the full range; they have equal weights
     """
 
     env: Environment
@@ -93,14 +93,14 @@ class Shares:
 
     @property
     def extent(self) -> Interval:
-        return self.values or Ranges(self.env, self.scope).whole(self.forall.index)
+        return self.values or Ranges(self.env, self.scope).full(self.forall.index)
 
     @property
     def weighed(self) -> tuple[Access, ...]:
         """Return the operands whose entries are a part of the work."""
         env, forall = self.env, self.forall
-        found = weighed_operands(env.problem, env.provenance, forall.index, forall)
-        return () if self.values else tuple(found)
+        operands = weighed_operands(env.problem, env.provenance, forall.index, forall)
+        return () if self.values else tuple(operands)
 
     @property
     def total(self) -> Expr:
@@ -109,12 +109,12 @@ class Shares:
 
     @property
     def in_cache(self) -> Expr:
-        """Return how many pieces of a sparse result there are for several threads."""
+        """Return the number of pieces of a sparse result for several threads."""
         pieces = build.add(build.div(self.total, CACHED), build.mul(THREADS_64, 1 + SMALL))
         return build.minimum(pieces, build.mul(THREADS_64, MOST))
 
     def weight(self, value: Expr) -> Expr:
-        """Return a measure of the work before `value`, strictly growing."""
+        """Return a measure of the work before `value`, strictly increasing."""
         if not self.weighed:
             return value
         start = coordinates_of(self.env, self.forall.index, Interval(value, value)).lo
@@ -122,7 +122,7 @@ class Shares:
         return build.add(value, *entries)
 
     def edges(self, edges: Array, count: Expr, share: Share) -> Iterator[Stmt]:
-        """Where pieces begin, and where the last one ends."""
+        """Yield code that stores the begin of each piece, and the end of the last one."""
         k = Var(self.env.names.fresh("k"))
         yield Allocate(edges, build.add(count, 1))
         yield Store(edges, build.const(0), self.extent.lo)
@@ -138,7 +138,8 @@ class Shares:
         yield For(k, build.const(1), count, body)
 
     def ends(self, mine: tuple[Var, Var], piece: Expr, count: Expr, share: Share) -> Iterator[Stmt]:
-        """Where a piece begins and ends, without a look at the others: `mine` are declared."""
+        """Yield code that computes the begin and the end of a piece, without other pieces'
+        bounds."""
         first, last = mine
         lo, hi = self.extent.lo, self.extent.hi
         if not self.weighed:
@@ -155,11 +156,12 @@ class Shares:
         yield For(k, piece, build.add(piece, 2), search)
 
     def _begin(self, k: Expr, count: Expr, share: Share) -> Expr:
-        """Return the weight at which the k-th of so many pieces begins."""
+        """Return the weight at which piece k begins."""
         return build.add(self.weight(self.extent.lo), share(self.total, k, count))
 
     def _bisect(self, low: Var, end: Expr, begin: Expr) -> tuple[Stmt, ...]:
-        """Return `low` = the first value from it to `end` whose weight is at least `begin`."""
+        """Yield code that sets `low` to the first value up to `end` whose weight is at least
+        `begin`."""
         fresh = self.env.names.fresh
         high = Var(fresh("high"))
         middle, share = Var(fresh("middle")), Var(fresh("share"))
@@ -184,9 +186,11 @@ class Shares:
 def grid_pieces(
     shares: Shares, mine: tuple[Var, Var], piece: Expr
 ) -> tuple[Expr, tuple[Stmt, ...]]:
-    """Return how many pieces there are for a GPU's threads, which are many, and where one begins
-    and ends: `mine` are declared. Each has one value; several where they are looked for in
-    coordinates."""
+    """Return the number of pieces for the many threads of a GPU, and a piece's bounds.
+
+    The variables `mine` are declared as the bounds. Each piece has one value; several where these
+    are searched in coordinates.
+    """
     first, last = mine
     extent = shares.extent
     if not shares.env.graph.loop_of(shares.forall).lattice.iterators:
@@ -199,13 +203,13 @@ def grid_pieces(
 
 
 def stored_ends(mine: tuple[Var, Var], piece: Expr, edges: Array) -> Iterator[Stmt]:
-    """Where a piece begins and ends, as `edges` have it: `mine` are declared."""
+    """Yield declarations of `mine`, the begin and the end of a piece, as stored in `edges`."""
     for var, k in zip(mine, (piece, build.add(piece, 1)), strict=True):
         yield Declare(var, build.load_index(edges, k), constant=True)
 
 
 def _entries_before(env: Environment, access: Access, coordinate: Expr) -> Expr:
-    """Return how many entries of `access` lie before a coordinate of its outermost level."""
+    """Return the number of entries of `access` before a coordinate of its outermost level."""
     arrays = env.tensors[access.tensor]
     form = arrays.type.format
     position = coordinate
@@ -233,11 +237,13 @@ def coordinates_of(env: Environment, variable: str, values: Interval) -> Interva
     ranges = Ranges(env, EMPTY_SCOPE)
     match relation:
         case Split() | Divide():
-            whole = ranges.whole(relation.parent)
-            inner = ranges.whole(relation.inner)
-            found = parent_bounds(relation, relation.parent, (whole,), (values, inner))
-            lo = build.minimum(found.lo, whole.hi)
-            return coordinates_of(env, relation.parent, Interval(lo, build.maximum(lo, found.hi)))
+            parent = ranges.full(relation.parent)
+            inner = ranges.full(relation.inner)
+            interval = parent_bounds(relation, relation.parent, (parent,), (values, inner))
+            lo = build.minimum(interval.lo, parent.hi)
+            return coordinates_of(
+                env, relation.parent, Interval(lo, build.maximum(lo, interval.hi))
+            )
         case Bound() | Rename():
             return coordinates_of(env, relation.parent, values)
     return values

@@ -6,10 +6,10 @@
                                                 t_parts[piece] = t_1
                                               for piece in 0..pieces: t += t_parts[piece]
 
-Sums are kept apart where that is asked for: each piece adds to copies of its own, and then all
-copies are added up, in order. One thread alone needs no copy of a tensor. Pieces that do not depend
-on the number of threads give the same bits for any number of them. The loop may stand inside
-others; the copies are made anew each time.
+Where the loop's mode asks for it, each piece adds to private copies, and then all copies are added
+up, in order. A single thread needs no copy of a tensor. Pieces that do not depend on the number of
+threads give the same bits for any number of them. The loop may be inside others; the copies are
+allocated anew each time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from taco_py.compiler.concrete.tree import workspaces_of
 from taco_py.compiler.iteration.graph import Range
 from taco_py.compiler.lower import workspaces
 from taco_py.compiler.lower.environment import Environment, Scope
-from taco_py.compiler.lower.ranges import Ranges, named, open_positions, walked_positions
+from taco_py.compiler.lower.ranges import Ranges, in_variable, open_positions, walked_positions
 from taco_py.compiler.lower.threads.private_copies import Copies, copies_for
 from taco_py.compiler.lower.threads.thread_shares import (
     SMALL,
@@ -37,16 +37,20 @@ from taco_py.compiler.lower.threads.thread_shares import (
 from taco_py.language.provenance.relations import Interval
 
 SUMS = 64
-"""Pieces of a sum to one number, whatever the number of threads."""
+"""Pieces of a sum to a scalar, for any number of threads."""
 GRAIN = 4096
-"""Work that a piece is worth, in iterations."""
+"""The least work of a piece, in iterations."""
 
 Lower = Callable[[Environment, Scope], Iterator[Stmt]]
 
 
-def lower_apart(env: Environment, forall: Forall, scope: Scope, lower: Lower) -> Iterator[Stmt]:
-    """Yield the loop `forall` in pieces, its sums kept apart if they are to be; `lower` gives its
-    code for a piece."""
+def lower_separately(
+    env: Environment, forall: Forall, scope: Scope, lower: Lower
+) -> Iterator[Stmt]:
+    """Yield the loop `forall` in pieces, with private copies of its targets where it needs them.
+
+    `lower` gives its code for a piece.
+    """
     scope, code = open_positions(env, scope, forall.index)
     variable, values = _values(env, forall, scope, code)
     yield from code
@@ -70,7 +74,7 @@ def lower_apart(env: Environment, forall: Forall, scope: Scope, lower: Lower) ->
         *lower(copies.env, copies.scope),
         *copies.end,
     )
-    team = Team(piece, count, Block(tuple(own_workspaces(env, forall))), body)
+    team = Team(piece, count, Block(tuple(private_workspaces(env, forall))), body)
     shared = (*shares.edges(edges, count, even), *copies.before, team, *copies.after)
     if (
         forall.mode.parallel is Race.TEMPORARY
@@ -86,32 +90,32 @@ def lower_apart(env: Environment, forall: Forall, scope: Scope, lower: Lower) ->
 def _values(
     env: Environment, forall: Forall, scope: Scope, code: list[Stmt]
 ) -> tuple[str, Interval | None]:
-    """Return the variable whose values are shared, and these values, None for all of its own."""
+    """Return the variable whose values are shared, and these values; None for its full range."""
     index = forall.index
     pos = None if env.provenance.is_derived(index) else walked_positions(env, scope, forall)
-    chosen = env.provenance.is_chosen(index, scope.bound)
-    if env.provenance.is_derived(index) or (pos is None and not chosen):
+    is_chosen = env.provenance.is_chosen(index, scope.bound)
+    if env.provenance.is_derived(index) or (pos is None and not is_chosen):
         return index, None
     ranges = Ranges(env, scope)
     variable = index if pos is None else pos.child
-    found = ranges.remaining(variable)
-    if found is None:
+    interval = ranges.remaining(variable)
+    if interval is None:
         variable = ranges.open_leaf(variable)
-        found = ranges.whole(variable)
-    lo = named(env, f"{variable}_lo", found.lo, code)
-    return variable, Interval(lo, named(env, f"{variable}_hi", found.hi, code))
+        interval = ranges.full(variable)
+    lo = in_variable(env, f"{variable}_lo", interval.lo, code)
+    return variable, Interval(lo, in_variable(env, f"{variable}_hi", interval.hi, code))
 
 
-def own_workspaces(env: Environment, forall: Forall) -> Iterator[Stmt]:
+def private_workspaces(env: Environment, forall: Forall) -> Iterator[Stmt]:
     """Yield the allocations of the workspaces that are filled in the loop."""
     for workspace in workspaces_of(forall):
         yield from workspaces.allocate(env, env.workspaces[workspace.name])
 
 
 def _entries(env: Environment, forall: Forall, scope: Scope) -> Expr | None:
-    """Return how many entries the loop meets, where it walks one level and nothing else."""
+    """Return the number of entries that the loop visits, where it walks one level alone."""
     loop = env.graph.loop_of(forall)
-    if loop.lattice.full or len(loop.lattice.iterators) != 1 or loop.range is not Range.WHOLE:
+    if loop.lattice.full or len(loop.lattice.iterators) != 1 or loop.range is not Range.FULL:
         return None
     (iterator,) = loop.lattice.iterators
     parent = scope.position(iterator.access, iterator.level - 1)
@@ -121,24 +125,26 @@ def _entries(env: Environment, forall: Forall, scope: Scope) -> Expr | None:
 
 
 def _rounds(env: Environment, statement: Statement) -> tuple[Expr, ...]:
-    """Return the sizes of whole dimensions that nested loops of a statement go through."""
+    """Return the sizes of full dimensions that nested loops of a statement run over."""
     match statement:
         case Forall(index, body):
             inside = _rounds(env, body)
             loop = env.graph.loop_of(statement)
-            whole = loop.lattice.full and loop.range is Range.WHOLE
+            full = loop.lattice.full and loop.range is Range.FULL
             derived = env.provenance.is_derived(index)
-            return (env.sizes[index], *inside) if whole and not derived else inside
+            return (env.sizes[index], *inside) if full and not derived else inside
         case Where(_, consumer, producer):
             return max(_rounds(env, consumer), _rounds(env, producer), key=len)
         case Sequence(statements):
-            return max((_rounds(env, each) for each in statements), key=len, default=())
+            return max((_rounds(env, part) for part in statements), key=len, default=())
     return ()
 
 
 def _pieces(forall: Forall, work: Expr, copies: Copies, inside: bool) -> Expr:
-    """Return how many pieces there are: few enough to be worth their while where the loop stands
-    inside others, for which each time threads begin anew."""
+    """Return the number of pieces: few enough to pay where the loop is inside others.
+
+    Threads then start anew each time.
+    """
     worth = build.div(work, GRAIN)
     match forall.mode.parallel:
         case Race.TEMPORARY:

@@ -1,15 +1,16 @@
-"""Units of a GPU that share loops inside each other: which nests there are, and their limits.
+"""Units of a GPU that share nested loops: the possible nests, and their limits.
 
     GPUBlock ⊃ GPUThread                 threads of a block
     GPUBlock ⊃ GPUWarp ⊃ GPUThread       lanes of a warp
     … ⊃ GPUThread ⊃ GPUThread            groups of a warp's lanes: 8 for each of 4 iterations
-    CPUThread                            threads of the grid, in nothing and around nothing
+    CPUThread                            threads of the grid, in nothing and around
+                                         nothing
 
-A block has as many threads as its loops of units have iterations where that is known of them, and
-256 else. Where there are more iterations than units, each takes several.
+A block has as many threads as its loops of units have iterations where that is known, and 256 else.
+Where there are more iterations than units, each executes several.
 
-Iterations may add to common elements of arrays by atomic operations. What they add to numbers that
-their block has is reduced in registers, whichever strategy is asked for.
+Iterations may add to common elements of arrays by atomic operations. Sums to scalars of their block
+are reduced in registers, for any strategy.
 """
 
 from __future__ import annotations
@@ -42,16 +43,16 @@ from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.notation.checks import with_linearity
 from taco_py.language.notation.operators import ADD
 
-_AROUND: dict[Unit, tuple[Unit | None, ...]] = {
+_ENCLOSING_UNITS: dict[Unit, tuple[Unit | None, ...]] = {
     Unit.CORE: (None,),
     Unit.BLOCK: (None,),
     Unit.WARP: (Unit.BLOCK,),
     Unit.THREAD: (Unit.BLOCK, Unit.WARP, Unit.THREAD),
 }
-"""What the nearest shared loop around a unit's may be shared by."""
+"""The units that may share the nearest shared loop around a unit's loop."""
 
 
-def around(graph: IterationGraph, loop: Loop) -> tuple[Loop, ...]:
+def shared_loops_around(graph: IterationGraph, loop: Loop) -> tuple[Loop, ...]:
     """Return the shared loops around one, outermost first."""
     return tuple(
         other for other in graph.loops if other.mode.parallel is not None and _holds(other, loop)
@@ -63,26 +64,27 @@ def _holds(outer: Loop, loop: Loop) -> bool:
 
 
 def nest_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Say why units cannot share a loop at this place of the nest, or not so many of them."""
-    outside = around(graph, loop)
+    """Say why units cannot share a loop at this depth of the nest, or not as many units."""
+    outside = shared_loops_around(graph, loop)
     nearest = outside[-1].mode.unit if outside else None
     unit, name = loop.mode.unit, graph.called(loop)
     if nearest is not None and unit not in INSIDE_BLOCKS:
         return Refusal(
-            f"the loop {graph.called(outside[0])} around it is parallel", "share one of them"
+            f"the loop {graph.called(outside[0])} around it is parallel",
+            "share one of them",
         )
-    if nearest not in _AROUND[unit]:
-        wanted = " or ".join(each.value for each in _AROUND[unit] if each is not None)
-        found = "nothing" if nearest is None else f"{nearest.value} of {graph.called(outside[-1])}"
+    if nearest not in _ENCLOSING_UNITS[unit]:
+        expected = " or ".join(other.value for other in _ENCLOSING_UNITS[unit] if other is not None)
+        actual = "nothing" if nearest is None else f"{nearest.value} of {graph.called(outside[-1])}"
         return Refusal(
-            f"Expected a loop of {wanted} right around the {unit.value} {name}, found {found}",
+            f"Expected a loop of {expected} right around the {unit.value} {name}, found {actual}",
             f"split {name}, and parallelize the outer loop by GPUBlock",
         )
     return _group_refusal(graph, loop, outside) or _limit_refusal(graph, loop, outside)
 
 
 def _group_refusal(graph: IterationGraph, loop: Loop, outside: tuple[Loop, ...]) -> Refusal | None:
-    """Say why the lanes of a warp do not make groups that take a loop's iterations."""
+    """Say why the lanes of a warp do not form groups that share a loop."""
     if not outside or outside[-1].mode.unit is not Unit.THREAD:
         return None
     outer = outside[-1]
@@ -90,20 +92,20 @@ def _group_refusal(graph: IterationGraph, loop: Loop, outside: tuple[Loop, ...])
     in_warp = len(outside) > 2 and outside[-2].mode.unit is Unit.WARP
     if in_warp and count in GROUPS and not takes_entries(graph, outer):
         return None
-    wanted = ", ".join(map(str, GROUPS))
+    counts = ", ".join(map(str, GROUPS))
     return Refusal(
-        f"Expected a loop of GPUWarp around {name}, of {wanted} iterations, for groups of lanes "
+        f"Expected a loop of GPUWarp around {name}, of {counts} iterations, for groups of lanes "
         f"that share {graph.called(loop)} inside",
         f"split {name} by {GROUPS[1]}, and parallelize the outer loop by GPUWarp",
     )
 
 
 GROUPS = (2, 4, 8, 16)
-"""Of how many iterations each may have a group of a warp's lanes."""
+"""The numbers of iterations that groups of a warp's lanes can share."""
 
 
 def _limit_refusal(graph: IterationGraph, loop: Loop, outside: tuple[Loop, ...]) -> Refusal | None:
-    """Where a block would have more threads, or a warp more lanes, than there are."""
+    """Say why a block cannot have as many threads, or a warp as many lanes."""
     most, name = iterations(graph, loop), graph.called(loop)
     in_warp = bool(outside) and outside[-1].mode.unit is Unit.WARP
     in_group = bool(outside) and outside[-1].mode.unit is Unit.THREAD
@@ -127,8 +129,8 @@ def _limit_refusal(graph: IterationGraph, loop: Loop, outside: tuple[Loop, ...])
 
 
 def iterations(graph: IterationGraph, loop: Loop) -> int:
-    """Count how many iterations a loop of units has at most; 0 where the schedule does not say
-    it."""
+    """Return the most iterations of a loop of units; 0 where the schedule does not determine
+    them."""
     return graph.provenance.most(graph.provenance.leaf(loop.index, loop.outer)) or 0
 
 
@@ -137,16 +139,16 @@ def unit_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     race = loop.mode.parallel
     refusal = _sparse_refusal(graph, loop) or merge_refusal(graph, loop)
     refusal = refusal or entry_refusal(graph, loop)
-    own = race_refusal(graph, loop)
-    if refusal is not None or own is None or race is Race.NONE:
-        return refusal or own
+    race_conflict = race_refusal(graph, loop)
+    if refusal is not None or race_conflict is None or race is Race.NONE:
+        return refusal or race_conflict
     if race is Race.IGNORE:
         return common_refusal(graph, loop)
     return _common_refusal(graph, loop)
 
 
 def _sparse_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where blocks or their parts would write a sparse result."""
+    """Say why blocks or their parts cannot write a sparse result."""
     if graph.has_places or not loop.writes_result:
         return None
     if rows_in_blocks(graph) and (not loop.outer or _reads_row(graph, loop)):
@@ -168,7 +170,7 @@ def _reads_row(graph: IterationGraph, loop: Loop) -> bool:
 
 
 def _common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Say why units cannot add to what their iterations have in common."""
+    """Say why units cannot add to the common elements of their iterations."""
     race = loop.mode.parallel
     numbers = block_numbers(graph, loop)
     for assign in outward(loop):
@@ -193,16 +195,16 @@ def _common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def sums_in_parts(graph: IterationGraph, loop: Loop) -> bool:
-    """Tell whether all that blocks have in common is numbers, of which each can keep its own
-    apart."""
+    """Tell whether all common elements of blocks are scalars, which can have partial sums."""
     scalars = {name for name, w in workspaces_around(graph, loop).items() if w.is_number}
-    counted = loop.range is Range.TILES or (loop.range is Range.WHOLE and loop.plain)
+    counted = loop.range is Range.TILES or (loop.range is Range.FULL and loop.plain)
     blocks = loop.mode.unit is Unit.BLOCK and counted
     return blocks and all(assign.target.tensor in scalars for assign in outward(loop))
 
 
 def merge_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where an iteration begins where the one before it has come to."""
+    """Say why a merging loop cannot be shared: an iteration begins where the one before it
+    ended."""
     if not loop.merges or loop.range is Range.TILES:
         return None
     names = ", ".join(map(str, loop.lattice.iterators))
@@ -214,11 +216,11 @@ def merge_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def entry_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where an entry alone is not what a loop over entries of several levels is made of."""
+    """Say why iterations of a loop over entries of several levels are not single entries."""
     if not takes_entries(graph, loop):
         return None
-    name, taken = graph.called(loop), iteration_indices(graph, loop)
-    inside = [graph.loop_of(part) for part in foralls(loop.body) if part.index in taken]
+    name, indices = graph.called(loop), iteration_indices(graph, loop)
+    inside = [graph.loop_of(part) for part in foralls(loop.body) if part.index in indices]
     merging = next((inner for inner in inside if inner.merges), None)
     if merging is not None:
         names = ", ".join(map(str, merging.lattice.iterators))
@@ -227,19 +229,18 @@ def entry_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
             f"split {name}, and share the outer loop",
         )
     for part in walk(loop.body):
-        if isinstance(part, Where) and not _is_summed_up(part, taken):
+        if isinstance(part, Where) and not _is_summed_up(part, indices):
             return Refusal(
                 f"each thread takes an entry of {name}, but what is made of {part.workspace.name} "
-                f"needs all entries over {', '.join(taken[1:])}",
-                f"share the loop over {taken[0]} as it is, without pos",
+                f"needs all entries over {', '.join(indices[1:])}",
+                f"share the loop over {indices[0]} as it is, without pos",
             )
     return None
 
 
-def _is_summed_up(where: Where, taken: tuple[str, ...]) -> bool:
-    """Tell whether what a workspace has of some entries can be added to what it has of others
-    later."""
-    if not any(part.index in taken for part in foralls(where.producer)):
+def _is_summed_up(where: Where, indices: tuple[str, ...]) -> bool:
+    """Tell whether partial sums of a workspace over some entries can be added up later."""
+    if not any(part.index in indices for part in foralls(where.producer)):
         return True
     name, operator = where.workspace.name, where.workspace.operator
     for assign in assignments(where.consumer):
@@ -251,28 +252,28 @@ def _is_summed_up(where: Where, taken: tuple[str, ...]) -> bool:
 
 
 def block_numbers(graph: IterationGraph, loop: Loop) -> frozenset[str]:
-    """Return the numbers around a loop of which each block has its own."""
+    """Return the scalars around a loop of which each block has one."""
     if loop.mode.unit not in INSIDE_BLOCKS:
         return frozenset()
-    outside = around(graph, loop)
-    made = set(_made_in(outside[0])) if outside else set()
+    outside = shared_loops_around(graph, loop)
+    names = set(_workspace_names(outside[0])) if outside else set()
     if outside and outside[0].mode.parallel is Race.ORDERED and sums_in_parts(graph, outside[0]):
-        made |= {assign.target.tensor for assign in outward(outside[0])}
-    found = workspaces_around(graph, loop).values()
-    return frozenset(w.name for w in found if w.is_number and w.name in made)
+        names |= {assign.target.tensor for assign in outward(outside[0])}
+    workspaces = workspaces_around(graph, loop).values()
+    return frozenset(w.name for w in workspaces if w.is_number and w.name in names)
 
 
-def _made_in(loop: Loop) -> Iterator[str]:
+def _workspace_names(loop: Loop) -> Iterator[str]:
     return (part.workspace.name for part in walk(loop.body) if isinstance(part, Where))
 
 
 def units_of(on_gpu: bool) -> tuple[Unit, ...]:
     """Return the units that share loops on a GPU or the CPU, beside the lanes of a vector."""
-    return tuple(_AROUND) if on_gpu else (Unit.CORE,)
+    return tuple(_ENCLOSING_UNITS) if on_gpu else (Unit.CORE,)
 
 
 def check_units(graph: IterationGraph, on_gpu: bool) -> None:
-    """Raise ScheduleError for units, or a way to assemble, that a GPU or the CPU has not."""
+    """Raise ScheduleError for units, or a strategy of assembly, that a GPU or the CPU lacks."""
     if not on_gpu and graph.assembly is Assembly.COPY:
         tensor = graph.problem.assignment.target.tensor
         raise refused(
@@ -293,10 +294,10 @@ def check_units(graph: IterationGraph, on_gpu: bool) -> None:
 
 
 def strategy(graph: IterationGraph, loop: Loop) -> Race | None:
-    """What is done in code about elements that units of a GPU have in common.
+    """Return the strategy that code needs for common elements of units of a GPU.
 
-    Atomic operations of a loop inside are for all the loops around it that ignore races: so TACO's
-    schedules have it.
+    Atomic operations of an inner loop serve all outer loops that ignore races, as in TACO's
+    schedules.
     """
     race = loop.mode.parallel
     if race is None or race is Race.NONE:
@@ -307,13 +308,13 @@ def strategy(graph: IterationGraph, loop: Loop) -> Race | None:
         return Race.ORDERED
     if race is not Race.IGNORE:
         return Race.ATOMICS
-    inside = (each.mode.parallel for each in foralls(loop.body))
+    inside = (inner.mode.parallel for inner in foralls(loop.body))
     atomic = Race.ATOMICS in inside and atomic_refusal(graph, loop) is None
     return Race.ATOMICS if atomic else Race.IGNORE
 
 
 def memory_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where threads would need workspaces of their own that are no registers."""
+    """Say why threads cannot have a private workspace that does not fit registers."""
     for part in walk(loop.body):
         if not isinstance(part, Where) or part.workspace.is_number:
             continue

@@ -1,10 +1,10 @@
-"""Which loop the threads of a GPU share, each an iteration.
+"""The loop whose iterations the threads of a GPU share.
 
     forall i: y[i] = t where forall j: t += A[i,j] * x[j]  →  a row each
     forall j: forall i: y[i] += A[i,j] * x[j]              →  a column each, atomic additions
 
-Threads of a GPU have no memory of their own beyond registers, and there are too many of them for a
-copy of a result each: what they have in common they add to by atomic operations.
+Threads of a GPU have no private memory beyond registers, and are too many for a copy of a result
+each: they add to common elements by atomic operations.
 """
 
 from __future__ import annotations
@@ -27,21 +27,26 @@ from taco_py.compiler.concrete.tree import foralls, workspaces_of
 from taco_py.compiler.iteration.graph import IterationGraph, Loop
 from taco_py.compiler.iteration.units_share import takes_entries
 from taco_py.compiler.schedule.gpu.unit_nests import (
-    around,
     block_numbers,
     iterations,
     memory_refusal,
     merge_refusal,
+    shared_loops_around,
     strategy,
 )
-from taco_py.compiler.schedule.parallel import Parallelism, check_shared, common_reason, own_refusal
+from taco_py.compiler.schedule.parallel import (
+    Parallelism,
+    check_shared,
+    common_reason,
+    plain_refusal,
+)
 from taco_py.compiler.schedule.races import atomic_refusal, outward, race_refusal
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.language.diagnostics.errors import ScheduleError
 
 
 def choose_units(graph: IterationGraph, schedule: Schedule) -> Parallelism:
-    """Share the loops that the schedule marks, else the outermost ones that can be.
+    """Share the loops that the schedule marks, else the outermost loops that can be shared.
 
     Raises ScheduleError where a marked loop cannot be shared as asked.
     """
@@ -52,10 +57,10 @@ def choose_units(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     marked = [loop for loop in graph.loops if loop.mode.parallel is not None]
     if marked:
         names = ", ".join(graph.called(loop) for loop in marked)
-        found = {id(loop.body): strategy(graph, loop) for loop in marked}
-        statement = _resolved(graph.statement, found)
-        told = "; ".join((*(_told(graph, loop) for loop in marked), *_merged(graph)))
-        return Parallelism(statement, names, told)
+        strategies = {id(loop.body): strategy(graph, loop) for loop in marked}
+        statement = _resolved(graph.statement, strategies)
+        lines = "; ".join((*(_describe(graph, loop) for loop in marked), *_merged(graph)))
+        return Parallelism(statement, names, lines)
     races: dict[int, Race] = {}
     for loop in graph.loops:
         race = None if loop.outer else _race(graph, loop)
@@ -66,8 +71,8 @@ def choose_units(graph: IterationGraph, schedule: Schedule) -> Parallelism:
         return Parallelism(graph.statement, None, "no loop: one thread does all")
     names = ", ".join(dict.fromkeys(graph.called(loop) for loop in shared))
     statement = _shared(graph.statement, races)
-    told = f"loop {names}: each thread of the grid an iteration"
-    return Parallelism(statement, names, "; ".join((told, *_merged(graph))))
+    lines = f"loop {names}: each thread of the grid an iteration"
+    return Parallelism(statement, names, "; ".join((lines, *_merged(graph))))
 
 
 _TAKERS = {
@@ -78,30 +83,33 @@ _TAKERS = {
 }
 
 
-def _told(graph: IterationGraph, loop: Loop) -> str:
-    """Return `loop i: blocks take iterations; iterations add to common elements by atomic
-    operations`"""
-    outside = around(graph, loop)
+def _describe(graph: IterationGraph, loop: Loop) -> str:
+    """Return a sentence on how a loop is shared.
+
+    `loop i is shared by blocks: iterations add to common elements by atomic operations`
+    """
+    outside = shared_loops_around(graph, loop)
     in_warp = bool(outside) and outside[-1].mode.unit is Unit.WARP
     taker = "lanes of a warp" if in_warp else _TAKERS[loop.mode.unit]
     if bool(outside) and outside[-1].mode.unit is Unit.THREAD:
         taker = f"{NOMINAL_GPU.warp_threads // iterations(graph, outside[-1])} lanes of a warp"
-    elif any(each.mode.unit is Unit.THREAD and each.parallel for each in foralls(loop.body)):
+    elif any(inner.mode.unit is Unit.THREAD and inner.parallel for inner in foralls(loop.body)):
         taker = "groups of lanes of a warp" if in_warp else taker
     if takes_entries(graph, loop):
         taker += ", each an entry"
-    how = common_reason(replace(loop, mode=replace(loop.mode, parallel=strategy(graph, loop))))
+    strategy_text = common_reason(
+        replace(loop, mode=replace(loop.mode, parallel=strategy(graph, loop)))
+    )
     if takes_entries(graph, loop) and strategy(graph, loop) is Race.ATOMICS:
-        how += ", one for neighbours that meet"
+        strategy_text += ", one for neighbours that meet"
     numbers = block_numbers(graph, loop).intersection(a.target.tensor for a in outward(loop))
     if numbers:
-        how = f"{', '.join(sorted(numbers))} is reduced in registers"
-    return f"loop {graph.called(loop)} is shared by {taker}: {how}"
+        strategy_text = f"{', '.join(sorted(numbers))} is reduced in registers"
+    return f"loop {graph.called(loop)} is shared by {taker}: {strategy_text}"
 
 
 def _merged(graph: IterationGraph) -> Iterator[str]:
-    """Yield `one thread walks A2, B2 along j, in order`: loops inside shared ones that cannot
-    be."""
+    """Yield `one thread walks A2, B2 along j, in order` for inner loops that cannot be shared."""
     for loop in graph.loops:
         if loop.outer and loop.merges and loop.mode.parallel is None:
             names = ", ".join(map(str, loop.lattice.iterators))
@@ -109,7 +117,7 @@ def _merged(graph: IterationGraph) -> Iterator[str]:
 
 
 def _check_modes(graph: IterationGraph) -> None:
-    """Raise ScheduleError for what threads of a GPU cannot do as it is asked for."""
+    """Raise ScheduleError for modes of loops that threads of a GPU cannot execute."""
     for loop in graph.loops:
         name, race = graph.called(loop), loop.mode.parallel
         if loop.mode.vector:
@@ -153,13 +161,13 @@ def _resolved(statement: Statement, races: Mapping[int, Race | None]) -> Stateme
 
 
 def _race(graph: IterationGraph, loop: Loop) -> Race | None:
-    """Return how threads can share a loop; None where they cannot."""
-    own = own_refusal(graph, loop) is None
+    """Return the strategy by which threads can share a loop; None where they cannot."""
+    is_independent = plain_refusal(graph, loop) is None
     private = any(not w.is_number for w in workspaces_of(loop.body))
     if loop.merges or private or not graph.has_places:
-        whole = isinstance(graph.statement, Forall)
-        return Race.NONE if own and whole else None
-    if own:
+        is_outermost = isinstance(graph.statement, Forall)
+        return Race.NONE if is_independent and is_outermost else None
+    if is_independent:
         return Race.NONE
     return Race.ATOMICS if atomic_refusal(graph, loop) is None else None
 

@@ -1,4 +1,4 @@
-"""What is done with the elements of a problem's product, as `polyhedral` calls it for each tile."""
+"""The visitor of a problem's product, which `polyhedral` calls for each tile."""
 
 from __future__ import annotations
 
@@ -22,36 +22,38 @@ if TYPE_CHECKING:
 
 
 def tree_of(loop: MainLoop) -> Tree:
-    """Return the visitor tree of a problem. Raises ValueError where values are not of elements."""
+    """Return the visitor tree of a problem. Raises ValueError where values are not elementwise."""
     return build_tree(loop.product, loop.outputs)
 
 
 def tree_text(loop: MainLoop) -> tuple[str, ...]:
-    """Return the lines of explain() that show what is done with each element."""
-    first, *others = tree_lines(tree_of(loop))
-    return (f"  epilogue: {first}", *(f"            {line}" for line in others))
+    """Return the lines of explain() that show the epilogue."""
+    first, *more = tree_lines(tree_of(loop))
+    return (f"  epilogue: {first}", *(f"            {line}" for line in more))
 
 
 def visitor_of(
-    problem: Problem, loop: MainLoop, given: Arguments, parts_are: Storage = Storage.OUTPUT
+    problem: Problem, loop: MainLoop, arguments: Arguments, parts_are: Storage = Storage.OUTPUT
 ) -> Visitor:
     """Return the visitor of a problem over the kernel's arguments.
 
-    parts_are  whether code for a tile has a pointer to the sums of blocks, or the arrays themselves
+    parts_are  whether code for a tile gets a pointer to the partial sums of blocks, or the arrays
     """
     from polyhedral.products.visited.tile_visitor import Visitor
 
     product = loop.product
     read = [a for o in loop.outputs for a in accesses_outside(o.value, product.value)]
     targets = [output.target for output in loop.outputs]
-    data = {a: data_of(problem, a, given.tensors) for a in dict.fromkeys((*targets, *read))}
+    data = {a: data_of(problem, a, arguments.tensors) for a in dict.fromkeys((*targets, *read))}
     sums = [target for target in targets if is_summed_target(loop, target)]
     parts = {
-        target.tensor: _part(target, given, data[target].strides.get(product.columns), parts_are)
+        target.tensor: _part(
+            target, arguments, data[target].strides.get(product.columns), parts_are
+        )
         for target in sums
         if product.rows not in target.indices
     }
-    along = tuple(
+    row_sums = tuple(
         (data[target].array, data[target].strides[product.rows])
         for target in sums
         if product.rows in target.indices
@@ -65,10 +67,12 @@ def visitor_of(
         product.columns,
     )
     used = {access.tensor for access in (*targets, *read)}
-    tensors = [given.tensors[name] for name in given.tensors if name in used]
+    tensors = [arguments.tensors[name] for name in arguments.tensors if name in used]
     arrays = tuple(tensor.array for tensor in tensors)
     scalars = tuple(s for tensor in tensors for s in tensor.strides if isinstance(s, Var))
-    return Visitor(arrays, scalars, tuple(parts.values()), along, emission.visit, emission.foresee)
+    return Visitor(
+        arrays, scalars, tuple(parts.values()), row_sums, emission.visit, emission.foresee
+    )
 
 
 def is_summed_target(loop: MainLoop, target: Access) -> bool:
@@ -76,10 +80,10 @@ def is_summed_target(loop: MainLoop, target: Access) -> bool:
     return any(o.target == target and is_summed(loop.product, o) for o in loop.outputs)
 
 
-def _part(target: Access, given: Arguments, stride: Code | None, parts_are: Storage) -> Part:
-    """Return the sums of the blocks of rows."""
+def _part(target: Access, arguments: Arguments, stride: Code | None, parts_are: Storage) -> Part:
+    """Return the partial sums of the blocks of rows."""
     from polyhedral.products.visited.tile_visitor import Part
 
-    total = given.tensors[target.tensor].array
-    array = Array(given.names.fresh(f"{target.tensor}_parts"), total.element, parts_are)
+    total = arguments.tensors[target.tensor].array
+    array = Array(arguments.names.fresh(f"{target.tensor}_parts"), total.element, parts_are)
     return Part(array, stride is not None, total, const(0) if stride is None else stride)

@@ -1,4 +1,4 @@
-"""Whether a product can be made in blocks of rows, each of which an epilogue goes through."""
+"""The match of products whose rows are computed in blocks, each with an epilogue."""
 
 from __future__ import annotations
 
@@ -16,46 +16,45 @@ ROWS_WAY = "rows"
 
 
 def with_epilogue(problem: Problem, schedule: Schedule) -> Make | None:
-    """Return the way of rows, where a problem is a product and values of its elements, and the
-    outermost loop of the product is over its rows."""
+    """Return the way of rows where a problem is a product with an epilogue, else None.
+
+    The outermost loop of the product must be over its rows.
+    """
     (order, *_) = schedule.orders
     return None if product_in_rows(problem, order[0]) is None else Make(ROWS_WAY)
 
 
 def order_of_product(problem: Problem, schedule: Schedule) -> tuple[str, ...]:
-    """Return the order of the loops of a problem's product: others are of terms that are added to
-    it.
+    """Return the order of the loops of a problem's product; other orders are those of further
+    terms.
 
     sum(j, A[i,j] * B[j,k]) - C[i]    loops(i,j,k), loops(i,k)    →   i,j,k
     """
-    found = main_loop(problem)
-    own = set() if found is None else {*all_indices(found.problem.assignment)}
-    return next((order for order in schedule.orders if {*order} == own), schedule.orders[0])
+    loop = main_loop(problem)
+    indices = set() if loop is None else {*all_indices(loop.problem.assignment)}
+    return next((order for order in schedule.orders if {*order} == indices), schedule.orders[0])
 
 
 def product_in_rows(problem: Problem, rows: str = "") -> MainLoop | None:
-    """Return the problem as a product whose rows are made one after the other, and what is done
-    with its elements; None for others.
+    """Return the problem as a product computed row by row with an epilogue, else None.
 
     rows  the index of its rows, "" for the first one of the result
     """
-    found = main_loop(problem, rows)
-    if found is None or not all(map(_is_plain, _outside(problem, found))):
+    loop = main_loop(problem, rows)
+    if loop is None or not all(map(_is_plain, _outside(problem, loop))):
         return None
-    if not is_real(found.problem.result.dtype):
+    if not is_real(loop.problem.result.dtype):
         return None
-    sums = (each.target.tensor for each in found.outputs if is_summed(found.product, each))
+    sums = (output.target.tensor for output in loop.outputs if is_summed(loop.product, output))
     if not all(is_real(problem.type_of(name).dtype) for name in sums):
         return None
-    return (
-        found if all(_in_rows(problem, found, a) for a in accesses(found.product.value)) else None
-    )
+    return loop if all(_in_rows(problem, loop, a) for a in accesses(loop.product.value)) else None
 
 
-def _outside(problem: Problem, found: MainLoop) -> list[TensorType]:
-    """Return the types of all that visitors read and write."""
-    value = found.product.value
-    names = {a.tensor for o in found.outputs for a in (o.target, *accesses_outside(o.value, value))}
+def _outside(problem: Problem, loop: MainLoop) -> list[TensorType]:
+    """Return the types of all tensors that visitors read and write."""
+    value = loop.product.value
+    names = {a.tensor for o in loop.outputs for a in (o.target, *accesses_outside(o.value, value))}
     return [problem.type_of(name) for name in names]
 
 
@@ -63,10 +62,12 @@ def _is_plain(type: TensorType) -> bool:
     return is_full(type.format) and not type.stored
 
 
-def _in_rows(problem: Problem, found: MainLoop, access: Access) -> bool:
-    """Tell whether rows of an operand are an operand of the same kind: it has no rows, is dense, or
-    has a list of entries for each row."""
-    if found.product.rows not in access.indices:
+def _in_rows(problem: Problem, loop: MainLoop, access: Access) -> bool:
+    """Tell whether rows of an operand are an operand of the same kind.
+
+    It has no rows, is dense, or has a segment of entries for each row.
+    """
+    if loop.product.rows not in access.indices:
         return True
     form = problem.type_of(access.tensor).format
     if is_full(form):
@@ -74,4 +75,4 @@ def _in_rows(problem: Problem, found: MainLoop, access: Access) -> bool:
     root, *below = form.levels
     first, *_ = form.stored(access.indices)
     lists = [level.is_list for level in below]
-    return root.full and lists == [True] and first == found.product.rows
+    return root.full and lists == [True] and first == loop.product.rows

@@ -1,12 +1,12 @@
 """Rows of a product by loops, with an epilogue (`taco_py.compiler.epilogue`).
 
-    Z[i,j] = sum(k, A[i,k] * X[k,j]) + b[j], A in CSR, besides s[j] = sum(i, Z[i,j])
+    Z[i,j] = sum(k, A[i,k] * X[k,j]) + b[j], A in CSR, and s[j] = sum(i, Z[i,j])
     →  parallel for blocks of rows, as many as stay in the first cache:
          rows(block, A's rows, X)               the loops of the product, as they are without it
          for elements of the block: what is done with each, what is stored and summed
 
-Blocks are of a number of rows that depends on the columns alone, so that sums over rows, added up
-block by block, have one value for any number of threads.
+The rows of a block depend on the number of columns alone, so that sums over rows, added up block by
+block, have the same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 ROWS_FUNCTION = "rows"
 ROW, COUNT, NUMBER, HIGH = Var("first_row"), Var("count"), Var("number"), Var("high")
 BLOCKS = Var("blocks")
-"""Of rows: the first one of a block, how many it has; the number of a block, the most rows that one
-has, how many there are."""
+"""The first row of a block, its number of rows; the number of a block, the most rows of a block,
+and the number of blocks."""
 
 
 # ---------------------------------------------------------------- the kernel
@@ -68,7 +68,7 @@ has, how many there are."""
 
 @dataclass(frozen=True, slots=True)
 class _Inner:
-    """The function that makes rows of the product, where its arguments come from, its facts."""
+    """The function that computes rows of the product, the sources of its arguments, its facts."""
 
     module: Module
     function: Function
@@ -86,20 +86,20 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     inner = _inner(loop, order)
     value = loop.product.value
     outside = [a for o in loop.outputs for a in (o.target, *accesses_outside(o.value, value))]
-    given = arguments_of(problem, recipe.phase, {access.tensor for access in outside})
-    visitor = visitor_of(problem, loop, given, Storage.LOCAL)
-    operands, bindings = _operands(inner, given.names)
-    body = _Body(loop, inner, given, visitor, operands).whole()
-    head = given.head
-    arrays = [each for each in operands.values() if isinstance(each, Array)]
-    scalars = [each for each in operands.values() if isinstance(each, Var)]
-    whole = replace(
+    arguments = arguments_of(problem, recipe.phase, {access.tensor for access in outside})
+    visitor = visitor_of(problem, loop, arguments, Storage.LOCAL)
+    operands, bindings = _operands(inner, arguments.names)
+    body = _Body(loop, inner, arguments, visitor, operands).all_blocks()
+    head = arguments.head
+    arrays = [operand for operand in operands.values() if isinstance(operand, Array)]
+    scalars = [operand for operand in operands.values() if isinstance(operand, Var)]
+    function = replace(
         head, arrays=(*head.arrays, *arrays), scalars=(*head.scalars, *scalars), body=body
     )
-    told = "\n".join((str(inner.facts["report"]["concrete"]), *tree_text(loop)))
-    functions = (*inner.module.functions[:-1], inner.function, whole)
-    module = Module(functions, recipe.header(told))
-    return LoweredRecipe(module, (*given.bindings, *bindings), _facts(inner, recipe, loop))
+    description = "\n".join((str(inner.facts["report"]["concrete"]), *tree_text(loop)))
+    functions = (*inner.module.functions[:-1], inner.function, function)
+    module = Module(functions, recipe.header(description))
+    return LoweredRecipe(module, (*arguments.bindings, *bindings), _facts(inner, recipe, loop))
 
 
 def _inner(loop: MainLoop, order: tuple[str, ...]) -> _Inner:
@@ -111,22 +111,24 @@ def _inner(loop: MainLoop, order: tuple[str, ...]) -> _Inner:
 
 
 def _operands(inner: _Inner, names: Names) -> tuple[dict[str, Array | Var], Bindings]:
-    """Return the kernel's parameters for those of the loops that are no sizes and not of the
-    product, by the names that they have there."""
-    found: dict[str, Array | Var] = {}
+    """Return the kernel's parameters for the parameters of the loops, by their names in the loops.
+
+    Sizes and the product itself are not among them.
+    """
+    operands: dict[str, Array | Var] = {}
     bindings: list[tuple[str, Source]] = []
     parameters: tuple[Array | Var, ...] = (*inner.function.arrays, *inner.function.scalars)
-    for each in parameters:
-        source = inner.sources[each.name]
+    for parameter in parameters:
+        source = inner.sources[parameter.name]
         if source.what == "size" or source.tensor == ACCUMULATORS:
             continue
-        found[each.name] = replace(each, name=names.fresh(f"{each.name}_of_rows"))
-        bindings.append((found[each.name].name, source))
-    return found, tuple(bindings)
+        operands[parameter.name] = replace(parameter, name=names.fresh(f"{parameter.name}_of_rows"))
+        bindings.append((operands[parameter.name].name, source))
+    return operands, tuple(bindings)
 
 
 def _facts(inner: _Inner, recipe: Recipe, loop: MainLoop) -> dict[str, Any]:
-    """Return the facts of the kernel: what the loops rely on, and how blocks are shared."""
+    """Return the facts of the kernel: requirements of the loops, and how blocks are shared."""
     report = dict(inner.facts["report"])
     report["tiles"] = tree_text(loop)
     report["parallel"] = "blocks of rows, of a number that depends on the columns alone"
@@ -140,12 +142,13 @@ class _Body:
 
     loop: MainLoop
     inner: _Inner
-    given: Arguments
+    arguments: Arguments
     visitor: Visitor
     operands: Mapping[str, Array | Var]
 
-    def whole(self) -> Block:
-        """Return all blocks of rows, shared by the threads, and what is done before and behind."""
+    def all_blocks(self) -> Block:
+        """Return the loop over blocks of rows, shared by the threads, and the code before and
+        after it."""
         from polyhedral.products.visited import tile_visitor as visited
 
         rows, columns = self.rows, self.columns
@@ -155,56 +158,56 @@ class _Body:
         return block(
             Declare(HIGH, maximum(minimum(fitting, visited.MOST_ROWS), 1), True),
             Declare(BLOCKS, div(sub(add(rows, HIGH), 1), HIGH), True),
-            *self.visitor.begun(rows, columns, BLOCKS),
+            *self.visitor.before_tiles(rows, columns, BLOCKS),
             If(lt(1, THREADS), Block((shared,)), Block((alone,))),
-            *self.visitor.ended(columns, BLOCKS),
+            *self.visitor.after_tiles(columns, BLOCKS),
         )
 
     @property
     def rows(self) -> Expr:
-        return self.given.sizes[self.loop.product.rows]
+        return self.arguments.sizes[self.loop.product.rows]
 
     @property
     def columns(self) -> Expr:
-        return self.given.sizes[self.loop.product.columns]
+        return self.arguments.sizes[self.loop.product.columns]
 
     def one(self) -> Block:
-        """Return the rows of one block, and the elements in them."""
+        """Return the code of one block: its rows, then the epilogue of its elements."""
         from polyhedral.products.visited.tile_visitor import Region
 
         element = scalar(self.loop.problem.result.dtype)
-        held = Array("held_rows", element, Storage.LOCAL)
+        rows = Array("held_rows", element, Storage.LOCAL)
         count = mul(COUNT, self.columns)
-        clear = () if self.inner.facts["covers"] else (Fill(held, const(0), count, zero(element)),)
+        clear = () if self.inner.facts["covers"] else (Fill(rows, const(0), count, zero(element)),)
         region = Region(
-            held, self.columns, ROW, const(0), COUNT, self.columns, NUMBER, self.columns
+            rows, self.columns, ROW, const(0), COUNT, self.columns, NUMBER, self.columns
         )
         return block(
             Declare(ROW, mul(NUMBER, HIGH), True),
             Declare(COUNT, minimum(sub(self.rows, ROW), HIGH), True),
-            Allocate(held, mul(HIGH, self.columns), align=64),
+            Allocate(rows, mul(HIGH, self.columns), align=64),
             *clear,
-            self.call(held),
+            self.call(rows),
             self.visitor.visit(region),
         )
 
-    def call(self, held: Array) -> Invoke:
-        """Return the loops over the rows of a block."""
+    def call(self, rows: Array) -> Invoke:
+        """Return the call of the loops over the rows of a block."""
         function = self.inner.function
-        places = tuple(self.place(array, held) for array in function.arrays)
+        places = tuple(self.place(array, rows) for array in function.arrays)
         return Invoke(function.name, places, tuple(map(self.number, function.scalars)))
 
-    def place(self, array: Array, held: Array) -> Place:
-        """Where an array of the loops begins: with the first row of the block."""
+    def place(self, array: Array, rows: Array) -> Place:
+        """Return the begin of an array of the loops at the first row of the block."""
         source = self.inner.sources[array.name]
         if source.tensor == ACCUMULATORS:
-            return Place(held, const(0))
-        own = self.operands[array.name]
-        assert isinstance(own, Array)
-        return Place(own, self.start(source))
+            return Place(rows, const(0))
+        operand = self.operands[array.name]
+        assert isinstance(operand, Array)
+        return Place(operand, self.start(source))
 
     def start(self, source: Source) -> Expr:
-        """Return how far an array of an operand moves for the first row of a block."""
+        """Return the offset of an operand's array at the first row of a block."""
         rows = self.loop.product.rows
         operands = accesses(self.loop.product.value)
         access = next(a for a in operands if a.tensor == source.tensor)
@@ -217,35 +220,37 @@ class _Body:
         return mul(ROW, self.stride(source.tensor, level))
 
     def stride(self, tensor: str, level: int) -> Expr:
-        """Return the distance of a dense operand's elements along a level."""
-        wanted = Source("stride", tensor, level)
-        names = (name for name, source in self.inner.sources.items() if source == wanted)
+        """Return the stride of a dense operand along a level."""
+        key = Source("stride", tensor, level)
+        names = (name for name, source in self.inner.sources.items() if source == key)
         name = next(names, None)
-        found = const(1) if name is None else self.operands[name]
-        assert not isinstance(found, Array)
-        return found
+        stride = const(1) if name is None else self.operands[name]
+        assert not isinstance(stride, Array)
+        return stride
 
     def number(self, scalar_: Var) -> Expr:
         """Return the value of a scalar of the loops."""
         source = self.inner.sources[scalar_.name]
         if source.what == "size":
             return (
-                COUNT if source.index == self.loop.product.rows else self.given.sizes[source.index]
+                COUNT
+                if source.index == self.loop.product.rows
+                else self.arguments.sizes[source.index]
             )
         if source.tensor == ACCUMULATORS:
             return self.columns
-        found = self.operands[scalar_.name]
-        assert isinstance(found, Var)
-        return found
+        scalar_value = self.operands[scalar_.name]
+        assert isinstance(scalar_value, Var)
+        return scalar_value
 
 
 def can(question: Question) -> bool:
-    """Tell whether a problem is a product and values of its elements."""
+    """Tell whether a problem is a product with an epilogue."""
     return bool(question.problem.side) and product_in_rows(question.problem) is not None
 
 
 def choose(_: Question) -> Offer | None:
-    """None: `fuse_epilogue` names the way."""
+    """Return None, as `fuse_epilogue` names the way."""
     return None
 
 

@@ -1,7 +1,7 @@
 """A product of dense matrices in register tiles, with an epilogue (`taco_py.compiler.epilogue`).
 
 H[i,j] = max(sum(k, X[i,k] * W[k,j]) + b[j], 0)
-→  each tile of the product is added to, compared and stored where it is made
+→  each tile of the product gets the bias, is compared and stored while it is in registers
 """
 
 from __future__ import annotations
@@ -26,57 +26,58 @@ if TYPE_CHECKING:
 
 
 def visited_product(problem: Problem) -> tuple[MainLoop, Contraction] | None:
-    """Return the problem as a product of matrices and what is done with its elements; None for
-    others."""
+    """Return the problem as a product of matrices with an epilogue, else None."""
     if not problem.side and contraction_of(problem) is not None:
         return None
-    found = main_loop(problem)
-    if found is None or not all(_is_plain(type) for type in _types(problem)):
+    loop = main_loop(problem)
+    if loop is None or not all(_is_plain(type) for type in _types(problem)):
         return None
-    made = contraction_of(found.problem)
-    if made is None or made.batch or (len(made.rows), len(made.columns)) != (1, 1):
+    product = contraction_of(loop.problem)
+    if product is None or product.batch or (len(product.rows), len(product.columns)) != (1, 1):
         return None
-    if made.columns != (found.product.columns,):
+    if product.columns != (loop.product.columns,):
         return None
-    sums = (each.target.tensor for each in found.outputs if is_summed(found.product, each))
+    sums = (output.target.tensor for output in loop.outputs if is_summed(loop.product, output))
     real = all(is_real(problem.type_of(name).dtype) for name in sums)
-    return (found, made) if real else None
+    return (loop, product) if real else None
 
 
 def _types(problem: Problem) -> list[TensorType]:
-    """Of all tensors of a problem."""
-    own = (problem.result, *(side.type for side in problem.side))
-    return [*own, *(type for _, type in problem.operands)]
+    """Return the types of all tensors of a problem."""
+    types = (problem.result, *(side.type for side in problem.side))
+    return [*types, *(type for _, type in problem.operands)]
 
 
 def _is_plain(type: TensorType) -> bool:
-    """Tell whether visitors read and write such arrays: dense ones, as they are in memory."""
+    """Tell whether visitors read and write arrays of a type: dense ones without conversion."""
     return is_full(type.format) and not type.stored
 
 
 def lower_visited(recipe: Recipe, target: Target, sizes: Mapping[str, int]) -> LoweredRecipe | None:
     """Return the loop IR of a product with an epilogue; None where a recipe has none.
 
-    sizes  columns, rows and depth of a tile, as the parameters of the way have them
+    sizes  columns, rows and depth of a tile, the parameters of the way
     """
     problem = recipe.problem
-    found = visited_product(problem)
-    if found is None:
+    match = visited_product(problem)
+    if match is None:
         return None
     from polyhedral.products.contraction_plan import plan_contraction
     from polyhedral.products.visited.visited_product import VisitedOperands, to_visited_functions
 
-    loop, made = found
+    loop, product = match
     machine = machine_of(target, loop.problem.result.dtype)
-    plan = plan_contraction(made, machine, dict(problem.static), **sizes)
-    given = arguments_of(problem, recipe.phase)
-    left, right = (data_of(problem, each, given.tensors) for each in ordered(loop.problem, made))
-    operands = VisitedOperands(left, right, given.sizes)
-    visitor = visitor_of(problem, loop, given)
-    module = to_visited_functions(
-        made, plan.tile, plan.blocks, operands, visitor, given.head, given.names
+    plan = plan_contraction(product, machine, dict(problem.static), **sizes)
+    arguments = arguments_of(problem, recipe.phase)
+    left, right = (
+        data_of(problem, access, arguments.tensors) for access in ordered(loop.problem, product)
     )
-    told = "\n".join((str(plan), *tree_text(loop)))
-    facts = dense_facts(recipe, "blocks of rows", told, str(made.statement))
-    module = replace(module, header=recipe.header(told))
-    return LoweredRecipe(module, given.bindings, facts)  # epilogues are left to the compiler
+    operands = VisitedOperands(left, right, arguments.sizes)
+    visitor = visitor_of(problem, loop, arguments)
+    module = to_visited_functions(
+        product, plan.tile, plan.blocks, operands, visitor, arguments.head, arguments.names
+    )
+    description = "\n".join((str(plan), *tree_text(loop)))
+    facts = dense_facts(recipe, "blocks of rows", description, str(product.statement))
+    module = replace(module, header=recipe.header(description))
+    return LoweredRecipe(module, arguments.bindings, facts)  # the compiler vectorizes epilogues

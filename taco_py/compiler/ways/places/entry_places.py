@@ -1,4 +1,4 @@
-"""The places of extrema of lines whose entries come one here, one there, in one pass over all."""
+"""The places of extrema of lines whose entries are interleaved, in one pass over all entries."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ from taco_py.compiler.ways.places.place_elements import Elements, beside_fill
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The best of each line so far, for entries that come in any order of lines: its value, its
-    place, and the first place of the line that no entry had."""
+    """The best element of each line so far, for entries of lines in any order.
+
+    Three arrays have its value, its place, and the first place of the line without an entry.
+    """
 
     elements: Elements
     best: Array
@@ -44,15 +46,15 @@ class Lines:
 
     @staticmethod
     def of(elements: Elements) -> Lines:
-        """Return the arrays, with names of their own."""
+        """Return the arrays, with fresh names."""
         fresh, local = elements.names.fresh, Storage.LOCAL
         best = Array(fresh("bests"), elements.element, local)
         return Lines(
             elements, best, Array(fresh("places"), INT64, local), Array(fresh("gaps"), INT64, local)
         )
 
-    def begun(self, count: Expr) -> list[Stmt]:
-        """Return the statements that make the arrays, of so many lines."""
+    def begin(self, count: Expr) -> list[Stmt]:
+        """Return the statements that allocate the arrays for `count` lines."""
         lines = maximum(count, 1)
         return [
             Allocate(self.best, lines),
@@ -63,35 +65,36 @@ class Lines:
             Fill(self.gap, const(0), count, const(0)),
         ]
 
-    def met(self, line: Expr, coordinate: Expr, at: Expr) -> list[Stmt]:
-        """Return the statements for an entry; those of a line come in ascending order."""
+    def visit(self, line: Expr, coordinate: Expr, at: Expr) -> list[Stmt]:
+        """Return the statements for an entry; entries of a line come in ascending order."""
         elements, var = self.elements, self.elements.var
-        x, here, k = var("x", elements.element), var("line"), var("k")
-        is_better = or_(lt(load(self.place, here), 0), elements.beats(x, load(self.best, here)))
+        x, current, k = var("x", elements.element), var("line"), var("k")
+        is_better = or_(
+            lt(load(self.place, current), 0), elements.beats(x, load(self.best, current))
+        )
         return [
             Declare(x, elements.at(at), True),
-            Declare(here, line, True),
+            Declare(current, line, True),
             Declare(k, coordinate, True),
-            If(is_better, block(Store(self.best, here, x), Store(self.place, here, k))),
-            If(eq(load(self.gap, here), k), block(Store(self.gap, here, add(k, 1)))),
+            If(is_better, block(Store(self.best, current, x), Store(self.place, current, k))),
+            If(eq(load(self.gap, current), k), block(Store(self.gap, current, add(k, 1)))),
         ]
 
-    def ended(self, line: Expr, size: Expr) -> tuple[list[Stmt], Var]:
-        """Return the statements that find the place in a line once all entries were met, and the
-        place."""
+    def end(self, line: Expr, size: Expr) -> tuple[list[Stmt], Var]:
+        """Return the statements that find the place in a line after all entries, and the place."""
         var = self.elements.var
-        here, found, gap = var("line"), var("found"), var("gap")
+        current, place, gap = var("line"), var("found"), var("gap")
         best = var("best", self.elements.element)
         better, equal = beside_fill(self.elements, best)
-        absent = or_(better, binary("&", equal, lt(gap, found)))
+        absent = or_(better, binary("&", equal, lt(gap, place)))
         return [
-            Declare(here, line, True),
-            Declare(found, load(self.place, here)),
-            Declare(gap, load(self.gap, here), True),
-            Declare(best, load(self.best, here), True),
+            Declare(current, line, True),
+            Declare(place, load(self.place, current)),
+            Declare(gap, load(self.gap, current), True),
+            Declare(best, load(self.best, current), True),
             If(
-                lt(found, 0),
-                block(Assign(found, const(0))),
-                block(If(and_(lt(gap, size), absent), block(Assign(found, gap)))),
+                lt(place, 0),
+                block(Assign(place, const(0))),
+                block(If(and_(lt(gap, size), absent), block(Assign(place, gap)))),
             ),
-        ], found
+        ], place

@@ -1,11 +1,11 @@
-"""The place of an extremum in a line of neighbours: that of dense elements, or of entries.
+"""The place of an extremum in a contiguous line of dense elements, or of entries.
 
     best, start = -inf, 0
     for blocks of the line: m = max of the block
         if m > best: best, start = m, first of the block
-    look for best from start on
+    search best from start on
 
-Every element is read once but for one block, which is in the first cache.
+Every element is read once, except those of one block, which is in the first cache.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ from codegen.types import BOOL
 from taco_py.compiler.ways.places.place_elements import BLOCK, PLACES, Elements, beside_fill
 
 STEP = 64
-"""Elements of the parts of a block that are compared as a whole when a place is looked for."""
+"""Elements of a part of a block, for which one test tells whether the place is in it."""
 SHORT = 64
-"""Lines of fewer elements are gone through one by one."""
+"""Lines of fewer elements are searched element by element."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
     """Writes the search in one line.
 
-    place  of an element of the line in the array, from its number between `first` and `stop`
-    best   the best so far; `at` where it is; `start` the first of the block that it is in
+    place  the position of an element in the array, from its number between `first` and `stop`
+    best   the best so far; `at` its number; `start` the first element of its block
     """
 
     elements: Elements
@@ -75,43 +75,44 @@ class _Line:
 
     @property
     def width(self) -> int:
-        """Count how many elements a block has."""
+        """Return the number of elements of a block."""
         return max(BLOCK // self.elements.element.itemsize, STEP)
 
     def one_by_one(self) -> Stmt:
-        """Return each element compared with the best so far."""
-        each = self.elements.var("q")
-        kept = block(Assign(self.best, self.element(each)), Assign(self.at, each))
-        better = self.elements.beats(self.element(each), self.best)
-        return For(each, self.first, self.stop, block(If(better, kept)))
+        """Return the loop that compares each element with the best so far."""
+        number = self.elements.var("q")
+        update = block(Assign(self.best, self.element(number)), Assign(self.at, number))
+        better = self.elements.beats(self.element(number), self.best)
+        return For(number, self.first, self.stop, block(If(better, update)))
 
     def blocks(self) -> Stmt:
-        """Return the best of each block compared with the best so far."""
+        """Return the loop that compares the best of each block with the best so far."""
         elements, var = self.elements, self.elements.var
-        begin, end, here = var("begin"), var("end"), var("q")
-        own = var("own", elements.element)
-        taken = Assign(own, self.element(here), elements.operation, Role.VALUES)
-        reductions = (Reduction(elements.operation, own),)
-        of_block = For(here, begin, end, block(taken), kind=LoopKind.VECTOR, reductions=reductions)
+        begin, end, number = var("begin"), var("end"), var("q")
+        block_best = var("own", elements.element)
+        update = Assign(block_best, self.element(number), elements.operation, Role.VALUES)
+        reductions = (Reduction(elements.operation, block_best),)
+        of_block = For(
+            number, begin, end, block(update), kind=LoopKind.VECTOR, reductions=reductions
+        )
         body = block(
             Declare(end, minimum(add(begin, self.width), self.stop), True),
-            Declare(own, elements.worst()),
+            Declare(block_best, elements.worst()),
             of_block,
             If(
-                elements.beats(own, self.best),
-                block(Assign(self.best, own), Assign(self.start, begin)),
+                elements.beats(block_best, self.best),
+                block(Assign(self.best, block_best), Assign(self.start, begin)),
             ),
         )
         return For(begin, self.first, self.stop, body, step=self.width)
 
     def looked_for(self) -> list[Stmt]:
-        """Return the best looked for in the block that has it: in parts as a whole, then in the
-        part."""
+        """Return the search in the block that has the best: part by part, then in the part."""
         elements, var = self.elements, self.elements.var
         last, going = var("last"), var("going", BOOL)
         small = PLACES[elements.element.itemsize]
         hits, some, at = var("hits", small), var("q"), self.at
-        hit = cast(small, elements.is_best(self.element(some), self.best, both=True))
+        hit = cast(small, elements.is_best(self.element(some), self.best, without_branch=True))
         counted = For(
             some,
             at,
@@ -126,23 +127,22 @@ class _Line:
             counted,
             If(eq(hits, zero(small)), block(increment(at, STEP)), stop),
         )
-        there = elements.is_best(self.element(at), self.best)
+        is_found = elements.is_best(self.element(at), self.best)
         return [
             Declare(last, minimum(add(self.start, self.width), self.stop), True),
             Assign(at, self.start),
             Declare(going, const(True, BOOL)),
             While(and_(going, le(add(at, STEP), last)), part),
-            While(and_(lt(add(at, 1), last), not_(there)), block(increment(at))),
+            While(and_(lt(add(at, 1), last), not_(is_found)), block(increment(at))),
         ]
 
 
 def place_in_line(
     elements: Elements, first: Expr, stop: Expr, place: Callable[[Expr], Expr]
 ) -> tuple[list[Stmt], Var, Var]:
-    """Return the statements that find the best of a line that has elements, the best, and where it
-    is.
+    """Return the statements that find the best of a nonempty line, the best, and its number.
 
-    place  of an element of the line in the array, from its number between `first` and `stop`
+    place  the position of an element in the array, from its number between `first` and `stop`
     """
     best, at = elements.var("best", elements.element), elements.var("at")
     line = _Line(elements, first, stop, place, best, at, elements.var("start"))
@@ -157,13 +157,13 @@ def place_among_entries(
 ) -> tuple[list[Stmt], Var]:
     """Return the statements that find the place of the best of a line with entries, and the place.
 
-    entries  where those of the line begin and end; 0 is the place where there are none
+    entries  the begin and the end of the line's entries; the place is 0 where there are none
     crd      their coordinates, ascending
-    size     of the line, what is not stored included
+    size     of the line, including elements that are not stored
     """
     var = elements.var
     first, stop = entries
-    found, gap = var("found"), var("gap")
+    answer, gap = var("found"), var("gap")
     inside, best, at = place_in_line(elements, first, stop, lambda place: place)
     better, equal = beside_fill(elements, best)
     count = sub(stop, first)
@@ -173,11 +173,11 @@ def place_among_entries(
     absent = block(
         Declare(gap, const(0)),
         walked,
-        If(or_(better, lt(gap, found)), block(Assign(found, gap))),
+        If(or_(better, lt(gap, answer)), block(Assign(answer, gap))),
     )
     some = block(
         *inside,
-        Assign(found, load_index(crd, at)),
+        Assign(answer, load_index(crd, at)),
         If(and_(lt(count, size), or_(better, equal)), absent),
     )
-    return [Declare(found, const(0)), If(lt(first, stop), some)], found
+    return [Declare(answer, const(0)), If(lt(first, stop), some)], answer

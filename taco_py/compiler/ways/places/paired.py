@@ -2,8 +2,8 @@
 
     a[i] = argmax(j, X[i,j])    X dense, or its rows lists of entries
 
-Lines of neighbours are gone through by `line_places`, columns of neighbours by `row_places`,
-entries of lines that are apart by `entry_places`.
+Contiguous lines are searched by `line_places`, contiguous columns by `row_places`, lines with
+interleaved entries by `entry_places`.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ def can(question: Question) -> bool:
 
 
 def choose(question: Question) -> Offer | None:
-    """Return every problem that it can make: loops would read the elements twice."""
-    why = "value and place in one loop over the elements"
-    return Offer(why=why) if can(question) else None
+    """Return the offer for every such problem: loops would read the elements twice."""
+    reason = "value and place in one loop over the elements"
+    return Offer(reason=reason) if can(question) else None
 
 
 def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     """Return the loop IR of the place of an extremum."""
-    found = walk_of(recipe.problem)
-    if found is None:
+    search = walk_of(recipe.problem)
+    if search is None:
         raise InternalError(f"Expected the place of an extremum, found {recipe.problem}")
-    kernel = _Kernel.of(recipe, found)
+    kernel = _Kernel.of(recipe, search)
     body = kernel.body()
     arrays: tuple[Array, ...] = (kernel.result.array, kernel.elements.array)
     arrays = (*arrays, *kernel.arrays.values())
-    scalars = tuple(each for each in kernel.scalars if isinstance(each, Var))
+    scalars = tuple(scalar_ for scalar_ in kernel.scalars if isinstance(scalar_, Var))
     function = Function(recipe.phase, arrays, scalars, body, threaded=True)
-    name, index = "largest" if found.is_maximum else "least", found.place.index
+    name, index = "largest" if search.is_maximum else "least", search.place.index
     plan = f"the place of the {name} along {index}, {kernel.manner}"
     is_shared = not kernel.arrays or kernel.in_lines
-    told = "the outermost loop" if is_shared else "none: entries of a line are apart"
-    facts = dense_facts(recipe, told, plan)
+    shared_text = "the outermost loop" if is_shared else "none: entries of a line are apart"
+    facts = dense_facts(recipe, shared_text, plan)
     facts["threaded"] = facts["threaded"] and is_shared
     if kernel.arrays:
-        facts["requirements"] = [[found.access.tensor, True, True]]
-    given = {array.name for array in arrays} | {var.name for var in scalars}
-    bindings = tuple((n, source) for n, source in kernel.bindings.items() if n in given)
+        facts["requirements"] = [[search.access.tensor, True, True]]
+    names = {array.name for array in arrays} | {var.name for var in scalars}
+    bindings = tuple((n, source) for n, source in kernel.bindings.items() if n in names)
     return LoweredRecipe(Module((function,), recipe.header(plan)), bindings, facts)
 
 
@@ -68,7 +68,7 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
 class _Kernel:
     """Writes the kernel.
 
-    arrays   pos and crd arrays of the levels that are lists
+    arrays   pos and crd arrays of sparse levels
     steps    the strides of a dense operand, by the index of each level
     """
 
@@ -82,11 +82,11 @@ class _Kernel:
     bindings: Mapping[str, Source]
 
     @staticmethod
-    def of(recipe: Recipe, found: Walk) -> _Kernel:
+    def of(recipe: Recipe, walk: Walk) -> _Kernel:
         problem, names = recipe.problem, Names()
         sizes, bindings = size_bindings(problem, names)
         result = tensor_of(problem, problem.assignment.target.tensor, names, bindings)
-        tensor = found.access.tensor
+        tensor = walk.access.tensor
         type = problem.type_of(tensor)
         values = Array(names.fresh(f"{tensor}_vals"), scalar(type.element), Storage.INPUT)
         bindings[values.name] = Source("values", tensor)
@@ -95,19 +95,19 @@ class _Kernel:
         for place, level in enumerate(type.format.levels):
             for what in level.arrays:
                 wish = f"{tensor}{place + 1}_{what}"
-                made = Array(names.fresh(wish), scalar(type.index_dtype), Storage.INPUT)
-                bindings[made.name] = Source(what, tensor, place)
-                arrays[what, place] = made
+                array = Array(names.fresh(wish), scalar(type.index_dtype), Storage.INPUT)
+                bindings[array.name] = Source(what, tensor, place)
+                arrays[what, place] = array
         if is_full(type.format):
-            for place, index in enumerate(found.levels):
-                last = type.unit_stride and place == len(found.levels) - 1
+            for place, index in enumerate(walk.levels):
+                last = type.unit_stride and place == len(walk.levels) - 1
                 step: Expr = const(1)
                 if not last:
                     step = Var(names.fresh(f"{tensor}{place + 1}_stride"))
                     bindings[step.name] = Source("stride", tensor, place)
                 steps[index] = step
-        elements = Elements.of(found, values, type.dtype, names)
-        return _Kernel(recipe, found, sizes, elements, result, arrays, steps, bindings)
+        elements = Elements.of(walk, values, type.dtype, names)
+        return _Kernel(recipe, walk, sizes, elements, result, arrays, steps, bindings)
 
     @property
     def scalars(self) -> tuple[Expr, ...]:
@@ -117,21 +117,21 @@ class _Kernel:
 
     @property
     def manner(self) -> str:
-        """Return how elements are gone through, for explain()."""
+        """Return how elements are searched, for explain()."""
         if self.arrays:
-            how = "" if self.in_lines else ", each line with its best so far"
-            return f"of entries{how}, and the first gap between them where that is as good"
+            per_line = "" if self.in_lines else ", each line with its best so far"
+            return f"of entries{per_line}, and the first gap between them where that is as good"
         if self.along_rows:
             return "of blocks of neighbours, then in the block that has it"
         return "of rows of neighbours, each with its place"
 
     @property
     def along_rows(self) -> bool:
-        """Tell whether neighbours are compared with each other."""
+        """Tell whether contiguous elements are compared with each other."""
         return self.walk.levels[-1] == self.walk.place.index
 
     def stored(self, places: Mapping[str, Expr], value: Expr) -> Stmt:
-        """Return a place stored in the result."""
+        """Return the store of a place in the result."""
         problem = self.recipe.problem
         loops = problem.stored(problem.assignment.target)
         strides = dict(zip(loops, self.result.strides, strict=True))
@@ -143,27 +143,27 @@ class _Kernel:
         if self.arrays:
             return self.of_entries()
         index, levels = self.walk.place.index, self.walk.levels
-        others = [each for each in levels if each != index]
+        other_levels = [level for level in levels if level != index]
         if self.along_rows:
-            loops = {each: self.elements.var(each) for each in others}
+            loops = {level: self.elements.var(level) for level in other_levels}
             base = offset(self.steps, loops)
             step = self.steps[index]
             inside, _, at = place_in_line(
                 self.elements, const(0), self.sizes[index], lambda q: add(base, mul(q, step))
             )
-            nest = [(var, self.sizes[each]) for each, var in loops.items()]
+            nest = [(var, self.sizes[level]) for level, var in loops.items()]
             return block(nested(nest, [*inside, self.stored(loops, at)]))
-        *outer, near = others
-        loops = {each: self.elements.var(each) for each in outer}
+        *outer, near = other_levels
+        loops = {level: self.elements.var(level) for level in outer}
         return block(
             nested(
-                [(var, self.sizes[each]) for each, var in loops.items()],
+                [(var, self.sizes[level]) for level, var in loops.items()],
                 [self.columns(loops, near, is_shared=not outer)],
             )
         )
 
     def columns(self, loops: Mapping[str, Var], near: str, is_shared: bool) -> Stmt:
-        """Return the loop over blocks of neighbouring columns."""
+        """Return the loop over blocks of contiguous columns."""
         index, first = self.walk.place.index, self.elements.var("first")
         base = offset(self.steps, loops)
         row, column = self.steps[index], self.steps[near]
@@ -190,25 +190,25 @@ class _Kernel:
             entries = self.level(0, const(0), {}, is_shared=False, lines=lines)
             order = self.recipe.problem.stored(self.recipe.problem.assignment.target)
             loops = {index: self.elements.var(index) for index in order}
-            inside, found = lines.ended(self.number(loops), self.sizes[last])
+            inside, place = lines.end(self.number(loops), self.sizes[last])
             nest = [(var, self.sizes[index]) for index, var in loops.items()]
-            store = nested(nest, [*inside, self.stored(loops, found)], is_shared=False)
-            return block(*lines.begun(size), entries, store)
+            store = nested(nest, [*inside, self.stored(loops, place)], is_shared=False)
+            return block(*lines.begin(size), entries, store)
         return block(self.level(0, const(0), {}, is_shared=True))
 
     @property
     def in_lines(self) -> bool:
-        """Tell whether the entries of each line lie side by side, below levels that have all
+        """Tell whether the entries of each line are contiguous, below levels that have all
         lines."""
         *above, _ = self.recipe.problem.type_of(self.walk.access.tensor).format.levels
         return self.along_rows and all(level.full for level in above)
 
     def number(self, loops: Mapping[str, Expr]) -> Expr:
         """Return the number of an element of the result."""
-        found: Expr = const(0)
+        number: Expr = const(0)
         for index in self.recipe.problem.stored(self.recipe.problem.assignment.target):
-            found = add(mul(found, self.sizes[index]), loops[index])
-        return found
+            number = add(mul(number, self.sizes[index]), loops[index])
+        return number
 
     def level(
         self,
@@ -222,34 +222,36 @@ class _Kernel:
         if depth == len(self.walk.levels):
             assert lines is not None
             coordinate = loops[self.walk.place.index]
-            return block(*lines.met(self.number(loops), coordinate, parent))
+            return block(*lines.visit(self.number(loops), coordinate, parent))
         index, var = self.walk.levels[depth], self.elements.var
         pos, crd = (self.arrays.get((what, depth)) for what in ("pos", "crd"))
         if lines is None and depth == len(self.walk.levels) - 1:
             assert pos is not None and crd is not None
             entries = load_index(pos, parent), load_index(pos, add(parent, 1))
-            inside, found = self.line(entries, crd, index)
-            return block(*inside, self.stored(loops, found))
+            inside, answer = self.line(entries, crd, index)
+            return block(*inside, self.stored(loops, answer))
         if crd is None:
             place = var(index)
-            here = add(mul(parent, self.sizes[index]), place)
-            body = self.level(depth + 1, here, {**loops, index: place}, False, lines)
+            position = add(mul(parent, self.sizes[index]), place)
+            body = self.level(depth + 1, position, {**loops, index: place}, False, lines)
             loop = For(place, const(0), self.sizes[index], block(body))
             return shared(loop) if is_shared else loop
         if pos is None:
-            there = {**loops, index: load_index(crd, parent)}
-            return self.level(depth + 1, parent, there, False, lines)
+            coordinates = {**loops, index: load_index(crd, parent)}
+            return self.level(depth + 1, parent, coordinates, False, lines)
         place = var(f"p_{index}")
         start, stop = load_index(pos, parent), load_index(pos, add(parent, 1))
-        there = {**loops, index: load_index(crd, place)}
-        return For(place, start, stop, block(self.level(depth + 1, place, there, False, lines)))
+        coordinates = {**loops, index: load_index(crd, place)}
+        return For(
+            place, start, stop, block(self.level(depth + 1, place, coordinates, False, lines))
+        )
 
     def line(self, entries: tuple[Expr, Expr], crd: Array, index: str) -> tuple[list[Stmt], Var]:
-        """Return the place in one line of entries."""
+        """Return the statements that find the place in one line of entries, and the place."""
         first, stop = self.elements.var("first"), self.elements.var("stop")
-        inside, found = place_among_entries(self.elements, (first, stop), crd, self.sizes[index])
+        inside, answer = place_among_entries(self.elements, (first, stop), crd, self.sizes[index])
         head: list[Stmt] = [Declare(first, entries[0], True), Declare(stop, entries[1], True)]
-        return [*head, *inside], found
+        return [*head, *inside], answer
 
 
 WAY = Way("places", can, choose, lower)

@@ -25,8 +25,8 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     choice = choose(Question(kernel.problem, lambda: stats, context.goal.libraries))
     if choice.make == kernel.schedule.make:
         return None
-    kernel = replace(kernel, schedule=kernel.schedule.with_way(choice.make), why=choice.why)
-    return Rewrite(program.with_kernel(kernel), choice.why or choice.make.way)
+    kernel = replace(kernel, schedule=kernel.schedule.with_way(choice.make), why=choice.reason)
+    return Rewrite(program.with_kernel(kernel), choice.reason or choice.make.way)
 
 
 RULE = Rule("choose_way", Phase.KERNEL, apply, kernels, Numbers.ROUNDS)

@@ -21,7 +21,7 @@ from codegen.libraries.scalar_functions import FUNCTIONS, CFunction
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.compiler.concrete.concretize import Order
-from taco_py.compiler.concrete.inner_sums import own_indices
+from taco_py.compiler.concrete.inner_sums import summed_indices
 from taco_py.compiler.concrete.merged_order import merge_orders
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.machine import Machine
@@ -235,7 +235,7 @@ def _around(kernel: KernelStep, access: Access) -> frozenset[str]:
     terms = zip(split_terms(assignment.value), kernel.schedule.orders, strict=True)
     for term, order in terms:
         for sum_ in _sums_of(term.body, access):
-            begin = min(order.index(index) for index in own_indices(sum_))
+            begin = min(order.index(index) for index in summed_indices(sum_))
             found.update(v for v in order[:begin] if v in assignment.target.indices)
             found.update(free_indices(_body(sum_)))
         if term.reduced and access in accesses(term.body):

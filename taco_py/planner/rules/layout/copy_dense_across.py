@@ -48,8 +48,8 @@ def turn(
     if not any(found.copied):
         return None
     why = (
-        f"loops along {found.along} take about {found.seconds:.1e} s with what is copied, on the "
-        f"operands as they are {seconds_of_loops(product):.1e} s, tiles "
+        f"loops along {found.contiguous} take about {found.seconds:.1e} s with what is copied, on "
+        f"the operands as they are {seconds_of_loops(product):.1e} s, tiles "
         f"{seconds_of_tiles(product):.1e} s"
     )
     arrays = zip(factors, (found.product.left, found.product.right), found.copied, strict=True)

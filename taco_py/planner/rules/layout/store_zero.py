@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from taco_py.compiler.concrete.terms import whole_reduction
+from taco_py.compiler.concrete.terms import top_reduction
 from taco_py.planner.algebra.rings import holds_zero
 from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Program
@@ -25,7 +25,7 @@ WHY = "the zero of the semiring stands for what is absent"
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Store the zero in a dense temporary of a sum of products."""
     made = program.define(site.target).assignment
-    inside = whole_reduction(made.value)
+    inside = top_reduction(made.value)
     if inside is None or inside is made.value or not program.is_full(site.target):
         return None
     readers = [each.assignment.value for each in program.readers(site.target)]

@@ -28,7 +28,7 @@ from functools import reduce
 from math import prod
 
 from codegen.records import dataclass
-from taco_py.compiler.concrete.terms import whole_reduction
+from taco_py.compiler.concrete.terms import top_reduction
 from taco_py.language.formats import dense
 from taco_py.language.legal.absent import (
     arg_fill,
@@ -231,7 +231,7 @@ class _Stored:
             return False
         if self.program.facts[self.site.target].type.fill:
             return True
-        reduces = whole_reduction(expr) is not None  # of what is filled, for it is no reduction
+        reduces = top_reduction(expr) is not None  # of what is filled, for it is no reduction
         return reduces and not self.program.is_full(self.site.target)
 
     def _settled_fill(self, expr: Call, told: frozenset[Access]) -> Expr:

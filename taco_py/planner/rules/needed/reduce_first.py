@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from taco_py.compiler.concrete.inner_sums import exchange_equal
-from taco_py.compiler.concrete.terms import accumulating, whole_reduction
+from taco_py.compiler.concrete.terms import accumulating, top_reduction
 from taco_py.language.notation.checks import free_indices
 from taco_py.language.notation.nodes import Expr
 from taco_py.language.notation.tree import children, is_reduction_by, peel_reductions
@@ -39,7 +39,7 @@ def _inside(program: Program) -> Iterator[Expr]:
     one that it is as a whole, or that a dense result is put together from."""
     expr = program.last.value
     into = accumulating(expr) if program.is_full(program.result) else None
-    whole = whole_reduction(expr)
+    whole = top_reduction(expr)
     if whole is not None:
         yield from _within(peel_reductions(whole, whole.operator)[1])
     elif into is not None:
@@ -52,7 +52,7 @@ def _inside(program: Program) -> Iterator[Expr]:
 
 
 def _within(expr: Expr) -> Iterator[Expr]:
-    reduce = whole_reduction(expr)
+    reduce = top_reduction(expr)
     if reduce is not None:  # with what says that it is absent where nothing is reduced
         yield from _within(peel_reductions(reduce, reduce.operator)[1])
         yield expr

@@ -39,7 +39,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if choice is None:
         return None
     schedule = scheduled(kernel.schedule, choice.sharing)
-    kernel = replace(kernel, schedule=schedule, why=choice.why)
+    kernel = replace(kernel, schedule=schedule, why=choice.reason)
     return Rewrite(program.with_kernel(kernel), choice.sharing.words)
 
 
