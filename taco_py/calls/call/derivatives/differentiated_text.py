@@ -11,9 +11,11 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.call_arguments import CallArguments
+from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.arguments.operands import check_given, is_number, taken
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
+from taco_py.calls.call.devices.on_device import to_device
 from taco_py.calls.call.over_semirings import to_arithmetic
 from taco_py.calls.call.read_text import statements_of
 from taco_py.calls.call.several.requested_outputs import requested_outputs
@@ -323,7 +325,8 @@ def leaves_out(obj: Any) -> bool:
     """Tell whether an operand is sparse."""
     if is_traced(obj):
         return bool(obj.fact.sparsity)
-    return is_scipy_sparse(obj) or (isinstance(obj, Tensor) and not obj.format.is_dense)
+    tensor = isinstance(obj, Tensor | DeviceTensor)
+    return is_scipy_sparse(obj) or (tensor and not obj.format.is_dense)
 
 
 def like(obj: Any, value: Any) -> Any:
@@ -331,6 +334,13 @@ def like(obj: Any, value: Any) -> Any:
     dtype = dtype_of(obj, "operand")
     if is_traced(obj) or is_traced(value):
         return np.zeros_like(obj) if value is None else value.astype(dtype)
+    if isinstance(value, DeviceTensor):
+        same = isinstance(obj, DeviceTensor) and value.dtype == dtype
+        if same and leaves_out(obj) == leaves_out(value) and value.kind == obj.kind:
+            return value
+        value = value.to_host()
+    if isinstance(obj, DeviceTensor):
+        return to_device(like(obj.to_host(), value), obj.target)
     if value is None:
         return _zeros(obj, dtype)
     if not leaves_out(obj):

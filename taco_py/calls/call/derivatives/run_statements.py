@@ -9,6 +9,7 @@ from typing import Any
 
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.options import CallOptions
+from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.read_text import Understood
 from taco_py.calls.call.texts.by_text import compute_read, explain_read
 from taco_py.data.tensors.keys import call_key
@@ -72,7 +73,8 @@ def run_statements(
         said = {} if border == "error" else {"border": border}
         statements = [each for part, _ in turns for each in part]
         return {**found, **taken_over(taker, "tp.statements", (statements, objects), said)}
-    plain = CallOptions.of({"threads": threads, "border": border})
+    found, where = placed(found, None)
+    plain = CallOptions.of({"threads": threads, "border": border, "target": where})
     for number, (part, names) in enumerate(turns):
         own = {name: found[name] for name in _operands(part) if name in found}
         key = call_key((*identity, number, *own), own.values())
@@ -109,8 +111,9 @@ def explain_statements(
     border: str = "error",
 ) -> str:
     """Say what computes each turn; what later ones read is computed for that."""
-    found, told = dict(objects), []
-    plain = CallOptions.of({"threads": threads, "border": border})
+    told = []
+    found, where = placed(objects, None)
+    plain = CallOptions.of({"threads": threads, "border": border, "target": where})
     for part, names in turns:
         own = {name: found[name] for name in _operands(part) if name in found}
         read = [Understood(each, ()) for each in part]
