@@ -220,3 +220,31 @@ def test_a_cotangent_of_scipys_beside_a_tensor_is_scipys(kind: str) -> None:
     d_A, d_B = tp.vjp("C[i,j] = A[i,k] * B[k,j]", A=A, B=B)(np.ones((2, 3)))
     assert type(d_A) is tp.Tensor and type(d_B) is type(B)
     assert d_B.toarray().tolist() == [[1.0, 0.0, 1.0], [0.0, 3.0, 0.0]]
+
+
+STRETCHED = (
+    ("y[i] = x[i] * c[i] * c[i]", 4),
+    ("t[i] = x[i] * c[i]; s = t[i] * t[i]", None),
+    ("s = B[i,j] * r[i,j]", None),
+)
+
+
+@pytest.mark.parametrize(("text", "size"), STRETCHED)
+def test_cotangents_of_stretched_modes_are_summed(text: str, size: int | None) -> None:
+    rng = np.random.default_rng(0)
+    every = {
+        "x": rng.random(4),
+        "c": rng.random(1),
+        "B": rng.random((4, 3)),
+        "r": rng.random((1, 3)),
+    }
+    given = {name: array for name, array in every.items() if f"{name}[" in text}
+    seed = 1.0 if size is None else rng.random(size)
+    for name, found in zip(given, tp.vjp(text, given)(seed), strict=True):
+        step = rng.random(given[name].shape)
+        ahead, behind = (
+            tp.evaluate_dense(text, {**given, name: given[name] + sign * 1e-6 * step})
+            for sign in (1, -1)
+        )
+        expected = np.sum((ahead - behind) * seed) / 2e-6
+        assert np.sum(found * step) == pytest.approx(expected, rel=1e-6)

@@ -136,6 +136,7 @@ def _assembly_lines(graph: IterationGraph) -> Iterator[str]:
 ASSEMBLIES = {
     Assembly.APPEND: "each entry is appended to those before it",
     Assembly.INSERT: "entries are counted first, then written in place",
+    Assembly.COPY: "coordinates are copied from an operand before the loops",
 }
 """How each way to assemble reads."""
 

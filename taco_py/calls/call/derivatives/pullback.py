@@ -11,6 +11,7 @@ from codegen.records import dataclass
 from taco_py.calls.call.derivatives.derivative import Derivative
 from taco_py.calls.call.derivatives.differentiated_text import DifferentiatedText, like
 from taco_py.calls.call.derivatives.run_statements import turns_of
+from taco_py.data.tensors.traced_operands import is_traced
 from taco_py.language.autodiff.needed_statements import statements_for
 from taco_py.language.autodiff.reverse_mode import Cotangents, Reverser
 from taco_py.language.diagnostics.errors import OperandError
@@ -75,12 +76,33 @@ class Pullback(Derivative):
         cotangent = self.statements.cotangents[name]
         operand, value = self.source.objects[name], given[cotangent] if cotangent else None
         if value is not None and np.shape(value) != np.shape(operand):
+            value = summed_to_shape(value, np.shape(operand))
+        if value is not None and np.shape(value) != np.shape(operand):
             raise OperandError(
                 f"Expected a cotangent of shape {np.shape(operand)} for {name}, found one of shape "
                 f"{np.shape(value)}",
                 hint="the cotangent of an output has its shape",
             )
         return like(operand, value)
+
+
+def summed_to_shape(value: Any, shape: tuple[int, ...]) -> Any:
+    """Sum a cotangent over the modes of size 1 in which its operand was stretched.
+
+    y[i] = x[i] * c[i], c of size 1   →   the cotangent of c is the sum over all i
+
+    A mode that nothing stretched, over which the text sums alone, is repeated.
+    """
+    if len(shape) != np.ndim(value):
+        return value
+    for method in () if is_traced(value) else ("to_host", "to_numpy", "toarray"):
+        value = getattr(value, method)() if hasattr(value, method) else value
+    stretched = tuple(
+        axis for axis, size in enumerate(shape) if size == 1 and value.shape[axis] > 1
+    )
+    value = value.sum(stretched, keepdims=True) if stretched else value
+    fits = all(have in (1, size) for have, size in zip(value.shape, shape, strict=True))
+    return value if value.shape == shape or not fits else np.broadcast_to(value, shape)
 
 
 def pullback_of(
