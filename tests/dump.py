@@ -33,7 +33,7 @@ from codegen.machine.target import Target
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call import planner_request
 from taco_py.calls.call import prepare as preparing
-from taco_py.calls.call.read_text import parsed
+from taco_py.calls.statements.read_text import parsed
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.driver import make_source
 from taco_py.compiler.schedule.schedule import Schedule

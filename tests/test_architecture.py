@@ -128,7 +128,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "taco_py.running": ("execute", "export", "plan_texts", "replay"),
     "taco_py.report": ("show", "limits", "explanation"),
-    "taco_py.calls": ("remapped", "indexed", "call", "programs"),
+    "taco_py.calls": ("statements", "remapped", "indexed", "call", "programs"),
     "taco_py.tuning": (
         "space", "store", "measure", "searches", "session", "tasks", "bench", "jobs",
     ),
@@ -184,7 +184,7 @@ MEMO_ALLOWED = frozenset(
         "taco_py.arrays.elementwise",
         "taco_py.arrays.spelling",
         "taco_py.language.autodiff.cotangents",
-        "taco_py.calls.call.prepare",
+        "taco_py.calls.statements.read_text",
         "taco_py.calls.call.subscripts",
         "taco_py.compiler.cost.machine",
         "taco_py.compiler.cost.sets",

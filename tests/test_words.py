@@ -23,7 +23,7 @@ MOST: dict[str, tuple[int, int, int, int]] = {
     "taco_py/api": (104, 6, 1, 5),
     "taco_py/arguments": (57, 13, 3, 12),
     "taco_py/arrays": (0, 0, 0, 0),
-    "taco_py/calls": (820, 60, 19, 100),
+    "taco_py/calls": (821, 60, 19, 100),
     "taco_py/compiler": (93, 10, 6, 13),
     "taco_py/data": (20, 0, 0, 1),
     "taco_py/graph": (1451, 48, 6, 170),

@@ -32,6 +32,10 @@ class Where(Enum):
     DEVICE = "device"
 
 
+DEFAULT_TARGET = "c"
+"""The name of the target of calls that name none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A language, a machine, and what runs the code.
@@ -45,12 +49,17 @@ class Target:
               which need -fopenmp-simd or else are ignored
     """
 
-    name: str = "c"
+    name: str = DEFAULT_TARGET
     language: str = "c"
     machine: Processor | Gpu = Processor()
     where: Where = Where.NATIVE
     flags: tuple[str, ...] = ()
     openmp: bool = False
+
+    @property
+    def is_default(self) -> bool:
+        """Tell whether this is the target of calls that name none."""
+        return self.name == DEFAULT_TARGET
 
     @property
     def is_gpu(self) -> bool:

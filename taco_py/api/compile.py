@@ -13,12 +13,12 @@ from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.draft import CompileArguments, draft
 from taco_py.calls.call.kernel import Kernel, compile_draft
-from taco_py.calls.call.read_text import by_name, statements_of
 from taco_py.calls.call.texts.kernel_in_blocks import (
     KernelInBlocks,
     compile_blocks,
     names_blocks,
 )
+from taco_py.calls.statements.read_text import by_name, statements_of
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.data.tensors.byte_counts import check_memory_limit
 from taco_py.language.diagnostics.option_table import refuse_others

@@ -159,7 +159,7 @@ def _given(
     """Return the operands of a call that passes some by position, in a mapping."""
     if type(operands) is dict and not others and operands.keys().isdisjoint(named):
         return {**operands, **named}
-    from taco_py.calls.call.read_text import by_name
+    from taco_py.calls.statements.read_text import by_name
 
     return by_name(text, operands, others, named)
 
@@ -170,7 +170,7 @@ def _operands_of(
     """Return the operands by name, and whether they are einsum's, behind its subscripts."""
     if operands and isinstance(text, str) and "=" not in text:
         return {f"operand {place}": each for place, each in enumerate(operands)}, True
-    from taco_py.calls.call.read_text import by_name
+    from taco_py.calls.statements.read_text import by_name
 
     return by_name(text, operands[0] if operands else None, operands[1:], named), False
 

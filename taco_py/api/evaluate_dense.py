@@ -19,11 +19,7 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import container
 from taco_py.arguments.semiring_mask import semiring_mask_of
 from taco_py.calls.call.over_semirings import to_arithmetic
-from taco_py.calls.call.read_text import accumulated, by_name, names_read, statements_of, target_of
-from taco_py.calls.call.several.elaborate import ResultOptions, elaborate
 from taco_py.calls.call.several.requested_outputs import requested_outputs
-from taco_py.calls.call.several.sequence import check_passed, in_single_assignment, needed
-from taco_py.calls.call.widened import read_types
 from taco_py.calls.indexed.by_fancy_indexing import gather, write
 from taco_py.calls.indexed.domains import ERROR, FILL, BoundaryOptions
 from taco_py.calls.indexed.indexed_call import boundary_options, is_indexed
@@ -35,6 +31,16 @@ from taco_py.calls.indexed.indexed_statements import (
     refuse_scatter,
 )
 from taco_py.calls.indexed.sparse_stored import stored_like
+from taco_py.calls.statements.elaborate import ResultOptions, elaborate
+from taco_py.calls.statements.read_text import (
+    accumulated,
+    by_name,
+    names_read,
+    statements_of,
+    target_of,
+)
+from taco_py.calls.statements.sequence import check_passed, in_single_assignment, needed
+from taco_py.calls.statements.widened import read_types
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.storage.pack import is_unique, to_dense, unpack
 from taco_py.data.storage.room import room

@@ -11,8 +11,8 @@ from taco_py.api.over import as_mask, read_over
 from taco_py.arguments.option_checks import check_budget, check_target, merged
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.draft import CompileArguments, draft
-from taco_py.calls.call.read_text import accumulated, understood
 from taco_py.calls.indexed.indexed_call import boundary_options
+from taco_py.calls.statements.read_text import accumulated, understood
 from taco_py.compiler.asymptotic.frontier_search import Frontier
 from taco_py.compiler.asymptotic.frontier_search import frontier as search_frontier
 from taco_py.compiler.asymptotic.tasks import Scope

@@ -15,7 +15,7 @@ from codegen.libraries.scalar_functions import ADDED
 from codegen.libraries.scalar_functions import ScalarFunction as KernelFunction
 from codegen.records import dataclass
 from codegen.types import SCALARS
-from taco_py.calls.call.read_text import forget_texts
+from taco_py.calls.statements.read_text import forget_texts
 from taco_py.language.diagnostics.errors import NotationError, OperandError, OperandTypeError
 from taco_py.language.notation.dtypes import expression_dtype, holds
 from taco_py.language.notation.functions.defined import DEFINED

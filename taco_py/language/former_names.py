@@ -13,7 +13,9 @@ from functools import partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, module_from_spec
 from types import ModuleType
+from typing import Any
 
 FORMER = {
     "call": "calls.call", "call.tuning": "tuning.bench",
@@ -25,22 +27,29 @@ FORMER = {
 
 
 class FormerNames(MetaPathFinder, Loader):
-    """Finder of modules of release 0.1, which have the attributes of the modules of today."""
+    """Find a module of release 0.1, which has the attributes of the module of today."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return a spec for a former name, None for any other."""
-        return None if today(name) is None else ModuleSpec(name, self, is_package=True)
+        name_today = today(name)
+        exists = name_today is not None and find_spec(name_today) is not None
+        return ModuleSpec(name, self, is_package=True) if exists else None
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Return None, so that Python creates an empty module."""
+        """Leave it to Python to make an empty module."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Look up the attributes of a former module in the module of today."""
         name = today(module.__name__)
         assert name is not None
-        module.__dict__["__getattr__"] = partial(getattr, import_module(name))
+        module.__dict__["__getattr__"] = partial(_attribute_of, name)
+
+
+def _attribute_of(name: str, attribute: str) -> Any:
+    """Return an attribute of a module, which is imported once it is asked for one."""
+    return getattr(import_module(name), attribute)
 
 
 def today(name: str) -> str | None:
@@ -55,5 +64,14 @@ def today(name: str) -> str | None:
 
 
 def install() -> None:
-    """Install the finder, so that Python finds former names."""
-    sys.meta_path.insert(0, FormerNames())
+    """Let Python find former names from now on.
+
+    Folders are modules already, so that no import makes one an attribute of `taco_py`, which has
+    functions of these names: `tp.schedule`, `tp.tune`.
+    """
+    finder = FormerNames()
+    sys.meta_path.insert(0, finder)
+    for folder in FORMER:
+        spec = ModuleSpec(f"taco_py.{folder}", finder, is_package=True)
+        sys.modules[spec.name] = module_from_spec(spec)
+        finder.exec_module(sys.modules[spec.name])

@@ -21,7 +21,7 @@ from taco_py.arguments.option_checks import check_threads
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.draft import CompileArguments, Draft, draft
 from taco_py.calls.call.kernel import Kernel, compile_draft
-from taco_py.calls.call.read_text import accumulated, understood
+from taco_py.calls.statements.read_text import accumulated, understood
 from taco_py.compiler.devices import device_of
 from taco_py.compiler.driver import source_of
 from taco_py.compiler.schedule.schedule import Schedule

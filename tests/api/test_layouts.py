@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 import taco_py as tp
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.prepare import prepare
-from taco_py.calls.call.read_text import parsed
+from taco_py.calls.statements.read_text import parsed
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(26)

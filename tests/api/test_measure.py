@@ -21,7 +21,7 @@ from codegen.toolchain.errors import KernelCacheWarning
 from codegen.toolchain.store import Store
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.prepare import prepare, start
-from taco_py.calls.call.read_text import parsed
+from taco_py.calls.statements.read_text import parsed
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import ScheduleError

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from taco_py.arguments.operands import give
-from taco_py.calls.call.read_text import parsed
+from taco_py.calls.statements.read_text import parsed
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.sets import One, Sets, every_set, sets_near
 from taco_py.data.tensors.tensor import Tensor

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.arguments.operands import give
-from taco_py.calls.call.read_text import parsed
+from taco_py.calls.statements.read_text import parsed
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.estimate import Statistics, result_size
 from taco_py.compiler.cost.sets import One

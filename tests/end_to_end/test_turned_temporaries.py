@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.prepare import prepare
-from taco_py.calls.call.read_text import parsed
+from taco_py.calls.statements.read_text import parsed
 from taco_py.planner.ir.verify import verify
 from tests.corpus.formats import to_dense
 

@@ -13,9 +13,9 @@ from taco_py.arguments.operands import taken
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import semiring_mask_of
 from taco_py.calls.call.over_semirings import to_arithmetic
-from taco_py.calls.call.read_text import accumulated, statements_of
 from taco_py.calls.indexed.domains import ERROR
 from taco_py.calls.indexed.indexed_call import is_indexed
+from taco_py.calls.statements.read_text import accumulated, statements_of
 from taco_py.data.storage.pack import unpack
 from taco_py.language import oracle
 from taco_py.language.notation.rewrites.fills import with_fills

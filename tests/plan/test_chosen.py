@@ -6,7 +6,7 @@ import pytest
 
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call import prepare
-from taco_py.calls.call.read_text import parsed
+from taco_py.calls.statements.read_text import parsed
 from taco_py.compiler.concrete.nodes import Assign, Forall, Sequence, Statement, Where
 from taco_py.language.notation.checks import all_indices
 from taco_py.planner.ir.goal import Request

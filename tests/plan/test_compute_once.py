@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call import prepare
-from taco_py.calls.call.read_text import parsed
+from taco_py.calls.statements.read_text import parsed
 from taco_py.language.diagnostics.errors import InternalError
 from taco_py.language.notation.compared_values import compared
 from taco_py.language.notation.computed_alike import is_computed_alike

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import taco_py as tp
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call import prepare
-from taco_py.calls.call.read_text import parsed
+from taco_py.calls.statements.read_text import parsed
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import InternalError
 from taco_py.language.notation.nodes import Access, Assignment, Call, Literal

@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import hand_out
 from taco_py.calls.call.prepare import Prepared, prepare, start
-from taco_py.calls.call.read_text import accumulated, parsed
+from taco_py.calls.statements.read_text import accumulated, parsed
 from taco_py.compiler.concrete.nodes import PRIVATE_COPIES, Assembly, Merge, Race
 from taco_py.compiler.concrete.terms import split_terms, sums_apart, sums_outside
 from taco_py.compiler.lower.threads import value_ranges as apart

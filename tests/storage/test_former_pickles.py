@@ -32,6 +32,15 @@ def test_tensors_are_read(name: str) -> None:
     assert np.array_equal(elements(doubled), 2 * elements(found))
 
 
+def test_functions_keep_their_names() -> None:
+    """A folder of release 0.1 was called as a function is: the module does not hide it."""
+    unpickled("schedule")
+    import taco_py.tune.store  # type: ignore[import-not-found]  # noqa: F401
+
+    assert str(tp.schedule("y[i] = x[i]", x="d")) == ""
+    assert callable(tp.tune)
+
+
 def test_formats_and_schedules_are_read() -> None:
     assert unpickled("format") == tp.CSR
     assert unpickled("schedule") == tp.Schedule.parse("serial()")

@@ -21,7 +21,7 @@ from taco_py.arguments.result_table import TENSOR, Question, ResultKind, look_up
 from taco_py.arguments.results import result_kind
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.over_semirings import Written, written_over
-from taco_py.calls.call.read_text import accumulated, parsed, understood
+from taco_py.calls.statements.read_text import accumulated, parsed, understood
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.storage.borrow import as_dtype
 from taco_py.data.storage.tensor_data import ordered

@@ -34,8 +34,8 @@ from taco_py.calls.call.libraries import without_libraries
 from taco_py.calls.call.over_semirings import unfilled
 from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.call.prepare import Checked, Prepared
-from taco_py.calls.call.several.elaborate import Elaborated, without_halves_of_scipy
-from taco_py.calls.call.several.sequence import Statement, Statements
+from taco_py.calls.statements.elaborate import Elaborated, without_halves_of_scipy
+from taco_py.calls.statements.sequence import Statement, Statements
 from taco_py.compiler.driver import CompiledKernel, compile_recipes
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.data.kernels import KERNELS

@@ -27,9 +27,9 @@ from taco_py.arguments.result_table import TENSOR, ResultKind
 from taco_py.arguments.results import container
 from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.call.row_major import lined_up
-from taco_py.calls.call.several.elaborate import Elaborated, Read, ResultOptions, elaborate
-from taco_py.calls.call.several.sequence import Statements, check_passed, in_single_assignment
-from taco_py.calls.call.widened import may_repeat
+from taco_py.calls.statements.elaborate import Elaborated, Read, ResultOptions, elaborate
+from taco_py.calls.statements.sequence import Statements, check_passed, in_single_assignment
+from taco_py.calls.statements.widened import may_repeat
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.data.convert.in_type import values_in_type
 from taco_py.data.kernels import KERNELS

@@ -20,7 +20,6 @@ from taco_py.calls.call.devices.placed import placed_operands
 from taco_py.calls.call.given_path import checked_path, steps_of
 from taco_py.calls.call.kept_order import kept_order
 from taco_py.calls.call.over_semirings import compute_over, to_arithmetic
-from taco_py.calls.call.read_text import Understood
 from taco_py.calls.call.sum_bounds import narrow_sum
 from taco_py.calls.call.texts.in_blocks import (
     concerns,
@@ -31,6 +30,7 @@ from taco_py.calls.call.texts.in_blocks import (
     unblock_operands,
 )
 from taco_py.calls.call.views import look_of
+from taco_py.calls.statements.read_text import Understood
 from taco_py.data.storage.tensor_data import TensorData
 from taco_py.data.tensors.traced_operands import said_options, taken_over, taker_of
 from taco_py.language.diagnostics.errors import NotationError, OperandError, OperandTypeError

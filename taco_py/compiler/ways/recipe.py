@@ -46,7 +46,8 @@ class Recipe:
 
         `str` is for reading; it leaves out a literal's dtype, for instance.
         """
-        return repr(self) if self.target == "c" else f"{self.target} {self!r}"
+        target = TARGETS[self.target]
+        return repr(self) if target.is_default else f"{target.name} {self!r}"
 
     @property
     def source_key(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.calls.call.read_text import statements_of
+from taco_py.calls.statements.read_text import statements_of
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.extents import Extent

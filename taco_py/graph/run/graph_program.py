@@ -12,11 +12,11 @@ from codegen.records import dataclass
 from taco_py.api.tensor import tensor
 from taco_py.arguments.operands import describe
 from taco_py.arguments.options import CallOptions
-from taco_py.calls.call.read_text import Understood
 from taco_py.calls.call.several.compute_several import compute_several
 from taco_py.calls.call.several.explain_several import explained_several
 from taco_py.calls.call.several.peak_of_several import peak_of_several
 from taco_py.calls.call.several.requested_outputs import RequestedOutputs, requested_outputs
+from taco_py.calls.statements.read_text import Understood
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.tensor import Tensor

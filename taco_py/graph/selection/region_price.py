@@ -20,8 +20,8 @@ from codegen.records import dataclass
 from taco_py.arguments.operands import as_number, describe, is_number
 from taco_py.arguments.result_table import TENSOR
 from taco_py.calls.call.libraries import libraries_of
-from taco_py.calls.call.several.elaborate import Elaborated, ResultOptions, elaborate
-from taco_py.calls.call.several.sequence import in_single_assignment
+from taco_py.calls.statements.elaborate import Elaborated, ResultOptions, elaborate
+from taco_py.calls.statements.sequence import in_single_assignment
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.cost.machine import NOMINAL
 from taco_py.graph.extents import Extent, compiled

@@ -10,8 +10,8 @@ from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import semiring_mask_of
 from taco_py.calls.call.over_semirings import to_arithmetic
-from taco_py.calls.call.read_text import Understood, statements_of
 from taco_py.calls.call.texts.in_blocks import concerns
+from taco_py.calls.statements.read_text import Understood, statements_of
 from taco_py.language.diagnostics.errors import OperandError
 from taco_py.language.notation.checks import has_subscripts
 from taco_py.language.notation.nodes import Assignment

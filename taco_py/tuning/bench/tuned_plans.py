@@ -10,7 +10,7 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import check_names
-from taco_py.calls.call.read_text import statements_of
+from taco_py.calls.statements.read_text import statements_of
 from taco_py.data.kernels import KERNELS
 from taco_py.language.notebook.markup import block, table
 from taco_py.tuning.bench.tune_call import Tuned, tune_text

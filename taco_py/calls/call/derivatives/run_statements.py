@@ -10,8 +10,8 @@ from typing import Any
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.devices.placed import placed
-from taco_py.calls.call.read_text import Understood
 from taco_py.calls.call.texts.by_text import compute_read, explain_read
+from taco_py.calls.statements.read_text import Understood
 from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.traced_operands import taken_over, taker_of
 from taco_py.language.autodiff.needed_statements import names_of

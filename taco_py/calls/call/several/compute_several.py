@@ -13,8 +13,8 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import hand_out
 from taco_py.calls.call.compute import check_out, remember
 from taco_py.calls.call.prepare import Prepared, prepare_statements, start
-from taco_py.calls.call.read_text import Understood
 from taco_py.calls.call.several.requested_outputs import RequestedOutputs
+from taco_py.calls.statements.read_text import Understood
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.tensor_data import Array, on_host
 from taco_py.language.diagnostics.cautions import issue_warnings

@@ -21,10 +21,10 @@ from taco_py.calls.call.draft import (
     is_array,
     names_to_dtypes,
 )
-from taco_py.calls.call.read_text import names_read, parsed_statements
-from taco_py.calls.call.several.elaborate import Elaborated, Read, ResultOptions, elaborate
 from taco_py.calls.call.several.requested_outputs import RequestedOutputs, requested_outputs
-from taco_py.calls.call.several.sequence import Statements, check_passed, in_single_assignment
+from taco_py.calls.statements.elaborate import Elaborated, Read, ResultOptions, elaborate
+from taco_py.calls.statements.read_text import names_read, parsed_statements
+from taco_py.calls.statements.sequence import Statements, check_passed, in_single_assignment
 from taco_py.language.formats import Format, dense
 from taco_py.language.notation.checks import accesses, unique
 from taco_py.language.notation.nodes import Access, Assignment

@@ -9,9 +9,9 @@ from taco_py.arguments.operands import copies_made
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.devices.on_device import told_place
 from taco_py.calls.call.prepare import prepare_statements, start
-from taco_py.calls.call.several.elaborate import Elaborated
 from taco_py.calls.call.several.requested_outputs import RequestedOutputs
-from taco_py.calls.call.several.sequence import Statements
+from taco_py.calls.statements.elaborate import Elaborated
+from taco_py.calls.statements.sequence import Statements
 from taco_py.compiler.driver import compile_recipes
 from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.printer import to_text

@@ -23,10 +23,10 @@ from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.call.prepare import Checked, Prepared, check_schedule, start
 from taco_py.calls.call.several.compute_several import check_outs_apart, task_of
 from taco_py.calls.call.several.draft_several import DraftOfSeveral
-from taco_py.calls.call.several.elaborate import Elaborated, kinds_of
 from taco_py.calls.call.several.explain_several import with_results
 from taco_py.calls.call.several.requested_outputs import RequestedOutputs, by_output
-from taco_py.calls.call.several.sequence import Statements
+from taco_py.calls.statements.elaborate import Elaborated, kinds_of
+from taco_py.calls.statements.sequence import Statements
 from taco_py.compiler.driver import CompiledKernel, compile_recipes
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.tensor_data import on_host

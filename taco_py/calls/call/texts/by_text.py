@@ -15,7 +15,6 @@ from taco_py.calls.call.compute import compute
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.given_path import with_checked_path
 from taco_py.calls.call.over_semirings import compute_over, to_arithmetic
-from taco_py.calls.call.read_text import Understood, statements_of
 from taco_py.calls.call.texts.in_blocks import (
     concerns,
     explained_over_blocks,
@@ -23,6 +22,7 @@ from taco_py.calls.call.texts.in_blocks import (
     told_plain,
     unblock_operands,
 )
+from taco_py.calls.statements.read_text import Understood, statements_of
 from taco_py.data.kernels import KERNELS
 from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.traced_operands import said_options, taken_over, taker_of
@@ -219,7 +219,7 @@ def _compute_several(read: Sequence[Understood], call: CallArguments) -> Any:
     """Compute statements; those with subscripts over operands that are made in each call."""
     from taco_py.calls.call.several.compute_several import compute_several
     from taco_py.calls.call.several.requested_outputs import requested_outputs
-    from taco_py.calls.call.several.sequence import needed
+    from taco_py.calls.statements.sequence import needed
 
     statements = [each.assignment for each in read]
     if call.over is not None:
@@ -261,11 +261,11 @@ def _plain_statements(
     requested: RequestedOutputs,
 ) -> PlainStatements:
     """Make the operands that needed statements ask for, once all are known to be passed."""
-    from taco_py.calls.call.several.sequence import check_passed, in_single_assignment, needed
     from taco_py.calls.indexed.indexed_statements import (
         boundary_options_of_several,
         indexed_statements,
     )
+    from taco_py.calls.statements.sequence import check_passed, in_single_assignment, needed
 
     boundary = boundary_options_of_several(options.border, options.shape)
     single = in_single_assignment(statements, requested.outputs, objects)

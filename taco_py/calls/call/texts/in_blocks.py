@@ -17,13 +17,13 @@ from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.compute import compute
 from taco_py.calls.call.explain_call import explained
 from taco_py.calls.call.given_path import with_checked_path
-from taco_py.calls.call.read_text import Understood
 from taco_py.calls.remapped.remapped_call import (
     RemappedCall,
     copied_into,
     is_in_blocks,
     remapped_call,
 )
+from taco_py.calls.statements.read_text import Understood
 from taco_py.data.convert.remap import plain_format
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.kernels import KERNELS

@@ -27,7 +27,6 @@ from taco_py.calls.call.draft import (
     names_to_dtypes,
 )
 from taco_py.calls.call.kernel import Kernel, compile_draft
-from taco_py.calls.call.read_text import Understood, accumulated
 from taco_py.calls.remapped.cut_indices import (
     AnyFormat,
     CutAssignment,
@@ -46,6 +45,7 @@ from taco_py.calls.remapped.remapped_call import (
     result_form,
     shape_of,
 )
+from taco_py.calls.statements.read_text import Understood, accumulated
 from taco_py.data.convert.remap import plain_format
 from taco_py.data.storage.tensor_data import Array
 from taco_py.data.tensors.remapped_tensor import blocks_of, in_format

@@ -29,11 +29,11 @@ from taco_py.calls.call.draft import (
     names_to_dtypes,
 )
 from taco_py.calls.call.kernel import Kernel, compile_draft
-from taco_py.calls.call.read_text import Understood, accumulated
 from taco_py.calls.indexed.domains import BoundaryOptions, bounds
 from taco_py.calls.indexed.indexed_call import IndexedCall, boundary_options
 from taco_py.calls.indexed.indexed_statements import OVER_SEMIRINGS, refuse_scatter
 from taco_py.calls.indexed.make_operands import Layout, Made, told_operands
+from taco_py.calls.statements.read_text import Understood, accumulated
 from taco_py.data.storage.borrow import as_dtype
 from taco_py.data.storage.pack import pack_coo
 from taco_py.data.storage.tensor_data import Array

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.arguments.operands import OPTIONS, check_given
-from taco_py.calls.call.read_text import names_read
+from taco_py.calls.statements.read_text import names_read
 from taco_py.language.diagnostics.errors import OperandError
 from taco_py.language.notation.checks import accesses, operand_names, rename, unique
 from taco_py.language.notation.functions.function_table import nonzero

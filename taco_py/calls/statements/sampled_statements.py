@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from taco_py.calls.call.several.sequence import Statement, Statements
+from taco_py.calls.statements.sequence import Statement, Statements
 from taco_py.language.legal.needed_places import NeededPlaces, depends, in_order, kept_where
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.legal.stored_places import Places, StoredPlaces

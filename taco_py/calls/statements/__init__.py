@@ -1,0 +1,1 @@
+"""Texts as statements in single assignment, with the types, shapes and kinds of what they make."""
