@@ -70,7 +70,7 @@ def test_an_array_costs_what_it_takes_to_gather_it() -> None:
     fields = [f"{name}_steps" for name in names]
     free = replace(stats, machine=NOMINAL.with_costs(**dict.fromkeys(fields, 0.0)))
     made = result_size(stats, term.body, known.assignment.target.indices)
-    cleared, marked, placed, gathered = (getattr(NOMINAL, field) for field in fields)
+    cleared, marked, placed, gathered = (getattr(NOMINAL.copies, field) for field in fields)
     expected = cleared * 200 * 200 * 8 + marked * 200_000 + (gathered + placed / 8) * made
     assert whole - best_order(known, term, free).cost == pytest.approx(expected)
 
