@@ -26,6 +26,7 @@ REFUSALS: tuple[Refusal, ...] = (
     _of("type & dtype=", "of a dtype that", "casting= allows it"),
     _of("schedule", "Expected a loop", "the text has no such loop"),
     _of("schedule", "Expected an index", "the text has no such index"),
+    _of("schedule", "on which the sum over", "a reduction in an operator stays in its loops"),
     _of("schedule", "reorder", "sparse levels are walked in the order in which they are stored"),
     _of("static", "Expected static sizes of the indices", "the text has no such index"),
     _of("verb", "that read their operands as they are stored", "files convert no operands"),
