@@ -42,6 +42,7 @@ UNFINISHED: tuple[Refusal, ...] = (
     _of("verb", "for a key of tuned plans", "plans of plain texts are tuned alone"),
     _of("format & verb", "has no attribute", "kernels of blocks show and export nothing"),
     _of("subscripts & verb", "has no attribute", "kernels of subscripts export nothing"),
+    _of("several & subscripts", "take arithmetic on indices", "kernels of both are not compiled"),
     _of("several & verb", "has no attribute", "kernels of several statements export nothing"),
 )
 """The refusals that are to be lifted: nothing forbids these calls but how they are computed."""
