@@ -207,7 +207,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, home: Any, name: str) -> list[int]:
 
 
 def test_a_second_call_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    count = counted(monkeypatch, compute_several, "make_ready")
+    count = counted(monkeypatch, compute_several, "prepare_statements")
     for size in (40, 41, 50):
         matrix = sp.random_array((size, size), density=0.2, format="csr", rng=size)
         x, b = np.random.default_rng(size).random((2, size))
