@@ -540,3 +540,17 @@ def test_random_statements_give_what_the_oracle_gives(
         max_examples=count, deadline=None, suppress_health_check=list(HealthCheck)
     )
     settings(hypothesis.given(strategy)(check))()
+
+
+def test_one_statement_with_outputs_has_a_plan_of_its_own() -> None:
+    """A plan may fuse the modes of one result, which statements hand out by their names."""
+    A, B = np.eye(3, 4), sp.csr_array(np.eye(2, 5))
+    text = "T[i,k,j,l] = A[i,j] * B[k,l]"
+    plain = tp.evaluate(text, A=sp.coo_array(A), B=B)
+    for outputs in ("T", ("T",)):
+        found = tp.evaluate(text, A=sp.coo_array(A), B=B, outputs=outputs)
+        found = found[0] if isinstance(found, tuple) else found
+        assert type(found) is type(plain)
+        wanted = np.einsum("ij,kl->ikjl", A, B.toarray())
+        dense = found.to_numpy() if isinstance(found, tp.Tensor) else np.asarray(found.todense())
+        assert np.array_equal(dense, wanted)

@@ -20,14 +20,17 @@ def _of(kinds: str, message: str, reason: str) -> Refusal:
 REFUSALS: tuple[Refusal, ...] = (
     _of("out=", "Expected no out=, for the result is", "an array holds no sparse result"),
     _of("semiring & fill", "with a fill value that is the zero of", "what is absent is the zero"),
-    _of("semiring & type", "", "an operation of the semiring is not defined for the type"),
+    _of(
+        "semiring & type",
+        "Expected operands that",
+        "complex numbers have no order",
+    ),
     _of("type & dtype=", "that can be cast to", "casting= allows it"),
     _of("type & out=", "that can be cast to", "casting= allows it"),
     _of("type & dtype=", "of a dtype that", "casting= allows it"),
     _of("schedule", "Expected a loop", "the text has no such loop"),
     _of("schedule", "Expected an index", "the text has no such index"),
     _of("schedule", "on which the sum over", "a reduction in an operator stays in its loops"),
-    _of("schedule", "reorder", "sparse levels are walked in the order in which they are stored"),
     _of("static", "Expected static sizes of the indices", "the text has no such index"),
     _of("verb", "that read their operands as they are stored", "files convert no operands"),
     _of("verb", "in a traced function, found it", "a graph chooses how values are computed"),
@@ -40,9 +43,13 @@ UNFINISHED: tuple[Refusal, ...] = (
     _of("several & path", "no path for several statements", "the order of one product"),
     _of("several & type", "numbers of 32 bits or more", "each statement would have to round"),
     _of("verb", "for a key of tuned plans", "plans of plain texts are tuned alone"),
-    _of("format & verb", "has no attribute", "kernels of blocks show and export nothing"),
-    _of("subscripts & verb", "has no attribute", "kernels of subscripts export nothing"),
+    _of("format & verb", "has no attribute 'export'", "kernels of blocks show and export nothing"),
+    _of("subscripts & verb", "has no attribute 'export'", "kernels of subscripts export nothing"),
     _of("several & subscripts", "take arithmetic on indices", "kernels of both are not compiled"),
-    _of("several & verb", "has no attribute", "kernels of several statements export nothing"),
+    _of(
+        "several & verb",
+        "has no attribute 'export'",
+        "several statements export nothing",
+    ),
 )
 """The refusals that are to be lifted: nothing forbids these calls but how they are computed."""

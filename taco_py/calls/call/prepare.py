@@ -275,7 +275,7 @@ def make_prepared(checked: Checked, options: CallOptions) -> Prepared:
     exact = options.counts or bool(options.plan)  # which may have sizes compiled in
     key = (
         *("plan", elaborated.assignments, results, *elaborated.kinds.items(), checked.squeezed),
-        *(options, facts(checked.given, exact)),
+        *(options, checked.alone, facts(checked.given, exact)),
     )
     planned: _Planned | None = KERNELS.memo.get(key)
     if planned is None:
