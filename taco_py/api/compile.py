@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace as with_fields
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import DTypeLike
 
 from taco_py.api.over import as_mask, read_over
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.devices.placed import placed
-from taco_py.calls.call.draft import CompileArguments, draft
+from taco_py.calls.call.draft import CompileArguments, draft, draft_statements
 from taco_py.calls.call.kernel import Kernel, compile_draft
 from taco_py.calls.call.texts.kernel_in_blocks import (
     KernelInBlocks,
@@ -27,31 +27,8 @@ from taco_py.language.notation.checks import has_subscripts
 
 if TYPE_CHECKING:
     from taco_py.calls.call.builder import ScheduleBuilder
-    from taco_py.calls.call.several.kernel_of_several import KernelOfSeveral
     from taco_py.calls.call.texts.kernel_of_subscripts import KernelOfSubscripts
     from taco_py.language.notation.rewrites.semirings import Semiring
-
-
-@overload
-def compile(
-    text: str,
-    formats: Mapping[str, Format | str] | None = None,
-    /,
-    *others: Any,
-    outputs: None = None,
-    **options: Any,
-) -> Kernel: ...
-
-
-@overload
-def compile(
-    text: str,
-    formats: Mapping[str, Format | str] | None = None,
-    /,
-    *others: Any,
-    outputs: Sequence[str] | str,
-    **options: Any,
-) -> KernelOfSeveral: ...
 
 
 def compile(
@@ -77,7 +54,7 @@ def compile(
     target: str | None = None,
     memory_limit: int | str | None = None,
     **named: Format | RemappedFormat | str,
-) -> Kernel | KernelOfSeveral | KernelOfSubscripts | KernelInBlocks:
+) -> Kernel | KernelOfSubscripts | KernelInBlocks:
     """Compile assignments for operands of given formats, without data.
 
     >>> spmv = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
@@ -120,10 +97,7 @@ def compile(
         if over is not None and not over.is_usual:
             over.refuse_several(statements[-1].assignment)
         refuse_others("kernels of several statements", bounds)
-        from taco_py.calls.call.several.draft_several import draft_several
-        from taco_py.calls.call.several.kernel_of_several import compile_several
-
-        return compile_several(draft_several(text, outputs, arguments), options)
+        return compile_draft(draft_statements(text, arguments), options)
     (statement,) = statements
     if names_blocks(given) and over is None and not has_subscripts(statement.assignment):
         refuse_others("kernels of operands in blocks", bounds)

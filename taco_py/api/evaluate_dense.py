@@ -19,7 +19,7 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import container
 from taco_py.arguments.semiring_mask import semiring_mask_of
 from taco_py.calls.call.over_semirings import to_arithmetic
-from taco_py.calls.call.several.requested_outputs import requested_outputs
+from taco_py.calls.call.requested_outputs import requested_outputs
 from taco_py.calls.indexed.by_fancy_indexing import gather, write
 from taco_py.calls.indexed.domains import ERROR, FILL, BoundaryOptions
 from taco_py.calls.indexed.indexed_call import boundary_options, is_indexed

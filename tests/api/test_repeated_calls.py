@@ -62,8 +62,8 @@ def long_way(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
         return call
 
-    monkeypatch.setattr(front, "prepare", counted(front.prepare))
-    monkeypatch.setattr(Kernel, "_given", counted(Kernel._given))
+    monkeypatch.setattr(front, "prepare_within", counted(front.prepare_within))
+    monkeypatch.setattr(Kernel, "_prepared", counted(Kernel._prepared))
     yield entered
     KERNELS.memo.clear()
 

@@ -38,8 +38,8 @@ def long_way(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter]:
     KERNELS.memo.clear()
     monkeypatch.setattr(KERNELS, "note", lambda key: None)  # nothing from earlier processes
     counter = Counter()
-    monkeypatch.setattr(front, "prepare", counter.around(front.prepare))
-    monkeypatch.setattr(Kernel, "_given", counter.around(Kernel._given))
+    monkeypatch.setattr(front, "prepare_within", counter.around(front.prepare_within))
+    monkeypatch.setattr(Kernel, "_prepared", counter.around(Kernel._prepared))
     yield counter
     KERNELS.memo.clear()
 

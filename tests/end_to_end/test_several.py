@@ -17,7 +17,8 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck
 
 import taco_py as tp
-from taco_py.calls.call.several import compute_several, kernel_of_several
+from taco_py.calls.call import compute
+from taco_py.calls.call import kernel as kernel_module
 from taco_py.language.diagnostics.errors import NotationError, OperandError, OutputError, TacoError
 from tests.corpus.formats import MORE_OPERANDS, OPERANDS, store, to_dense
 from tests.corpus.statement_lists import FLOATS, Drawn, statement_lists
@@ -207,7 +208,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, home: Any, name: str) -> list[int]:
 
 
 def test_a_second_call_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    count = counted(monkeypatch, compute_several, "prepare_statements")
+    count = counted(monkeypatch, compute, "prepare_within")
     for size in (40, 41, 50):
         matrix = sp.random_array((size, size), density=0.2, format="csr", rng=size)
         x, b = np.random.default_rng(size).random((2, size))
@@ -316,7 +317,7 @@ def test_zeros_that_a_temporary_stores_stay_where_they_are() -> None:
 def test_compiled_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     given = operands()
     kernel = tp.compile(RESIDUAL, A="ds", x="d", b="d", outputs=("r", "s"))
-    count = counted(monkeypatch, kernel_of_several, "task_of")
+    count = counted(monkeypatch, kernel_module, "task_of")
     r = given["b"] - given["A"] @ given["x"]
     for _ in range(3):
         found, total = kernel(given["A"], given["x"], given["b"])
@@ -331,7 +332,7 @@ def test_compiled_statements(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(out["r"], r)
     assert "results   r (ndarray), s (ndarray)" in kernel.explain()
     assert "taco" in kernel.source
-    assert repr(kernel).endswith("x: d/float64, b: d/float64, outputs r, s>")
+    assert repr(kernel).endswith("b: d/float64, r: d/float64, s: scalar/float64>")
 
 
 def test_compiled_results_are_as_their_operands_and_formats_are() -> None:

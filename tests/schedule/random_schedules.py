@@ -477,7 +477,8 @@ def _run(prepared: Prepared, execution: Execution, phases: bool) -> Any:
     tensors = dict(execution.tensors)
     pattern = assemble(prepared.plan, execution)
     execution.tensors = tensors
-    return recompute(prepared.plan, execution, pattern)
+    (data,) = recompute(prepared.plan, execution, pattern).values()
+    return data
 
 
 def _interpreted(prepared: Prepared, phases: bool) -> dict[tuple[str, str], Any]:

@@ -1,9 +1,11 @@
-"""What is known of an assignment before any data is: the formats and types of its operands, and
-nominal sizes to choose loop orders for."""
+"""Statements over operands of known formats, before any data is: types, formats and nominal sizes.
+
+One assignment is the case of one of several.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from math import prod
 from numbers import Number
@@ -14,45 +16,47 @@ from numpy.typing import DTypeLike
 
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import DeviceTensor
-from taco_py.arguments.operands import Given, check_names, check_orders, check_sizes, describe
+from taco_py.arguments.operands import check_names, describe
 from taco_py.arguments.option_checks import check_static, check_static_index, merged
 from taco_py.arguments.options import CallOptions
-from taco_py.arguments.result_table import TENSOR, Question, ResultKind, look_up
-from taco_py.arguments.results import result_kind
+from taco_py.arguments.result_table import TENSOR, ResultKind
+from taco_py.arguments.results import container
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.over_semirings import Written, written_over
-from taco_py.calls.statements.read_text import accumulated, parsed, understood
+from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
+from taco_py.calls.statements.elaborate import Elaborated, ResultOptions, elaborate
+from taco_py.calls.statements.read_text import (
+    accumulated,
+    names_read,
+    parsed,
+    parsed_statements,
+    understood,
+)
+from taco_py.calls.statements.sequence import Statements, check_passed, in_single_assignment
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.storage.borrow import as_dtype
 from taco_py.data.storage.tensor_data import ordered
 from taco_py.data.tensors.tensor import Tensor, as_format
 from taco_py.language.diagnostics.errors import FormatError, OperandError, OperandTypeError
-from taco_py.language.fill import fill_of as fill_text
 from taco_py.language.formats import Format, dense
-from taco_py.language.legal.stored import is_sparse
-from taco_py.language.legal.wraps import with_wraps
-from taco_py.language.notation.checks import accesses, operand_names, unique
-from taco_py.language.notation.dtypes import result_dtype
+from taco_py.language.notation.checks import accesses, all_indices, operand_names, unique
+from taco_py.language.notation.dtypes import DType
 from taco_py.language.notation.einsum import parse_einsum
-from taco_py.language.notation.half_types import computed_dtype
-from taco_py.language.notation.nodes import Assignment, Literal
-from taco_py.language.notation.rewrites.fills import stored_alone, with_fills
-from taco_py.language.notation.rewrites.wide_sums import wide_sums
+from taco_py.language.notation.nodes import Access, Assignment
 from taco_py.language.problem import TensorType
 from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.nodes import Operand
-from taco_py.planner.statements import fills_of
 
 MASK = "mask"
-"""What calls of a kernel under a mask name it by."""
+"""The name by which calls of a kernel under a mask pass it."""
 NOMINAL_SIZE = 1000
 NOMINAL_DENSITY = 0.01
-"""What the loop order is chosen for when no data is at hand."""
+"""Sizes and density that loop orders are chosen for where no data is at hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nominal:
-    """What sizes of indices and entries of operands are taken for where nothing says them."""
+    """The sizes of indices and entries of operands to assume where nothing says them."""
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     entries: Mapping[str, int] = field(default_factory=dict)
@@ -60,29 +64,57 @@ class Nominal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draft:
-    """An assignment over operands of known formats, as planning wants it.
+    """Statements over operands of known formats, as planning wants them.
 
-    dtype    of the result; what is planned has `computed_dtype` of it
-    begin    the operand that a result is added to, as `y` in y += value; "" where there is none
-    assumed  the indices whose sizes are not known, and what these are taken for
-    same     the operand that another name of it, read in another type, stands for
-    over     the semiring and the mask, None for numbers
+    operands   facts of the operands, those that are read in another type under another name
+    formats    of the operands, by the names that the user gives them
+    requested  the outputs of the text
+    static     sizes to compile in, by index
+    target     the machine that kernels are for, "" as the options say
+    assumed    the indices whose sizes are not known, and the sizes that are assumed
+    over       the semiring and the mask, None for numbers
     """
 
-    assignment: Assignment
-    formats: Mapping[str, Format]
+    statements: Statements
+    elaborated: Elaborated
     operands: Mapping[str, Operand]
-    kind: ResultKind
-    dtype: np.dtype[Any]
-    request: Request
-    begin: str = ""
+    formats: Mapping[str, Format]
+    requested: RequestedOutputs
+    static: tuple[tuple[str, int], ...] = ()
+    target: str = ""
     assumed: tuple[tuple[str, int], ...] = ()
-    same: Mapping[str, str] = field(default_factory=dict)
     over: SemiringMask | None = None
 
     @property
+    def is_single(self) -> bool:
+        """Tell whether one assignment is all there is."""
+        return len(self.statements.steps) == 1
+
+    @property
+    def assignment(self) -> Assignment:
+        """Return the last assignment."""
+        return self.elaborated.assignments[-1]
+
+    @property
+    def kind(self) -> ResultKind:
+        """Return how the last result is handed out."""
+        return self.elaborated.kinds[self.assignment.target.tensor]
+
+    @property
+    def dtype(self) -> DType:
+        """Return the dtype of the last result; kernels compute in `computed_dtype` of it."""
+        return self.elaborated.dtypes[self.assignment.target.tensor]
+
+    @property
+    def request(self) -> Request:
+        """Return the request for a plan of the last result."""
+        type = self.elaborated.operands[self.assignment.target.tensor].type
+        request = Request(type, self.static)
+        return request.on(self.target) if self.target else request
+
+    @property
     def size_note(self) -> str:
-        """What planning takes sizes for that nobody says, for explain()."""
+        """Describe for explain() the sizes that planning assumes."""
         if not self.assumed:
             return ""
         taken: dict[int, list[str]] = {}
@@ -93,12 +125,7 @@ class Draft:
 
     def on(self, target: str) -> Draft:
         """Return the same for kernels on what `target` names."""
-        return replace(self, request=self.request.on(target))
-
-    @property
-    def types(self) -> dict[str, TensorType]:
-        """Return the type of each operand."""
-        return {name: operand.type for name, operand in self.operands.items()}
+        return replace(self, target=target)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +136,7 @@ class CompileArguments:
              stands for its own format
     static   sizes to compile in, as the user gave them
     over     the semiring and the mask, which stands for its own format too
-    options  of kernels, as they are checked
+    options  of kernels, as they are checked; the outputs of the text among them
     """
 
     formats: Mapping[str, Any]
@@ -121,41 +148,62 @@ class CompileArguments:
 
 
 def draft(text: str, arguments: CompileArguments) -> Draft:
-    """Return `text` over operands of known formats.
+    """Return the draft of a text of one statement over operands of known formats.
 
     Raises NotationError, OperandError, FormatError, OperandTypeError, DimensionError.
     """
     return draft_assignment(parsed(text), arguments)
 
 
+def draft_statements(text: str, arguments: CompileArguments) -> Draft:
+    """Return the draft of a text of several statements, whose outputs the options name.
+
+    Raises as `draft` does.
+    """
+    written = parsed_statements(text)
+    formats = arguments.formats
+    assigned = unique(each.target.tensor for each in written)
+    added = {name: first for name in assigned if (first := _first(written, name)).operator}
+    plain = [name for name in assigned if name not in added]
+    asked = {name: formats[name] for name in plain if name in formats}
+    requested = requested_outputs(written, arguments.options.outputs, asked)
+    given = {name: form for name, form in formats.items() if name not in plain}
+    for name, first in added.items():
+        given.setdefault(name, dense(len(first.target.indices)))
+    statements = in_single_assignment(written, requested.outputs, given)
+    check_passed(written, statements, given)
+    return _Drafting(statements, given, requested, arguments).draft()
+
+
 def draft_assignment(
     written: Assignment, arguments: CompileArguments, nominal: Nominal | None = None
 ) -> Draft:
-    """Return the same of a text that is read already, whose subscripts are indices alone.
+    """Return the draft of a text that is read already, whose subscripts are indices alone.
 
-    nominal  what sizes and entries are taken for where the usual ones would mislead
+    nominal  sizes and entries to assume where the usual ones would mislead
     """
     target, over = written.target.tensor, arguments.over
     given = dict(arguments.formats)
     if written.operator is not None:
         given.setdefault(target, dense(len(written.target.indices)))
-    zero = None
+    zero: Any = 0
     if over is not None:
-        found = _over_numbers(written, given, arguments.dtypes, over)
-        written, zero = found.assignment, found.zero
+        arithmetic = _to_arithmetic(written, given, arguments.dtypes, over)
+        written = arithmetic.assignment
+        zero = 0 if arithmetic.zero is None else arithmetic.zero.value
         if over.mask is not None:
-            given[found.mask] = over.mask.array
-    assignment = accumulated(written, {target: None})  # y += value has y among its operands
-    drafted = _drafted(
-        assignment, target, replace(arguments, formats=given), zero, nominal or Nominal()
-    )
-    begin = "" if written.operator is None else target
-    if over is None or not over.semiring.computes_truths:
-        drafted = _with_wide_sums(drafted, begin)
-    return replace(drafted, begin=begin, over=over)
+            given[arithmetic.mask] = over.mask.array
+    asked = {target: given[target]} if given.get(target) is not None else {}
+    reads = operand_names(accumulated(written, {target: None}))
+    operands = {name: form for name, form in given.items() if name != target or name in reads}
+    requested = RequestedOutputs((target,), asked, {}, True)
+    statements = in_single_assignment((written,), (target,), operands)
+    check_names(statements.assignments[0], operands)
+    drafting = _Drafting(statements, operands, requested, arguments, nominal or Nominal(), zero)
+    return drafting.draft()
 
 
-def _over_numbers(
+def _to_arithmetic(
     written: Assignment,
     given: Mapping[str, Any],
     dtypes: Mapping[str, DTypeLike] | DTypeLike | None,
@@ -166,15 +214,15 @@ def _over_numbers(
     Raises OperandError where an operand is called as the mask is, and as `written_over`.
     """
     target = written.target
-    whole = accumulated(written, {target.tensor: None})
-    names = operand_names(whole)
+    read = accumulated(written, {target.tensor: None})
+    names = operand_names(read)
     if over.mask is not None and MASK in (*names, target.tensor):
         raise OperandError(
             f"Expected a text without {MASK}, by which a call names its mask, found it there",
             written.span,
             hint="call the tensor otherwise",
         )
-    check_names(whole, [name for name in given if name != target.tensor or name in names])
+    check_names(read, [name for name in given if name != target.tensor or name in names])
     orders = {a.tensor: len(a.indices) for a in (target, *accesses(written))}
     if over.mask is not None:
         given, names = {**given, MASK: over.mask.array}, (*names, MASK)
@@ -182,40 +230,15 @@ def _over_numbers(
     named = names_to_dtypes(names, dtypes)
     types = {}
     for name in names:
-        own = describe(given[name], name) if is_array(given[name]) else None
+        array = describe(given[name], name) if is_array(given[name]) else None
         form = format_of(given[name], orders[name], name)
-        dtype = named[name] if own is None else own.operand.type.dtype
+        dtype = named[name] if array is None else array.operand.type.dtype
         types[name] = TensorType(form, dtype).computable
     return written_over(written, types, over, MASK)
 
 
-def _with_wide_sums(drafted: Draft, added: str) -> Draft:
-    """Read operands in the types that sums of small integers are computed in.
-
-    added  the operand that a value is added to, or ""
-    """
-    dtypes = {name: np.dtype(o.type.dtype) for name, o in drafted.operands.items()}
-    wide = wide_sums(drafted.assignment, dtypes, dtypes.get(added))
-    if not wide.read and wide.assignment is drafted.assignment:
-        return drafted
-    operands = dict(drafted.operands)
-    operands.update((name, operands[other]) for name, other in wide.same.items())
-    for name, dtype in wide.read.items():
-        operands[name] = replace(operands[name], type=operands[name].type.read_as(dtype.name))
-    dtype = result_dtype(wide.assignment, {n: o.type.promoted for n, o in operands.items()})
-    result = replace(drafted.request.type, dtype=computed_dtype(dtype).name)
-    return replace(
-        drafted,
-        assignment=wide.assignment,
-        operands=operands,
-        dtype=dtype,
-        request=replace(drafted.request, type=result),
-        same=wide.same,
-    )
-
-
 def draft_einsum(text: str, formats: Sequence[Any], arguments: CompileArguments) -> Draft:
-    """Return the same for einsum's subscripts, whose operands are called op0, op1, … and result
+    """Return the draft of einsum's subscripts, whose operands are called op0, op1, … and result
     `out`.
 
     formats  of operands in their order; others are by name
@@ -223,9 +246,7 @@ def draft_einsum(text: str, formats: Sequence[Any], arguments: CompileArguments)
     given = merged({f"op{k}": form for k, form in enumerate(formats)}, arguments.formats, "formats")
     count = text.split("->")[0].count(",") + 1
     orders = [_order_of(given, f"op{k}") for k in range(count)]
-    assignment = parse_einsum(text, orders)
-    target = assignment.target.tensor
-    return _drafted(assignment, target, replace(arguments, formats=given), None, Nominal())
+    return draft_assignment(parse_einsum(text, orders), replace(arguments, formats=given))
 
 
 def named_formats(text: str, formats: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,6 +262,11 @@ def named_formats(text: str, formats: Sequence[Any], named: Mapping[str, Any]) -
             hint=f"in the order of their first use the operands are {', '.join(names)}",
         )
     return merged(dict(zip(names, formats, strict=False)), named, "formats")
+
+
+def _first(written: Sequence[Assignment], name: str) -> Assignment:
+    """Return the first statement that assigns a name."""
+    return next(each for each in written if each.target.tensor == name)
 
 
 def _order_of(given: Mapping[str, Any], name: str) -> int:
@@ -264,93 +290,164 @@ def _order_of(given: Mapping[str, Any], name: str) -> int:
     return form.order
 
 
-def _drafted(
-    assignment: Assignment,
-    target: str,
-    arguments: CompileArguments,
-    zero: Literal | None,
-    nominal: Nominal,
-) -> Draft:
-    """Return the draft of an assignment over numbers, whose sums are explicit.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Drafting:
+    """Statements, and the formats or arrays of what they read.
 
-    zero  what a sparse result does not store, None for 0
+    zero  what sparse results do not store: see `ResultOptions`
     """
-    given = arguments.formats
-    names = operand_names(assignment)
-    check_names(assignment, [name for name in given if name != target or name in names])
-    sizes = check_static(arguments.static)
-    for name, _ in sizes:
-        check_static_index(name, unique(i for a in accesses(assignment) for i in a.indices))
-    index = check_index_dtype(arguments.index_dtype)
-    arrays = {name: describe(given[name], name) for name in names if is_array(given[name])}
-    known = {
-        name: replace(array.operand, type=array.operand.type.computable)
-        for name, array in arrays.items()
+
+    statements: Statements
+    given: Mapping[str, Any]
+    requested: RequestedOutputs
+    arguments: CompileArguments
+    nominal: Nominal = Nominal()
+    zero: Any = 0
+
+    def draft(self) -> Draft:
+        """Elaborate the statements over the facts of their operands."""
+        given, over = self.given, self.arguments.over
+        assignments = self.statements.assignments
+        names = tuple(name for name in names_read(assignments) if name in given)
+        sizes = check_static(self.arguments.static)
+        for name, _ in sizes:
+            check_static_index(name, unique(i for each in assignments for i in all_indices(each)))
+        index = check_index_dtype(self.arguments.index_dtype)
+        arrays = {name: describe(given[name], name) for name in names if is_array(given[name])}
+        types = names_to_dtypes(names, self.arguments.dtypes)
+        first = _first_accesses(assignments, names)
+        shapes, assumed = self._shapes(first, {n: a.data.shape for n, a in arrays.items()}, sizes)
+        facts: dict[str, Operand] = {}
+        for name in names:
+            if name in arrays:
+                operand = arrays[name].operand
+                facts[name] = replace(operand, type=operand.type.computable)
+            else:
+                form = format_of(given[name], len(first[name].indices), name)
+                type = TensorType(form, types[name], index).computable
+                facts[name] = _nominal(type, shapes[name], self.nominal.entries.get(name))
+        is_known = bool(arrays) and len(arrays) == len(names)
+        containers = {n: container(arrays[n]) if is_known else TENSOR for n in names}
+        options = ResultOptions(
+            self.requested.formats,
+            static=sizes,
+            index=index,
+            wide_sums=over is None or not over.semiring.computes_truths,
+            zero=self.zero,
+        )
+        elaborated = elaborate(self.statements, facts, containers, options)
+        read = (*names, *(name for name in elaborated.reads if name not in names))
+        operands = {name: elaborated.operands[name] for name in read}
+        formats = {name: facts[name].type.format for name in names}
+        return Draft(
+            self.statements,
+            elaborated,
+            operands,
+            formats,
+            self.requested,
+            sizes,
+            assumed=assumed,
+            over=over,
+        )
+
+    def _shapes(
+        self,
+        first: Mapping[str, Access],
+        arrays: Mapping[str, tuple[int, ...]],
+        static: Iterable[tuple[str, int]],
+    ) -> tuple[dict[str, tuple[int, ...]], tuple[tuple[str, int], ...]]:
+        """Return the shape of each operand, by sizes that arrays and `static` say, as far as
+        indices lead; and the indices for which sizes are assumed."""
+        sizes = _sizes_of_modes(self.statements.assignments, arrays, dict(static))
+        assumed: dict[str, int] = {}
+        shapes = {}
+        for name, access in first.items():
+            shape = []
+            for mode, index in enumerate(access.indices):
+                size = sizes.get((name, mode))
+                if size is None:
+                    size = assumed[index] = self.nominal.sizes.get(index, NOMINAL_SIZE)
+                shape.append(size)
+            shapes[name] = arrays.get(name, tuple(shape))
+        return shapes, tuple(assumed.items())
+
+
+Sizes = dict[tuple[str, int], int]
+"""The sizes of modes, by tensor and number."""
+
+
+def _sizes_of_modes(
+    statements: Sequence[Assignment],
+    arrays: Mapping[str, tuple[int, ...]],
+    static: Mapping[str, int],
+) -> Sizes:
+    """Return the sizes that arrays and `static` say, as far as indices lead."""
+    sizes: Sizes = {
+        (name, mode): size for name, shape in arrays.items() for mode, size in enumerate(shape)
     }
-    types = names_to_dtypes(names, arguments.dtypes)
-    operands = _operands(assignment, given, known, types, index, dict(sizes), nominal)
-    chosen = {name: operands[name].type.format for name in names}
-    assignment = with_fills(assignment, fills_of(operands))
-    promoted = {n: o.type.promoted for n, o in operands.items()}
-    dtype = result_dtype(assignment, promoted)
-    assignment = with_wraps(
-        assignment, lambda a: 0 if is_sparse(chosen[a.tensor]) else None, promoted
-    )
-    stored = assignment if zero is None else stored_alone(assignment)
-    kind = _kind(stored, given.get(target), chosen, arrays)
-    fill = ""
-    if zero is not None and is_sparse(kind.format):
-        assignment, fill = stored, fill_text(zero.value, dtype)
-    request = Request(TensorType(kind.format, computed_dtype(dtype).name, index, fill=fill), sizes)
-    known_sizes = {**dict(sizes), **_sizes_of(assignment, {n: o.shape for n, o in known.items()})}
-    met = unique(i for a in accesses(assignment) for i in a.indices)
-    assumed = tuple((i, nominal.sizes.get(i, NOMINAL_SIZE)) for i in met if i not in known_sizes)
-    return Draft(assignment, chosen, operands, kind, dtype, request, assumed=assumed)
+    known = -1
+    while known < len(sizes):
+        known = len(sizes)
+        for each in statements:
+            of_indices = dict(static)
+            modes = [
+                (index, (access.tensor, mode))
+                for access in (each.target, *accesses(each))
+                for mode, index in enumerate(access.indices)
+            ]
+            for index, mode in modes:
+                if mode in sizes:
+                    of_indices.setdefault(index, sizes[mode])
+            for index, mode in modes:
+                if index in of_indices:
+                    sizes.setdefault(mode, of_indices[index])
+    return sizes
 
 
-def _kind(
-    assignment: Assignment,
-    asked: Any,
-    formats: Mapping[str, Format],
-    arrays: Mapping[str, Given],
-) -> ResultKind:
-    """Return how the result is stored: as asked for, else as `evaluate` stores it or as formats
-    say."""
-    if asked is None and arrays and len(arrays) == len(formats):
-        return result_kind(assignment, arrays, None)
-    order = len(assignment.target.indices)
-    wanted = None if asked is None else format_of(asked, order, assignment.target.tensor)
-    containers = dict.fromkeys(formats, TENSOR)
-    return look_up(Question(assignment, formats, containers, wanted))
+def _first_accesses(statements: Iterable[Assignment], names: Sequence[str]) -> dict[str, Access]:
+    """Return the first access of each of these tensors."""
+    first: dict[str, Access] = {}
+    for each in statements:
+        for access in accesses(each):
+            if access.tensor in names:
+                first.setdefault(access.tensor, access)
+    return first
+
+
+def _nominal(type: TensorType, shape: tuple[int, ...], entries: float | None) -> Operand:
+    """Return the facts to assume of an operand of which a format is known."""
+    volume = prod(float(n) for n in shape)
+    usual = volume if type.format.is_dense else max(1.0, volume * NOMINAL_DENSITY)
+    return Operand(type, shape, usual if entries is None else entries)
 
 
 def format_of(given: Any, order: int, name: str) -> Format:
-    """Return the format that was given, or an array's own. Raises FormatError."""
-    own = ordered(describe(given, name).data.format) if is_array(given) else given
-    found = as_format(own, order)
-    if found is None:
+    """Return the format of a name in a call, or an array's own. Raises FormatError."""
+    form = ordered(describe(given, name).data.format) if is_array(given) else given
+    format = as_format(form, order)
+    if format is None:
         raise FormatError(f"Expected a format for {name}, found None")
-    return found
+    return format
 
 
 def names_to_dtypes(
     names: tuple[str, ...], dtypes: Mapping[str, DTypeLike] | DTypeLike | None
 ) -> dict[str, str]:
     """Return a supported dtype's name for each operand."""
-    given = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(names, dtypes)
-    for name in given:
+    asked = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(names, dtypes)
+    for name in asked:
         if name not in names:
             raise OperandError(f"Expected dtypes of {', '.join(names)}, found one of {name}")
-    found: dict[str, str] = {}
+    supported: dict[str, str] = {}
     for name in names:
-        wanted: Any = given.get(name)
+        wanted: Any = asked.get(name)
         dtype = np.float64 if wanted is None else wanted
-        found[name] = as_dtype(dtype, f"dtypes[{name!r}]").name
-    return found
+        supported[name] = as_dtype(dtype, f"dtypes[{name!r}]").name
+    return supported
 
 
 def check_index_dtype(index_dtype: Any) -> str:
-    """ "int32" or "int64". Raises OperandTypeError for anything else."""
+    """Return "int32" or "int64". Raises OperandTypeError for anything else."""
     name: str = as_dtype(index_dtype, "index_dtype").name
     if name not in ("int32", "int64"):
         raise OperandTypeError(
@@ -360,50 +457,7 @@ def check_index_dtype(index_dtype: Any) -> str:
     return name
 
 
-def _operands(
-    assignment: Assignment,
-    given: Mapping[str, Any],
-    arrays: Mapping[str, Operand],
-    dtypes: Mapping[str, str],
-    index: str,
-    static: Mapping[str, int],
-    nominal: Nominal,
-) -> dict[str, Operand]:
-    """What is known of each operand: all of an array, of others nominal sizes and densities."""
-    met = {a.tensor: a for a in accesses(assignment)}
-    sizes = {
-        **nominal.sizes,
-        **static,
-        **_sizes_of(assignment, {name: o.shape for name, o in arrays.items()}),
-    }
-    found = {}
-    for name, access in met.items():
-        if name in arrays:
-            found[name] = arrays[name]
-            continue
-        form = format_of(given[name], len(access.indices), name)
-        shape = tuple(sizes.get(i, NOMINAL_SIZE) for i in access.indices)
-        kind = TensorType(form, dtypes[name], index).computable
-        volume = float(prod(shape))
-        usual = volume if form.is_dense else max(1.0, volume * NOMINAL_DENSITY)
-        found[name] = Operand(kind, shape, nominal.entries.get(name, usual))
-    shapes = {name: operand.shape for name, operand in found.items()}
-    check_orders(assignment, shapes)
-    check_sizes(assignment, shapes)
-    return {name: found[name] for name in dtypes}
-
-
 def is_array(given: Any) -> bool:
     """Tell whether an operand itself, an array or a number, was given in place of its format."""
     kinds = Tensor | DeviceTensor | np.ndarray | np.generic | Number
     return isinstance(given, kinds) or is_scipy_sparse(given)
-
-
-def _sizes_of(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """Return the sizes that arrays among the operands say."""
-    sizes: dict[str, int] = {}
-    for access in accesses(assignment):
-        shape = shapes.get(access.tensor)
-        if shape is not None:
-            sizes.update(zip(access.indices, shape, strict=False))
-    return sizes

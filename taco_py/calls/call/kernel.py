@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
 from pathlib import Path
@@ -12,30 +12,25 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import place_of
-from taco_py.arguments.operands import (
-    Given,
-    check_names,
-    check_orders,
-    check_sizes,
-    give,
-    informer,
-    taken,
-)
+from taco_py.arguments.operands import Given, check_given, check_orders, check_sizes, give, taken
 from taco_py.arguments.option_checks import check_static_size, check_threads, merged
 from taco_py.arguments.options import CallOptions
-from taco_py.arguments.result_table import TENSOR, ResultKind
-from taco_py.arguments.results import hand_out, kind_for
+from taco_py.arguments.result_table import ARRAY, TENSOR, ResultKind
+from taco_py.arguments.results import container
 from taco_py.arguments.semiring_mask import SemiringMask
-from taco_py.calls.call.compute import rounded, task_of, told_rounding, writable, written
 from taco_py.calls.call.conform import by_place_and_name, conforming, typed_number
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.draft import Draft
+from taco_py.calls.call.explain_call import rounding_lines, with_results
+from taco_py.calls.call.fast_paths import task_of
 from taco_py.calls.call.libraries import without_libraries
+from taco_py.calls.call.outputs import hand_out_results, rounded, run_outputs, writable_out
 from taco_py.calls.call.over_semirings import unfilled
 from taco_py.calls.call.planner_request import goal_of, planner_options
-from taco_py.calls.call.prepare import Checked, Prepared
-from taco_py.calls.statements.elaborate import Elaborated, without_halves_of_scipy
-from taco_py.calls.statements.sequence import Statement, Statements
+from taco_py.calls.call.prepare import Checked, Prepared, check_schedule, start
+from taco_py.calls.call.requested_outputs import RequestedOutputs, by_output
+from taco_py.calls.statements.elaborate import Elaborated, kinds_of, without_halves_of_scipy
+from taco_py.calls.statements.sequence import Statements
 from taco_py.compiler.driver import CompiledKernel, compile_recipes
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.data.kernels import KERNELS
@@ -43,35 +38,36 @@ from taco_py.data.storage.tensor_data import Array, TensorData
 from taco_py.data.tensors.byte_counts import check_memory_limit
 from taco_py.data.tensors.tensor import as_data, with_fill
 from taco_py.data.tensors.traced_operands import taken_over, taker_of
-from taco_py.language.diagnostics.errors import (
-    OperandError,
-    OperandTypeError,
-)
+from taco_py.language.diagnostics.errors import OperandError, OperandTypeError
 from taco_py.language.formats import Format
 from taco_py.language.legal.stored import is_full
-from taco_py.language.notation.checks import accesses, rename
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.dtypes import DType
 from taco_py.language.notation.nodes import Assignment, Call
 from taco_py.language.notation.printer import to_text
 from taco_py.language.notebook.folded_report import Report
 from taco_py.language.problem import TensorType
-from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.make import make_plan
+from taco_py.planner.statements import plan_statements
 from taco_py.report.explanation.kernel_roofline import kernel_roofline
 from taco_py.report.explanation.plan_report import explain
 from taco_py.report.explanation.plan_schedule import graphs_of, schedule_of
 from taco_py.running.execute.assemble_compute import assemble, recompute
-from taco_py.running.execute.run import Execution, run
+from taco_py.running.execute.run import Execution
 from taco_py.running.replay.call_text import by_name
 from taco_py.running.replay.make_call import Ways, make_call, reads_in_place
 
 if TYPE_CHECKING:
     from taco_py.report.show.graphs import Drawing
 
+OPTIONS = ("out", "threads")
+"""The keywords of calls, which cannot be the names of operands there."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Kernel:
-    """Compute an assignment that is compiled, for operands by name or in the order of their first
+    """Compute statements that are compiled, for operands by name or in the order of their first
     use.
 
     >>> A, x = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]), np.array([1.0, 2.0, 3.0])
@@ -80,22 +76,39 @@ class Kernel:
     array([7., 6.])
     >>> k(A, x, out=np.empty(2))
     array([7., 6.])
+    >>> text = "m[i] = A[i,j] * x[j]; s = m[i] * m[i]"
+    >>> tp.compile(text, A=tp.CSR, x=tp.dense(1), outputs=("m", "s"))(A, x)
+    (array([7., 6.]), np.float64(85.0))
     """
 
-    assignment: Assignment
+    statements: Statements
+    elaborated: Elaborated
     plan: Plan
     formats: Mapping[str, Format]
     types: Mapping[str, TensorType]
-    kind: ResultKind
-    dtype: np.dtype[Any]
+    requested: RequestedOutputs
     options: CallOptions
     compiled: tuple[CompiledKernel, ...]
     kernels: dict[tuple[str, str], CompiledKernel]
-    begin: str = ""
-    same: Mapping[str, str] = field(default_factory=dict)
     over: SemiringMask | None = None
+    accumulates: bool = False
     ways: Ways = field(default_factory=Ways)
     writing: Ways = field(default_factory=Ways)
+
+    @property
+    def assignment(self) -> Assignment:
+        """Return the last assignment, over numbers."""
+        return self.elaborated.assignments[-1]
+
+    @property
+    def kind(self) -> ResultKind:
+        """Return how the last result is stored, and handed out for Tensors."""
+        return self.elaborated.kinds[self.assignment.target.tensor]
+
+    @property
+    def dtype(self) -> DType:
+        """Return the dtype of the last result."""
+        return self.elaborated.dtypes[self.assignment.target.tensor]
 
     @property
     def source(self) -> str:
@@ -136,7 +149,7 @@ class Kernel:
 
         `name`.c has the function `name` (of several kernels, `name`_1.c and so on), `name`.h its
         prototype with a line about each parameter, taco_runtime.h what it needs, and main.c calls
-        it on these operands, or on small ones made up, and prints the arrays of the result. Of
+        it on these operands, or on small ones made up, and prints the arrays of the results. Of
         kernels of a GPU, `name`.cu has the kernels, the host program that launches them, and the
         function, which takes arrays of the host; then there are main.cu and taco_cuda.h.
 
@@ -161,11 +174,9 @@ class Kernel:
         objects = merged(operands, named)
         if not objects:
             static, bounds = dict(self.options.static), self.schedule.bounds
-            assignment = rename(self.assignment, tensors=self.same)
             types = {name: self.types[name] for name in self.formats}
-            objects = example(assignment, types, static, bounds)
-        given, _ = self._given(objects)
-        tensors = {operand: g.data for operand, g in given.items()}
+            objects = example(self.statements.assignments, types, static, bounds)
+        tensors = {operand: g.data for operand, g in self._prepared(objects).given.items()}
         plan = without_libraries(self.plan)
         kernels = compile_recipes(plan.recipes)
         if not (operands or named):
@@ -173,29 +184,44 @@ class Kernel:
         return export(plan, kernels, tensors, Path(folder), name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What to compile again: kernels are found by their recipes, functions are not stored."""
-        told = (self.assignment, self.plan, self.formats, self.types, self.kind, self.dtype)
-        return compile_plan, (*told, self.options, self.begin, dict(self.same), self.over)
+        """Return what to compile again: kernels are found by their recipes, functions are not
+        stored."""
+        fields = (self.statements, self.elaborated, self.plan, self.formats, self.types)
+        return compile_plan, (*fields, self.requested, self.options, self.over)
 
     def __repr__(self) -> str:
-        """Return the assignment, and each operand's format and dtype, in one line."""
-        operands = (
-            f"{name}: {str(form) or 'scalar'}/{self.types[name].element}"
-            for name, form in self.formats.items()
-        )
-        target = self.assignment.target.tensor
-        result = f"{target}: {str(self.kind.format) or 'scalar'}/{self.dtype}"
-        return f"<Kernel {to_text(self.assignment)} with {', '.join((*operands, result))}>"
+        """Return the statements, and each operand's and result's format and dtype, in one line."""
+        stored = {n: (str(f), self.types[n].element) for n, f in self.formats.items()}
+        stored |= self._stored_results
+        shown = (f"{name}: {form or 'scalar'}/{dtype}" for name, (form, dtype) in stored.items())
+        return f"<Kernel {self._text} with {', '.join(shown)}>"
+
+    @property
+    def _text(self) -> str:
+        """Return the statements over numbers as text."""
+        if len(self.statements.steps) == 1:
+            return to_text(self.assignment)
+        return "; ".join(to_text(each) for each in self.statements.assignments)
+
+    @property
+    def _stored_results(self) -> dict[str, tuple[str, str]]:
+        """Return the format and the dtype of each result."""
+        elaborated, targets = self.elaborated, self.statements.outputs
+        if len(self.statements.steps) == 1:
+            targets = {target: target for target in targets.values()}
+        return {
+            name: (str(elaborated.kinds[target].format), str(elaborated.dtypes[target]))
+            for name, target in targets.items()
+        }
 
     def _repr_html_(self) -> str:
         """Show it in a notebook: what it computes, its loops, and its C where it is unfolded."""
         from taco_py.language.notebook.kernel_page import kernel_page
 
         stored = {name: (str(f), self.types[name].element) for name, f in self.formats.items()}
-        stored[self.assignment.target.tensor] = (str(self.kind.format), str(self.dtype))
         facts = {"schedule": self.schedule, "target": self.options.target}
-        told = (self.source, self.explain(), self.show().svg)
-        return kernel_page(to_text(self.assignment), stored, facts, *told)
+        page = (self.source, self.explain(), self.show().svg)
+        return kernel_page(self._text, stored | self._stored_results, facts, *page)
 
     def explain(self) -> str:
         """Explain the kernel: notation, iteration graph, loops, formats, workspaces, threads,
@@ -203,8 +229,12 @@ class Kernel:
 
         `show()` draws the graphs, `schedule` has the loops as commands.
         """
-        limit = self.options.threads or KERNELS.cores
-        return Report(told_rounding(self.dtype) + explain(self.plan, self.compiled, limit=limit))
+        limit, outputs = self.options.threads or KERNELS.cores, self.statements.outputs
+        report = explain(self.plan, self.compiled, limit=limit)
+        if len(self.statements.steps) > 1 or not self.requested.alone:
+            report = with_results(report, self.statements, self.elaborated, self.plan)
+        types = {name: self.elaborated.dtypes[target] for name, target in outputs.items()}
+        return Report(rounding_lines(types) + report)
 
     def roofline(
         self,
@@ -224,7 +254,7 @@ class Kernel:
         Raises CompilerError where it cannot be measured, OutputError where no file can be written.
         """
         objects = merged(operands, named)
-        given = self._given(objects)[0] if objects else None
+        given = self._prepared(objects).given if objects else None
         call = (lambda: self(**objects)) if objects else None
         threads = self.options.threads
         return kernel_roofline(path, self.plan, self.compiled, threads, given, call)
@@ -232,16 +262,18 @@ class Kernel:
     def __call__(
         self,
         *operands: Any,
-        out: Array | None = None,
+        out: Any = None,
         threads: int | None = None,
         memory_limit: int | str | None = None,
         **named: Any,
     ) -> Any:
-        """Compute the result for these operands: scipy's array where it is sparse and operands are
-        scipy's.
+        """Compute the outputs for these operands, a tuple where several were asked for.
 
-        out      where a dense result is written; `y += …` begins from it, unless `y` is passed, and
-                 without either from 0, `y *= …` from 1, `y min= …` from infinity
+        A sparse result is scipy's array where operands are scipy's.
+
+        out      where a dense result is written, or such arrays by name; `y += …` begins from it,
+                 unless `y` is passed, and without either from 0, `y *= …` from 1, `y min= …` from
+                 infinity
         threads  at most so many
         memory_limit  bytes that it may take at once, as in `evaluate`
 
@@ -249,151 +281,130 @@ class Kernel:
         """
         objects = self._named(operands, named) if operands else named
         if memory_limit is None and self.options.memory_limit is None:
-            return self._found(objects, out, threads)
+            return self._result(objects, out, threads)
         with self._limit(memory_limit):
-            return self._found(objects, out, threads)
+            return self._result(objects, out, threads)
 
     def _limit(self, limit: int | str | None = None) -> AbstractContextManager[None]:
-        """Within which a call takes no more memory than it may."""
-        found = check_memory_limit(limit) or self.options.memory_limit
-        return nullcontext() if found is None else KERNELS.memory.within(found)
+        """Return the context within which a call takes no more memory than it may."""
+        most = check_memory_limit(limit) or self.options.memory_limit
+        return nullcontext() if most is None else KERNELS.memory.within(most)
 
-    def _found(self, objects: dict[str, Any], out: Array | None, threads: int | None) -> Any:
-        """Return the result for operands by name."""
-        if out is None and self.begin and self.begin not in objects:
-            objects = self._from_nothing(objects)
+    def _result(self, objects: dict[str, Any], out: Any, threads: int | None) -> Any:
+        """Return the outputs for operands by name."""
+        if self.accumulates:
+            objects = self._from_identity(objects, out)
         if out is None and threads is None:
             ways = self.ways
             for call in ways.within(objects) if KERNELS.memory.on else ways.calls:
                 result = call(objects)
                 if result is not None:
                     return result
+            outs: Mapping[str, Array] = {}
         else:
+            outs = by_output("out", out, self.requested.outputs, self.requested.outputs)
+            arrays = tuple(outs[name] for name in self.requested.outputs if name in outs)
             limit = check_threads(threads) or self.options.threads or KERNELS.cores
-            ways = self.ways if out is None else self.writing
+            ways = self.writing if outs else self.ways
             for call in ways.within(objects) if KERNELS.memory.on else ways.calls:
-                result = call(objects, limit) if out is None else call(objects, out, limit)
+                result = call(objects, *arrays, limit)
                 if result is not None:
                     return result
         if (taker := taker_of(objects.values())) is not None:
             return self._noted(taker, objects, out, threads)
-        return self._computed(objects, out, threads)
+        return self._computed(objects, outs, threads)
 
-    def _computed(self, objects: dict[str, Any], out: Array | None, threads: int | None) -> Any:
-        """Return the result for operands by name of which no call was made before."""
+    def _computed(
+        self, objects: dict[str, Any], outs: Mapping[str, Array], threads: int | None
+    ) -> Any:
+        """Return the outputs for operands by name of which no call was made before."""
         objects, _ = placed(objects, self.options.target)
         place = place_of(objects.values())
-        begin, objects = ("", objects) if out is None else self._begun(objects, out)
-        given, sizes = self._given(objects)
-        shape = self._shape(sizes)
-        kind = self._kind(given)
-        prepared = self._prepared(given, sizes, kind)
-        target = writable(out, prepared, self.options)
-        execution = self._execution(given, check_threads(threads), target, shape)
-        data = rounded(run(self.plan, execution), self.dtype, out)
+        requested = replace(self.requested, outs=outs)
+        begun = {n: o for n, o in outs.items() if n in self.formats and n not in objects}
+        if outs and self.over is not None:
+            self.over.refuse_out(self.accumulates, self.assignment)
+        objects = {**begun, **objects}
+        prepared = self._prepared(objects)
+        execution = self._execution(
+            prepared, threads, writable_out(prepared, requested, self.options)
+        )
+        results = run_outputs(prepared, execution, outs)
+        ways = self.writing if outs else self.ways
         if execution.fits:
-            (self.ways if out is None else self.writing).note_fit(
-                {name: obj for name, obj in objects.items() if name != begin}
-            )
+            ways.note_fit({name: obj for name, obj in objects.items() if name not in begun})
         if not execution.wide and self.options.is_native:
-            self._remember(prepared, objects, out, begin)
-        if out is not None:
-            return written(out, data)
-        return hand_out(self._scipys(data, kind), kind, place)
+            self._remember(prepared, objects, requested, begun)
+        results = {name: self._of_scipy(data, prepared, name) for name, data in results.items()}
+        return hand_out_results(results, prepared, requested, (), "" if outs else place)
 
-    def _prepared(
-        self, given: Mapping[str, Given], sizes: Mapping[str, int], kind: ResultKind
-    ) -> Prepared:
-        """Return checked operands with the plan."""
-        target = self.assignment.target.tensor
-        facts = {name: each.operand for name, each in given.items()}
-        facts[target] = Operand(self.plan.result, self._shape(sizes), 0.0)
-        written = (self.assignment,)
-        statements = Statements((Statement(self.assignment),), {target: target}, {}, ())
-        made = Elaborated(written, written, {}, facts, {target: kind}, {target: self.dtype})
-        shapes = {name: each.shape for name, each in facts.items()}
-        checked = Checked(statements, made, given, sizes, shapes)
-        return Prepared(checked, self.plan, made.kinds, self.kernels)
-
-    def _noted(
-        self, taker: Any, objects: dict[str, Any], out: Array | None, threads: int | None
-    ) -> Any:
-        """Leave the assignment to a trace that an operand is of."""
+    def _noted(self, taker: Any, objects: dict[str, Any], out: Any, threads: int | None) -> Any:
+        """Leave the statements to a trace that an operand is of."""
         over = None if self.over is None or self.over.is_usual else self.over
-        told = {"out": out, "threads": threads, "semiring": over}
-        read = rename(self.assignment, tensors=self.same)
-        return taken_over(taker, "tp.kernel", ([read], objects, read.target.tensor), told)
+        said = {"out": out, "threads": threads, "semiring": over}
+        targets = [self.statements.outputs[name] for name in self.requested.outputs]
+        wanted = targets[0] if self.requested.alone else targets
+        return taken_over(taker, "tp.kernel", (self.statements.assignments, objects, wanted), said)
 
-    def _from_nothing(self, objects: dict[str, Any]) -> dict[str, Any]:
+    def _from_identity(self, objects: dict[str, Any], out: Any) -> dict[str, Any]:
         """Return the operands with what `y += …` begins from where there is no `y`: what the
         operator does not change a number by. The same operands where that is sparse, or a size is
         not known."""
-        value, form = self.assignment.value, self.formats[self.begin]
-        shapes = {name: taken(obj, f"operand {name}").shape for name, obj in objects.items()}
-        sizes: dict[str, int] = {}
-        for access in accesses(self.assignment):
-            sizes.update(zip(access.indices, shapes.get(access.tensor, ()), strict=False))
-        indices = self.assignment.target.indices
-        known = is_full(form) and all(index in sizes for index in indices)
-        if not (known and isinstance(value, Call)):
-            return objects
-        dtype = np.dtype(self.types[self.begin].element)
-        shape, nothing = tuple(sizes[index] for index in indices), value.operator.identity_of(dtype)
-        return {self.begin: np.full(shape, nothing, dtype), **objects}
+        outs = out if isinstance(out, Mapping) else {} if out is None else self.formats
+        begun = dict(objects)
+        for step in self.statements.steps:
+            name, assignment = step.added, step.assignment
+            if name not in self.formats or name in objects or name in outs:
+                continue
+            shapes = {n: taken(obj, f"operand {n}").shape for n, obj in objects.items()}
+            sizes: dict[str, int] = {}
+            for access in accesses(assignment):
+                sizes.update(zip(access.indices, shapes.get(access.tensor, ()), strict=False))
+            indices, value = assignment.target.indices, assignment.value
+            known = is_full(self.formats[name]) and all(index in sizes for index in indices)
+            if known and isinstance(value, Call):
+                dtype = np.dtype(self.types[name].element)
+                identity = value.operator.identity_of(dtype)
+                begun = {name: np.full([sizes[i] for i in indices], identity, dtype), **begun}
+        return begun
 
-    def _begun(self, objects: dict[str, Any], out: Array) -> tuple[str, dict[str, Any]]:
-        """Return the operand that `out` itself is, or "", and the operands with it."""
-        if self.over is not None:
-            self.over.refuse_out(bool(self.begin), self.assignment)
-        if not self.begin or self.begin in objects:
-            return "", objects
-        return self.begin, {self.begin: out, **objects}
-
-    def _scipys(self, data: TensorData, kind: ResultKind) -> TensorData:
+    def _of_scipy(self, data: TensorData, prepared: Prepared, name: str) -> TensorData:
         """Return a result for scipy, whose arrays have no fill value: what they do not store means
         it."""
-        scipys = kind.kind not in (TENSOR, "ndarray")
-        return with_fill(data, 0) if data.fill and scipys else data
-
-    def _shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Return the result's."""
-        return tuple(sizes[index] for index in self.assignment.target.indices)
-
-    def _kind(self, given: Mapping[str, Given]) -> ResultKind:
-        """What the result is handed out as: a sparse one as the sparse operands are."""
-        if self.kind.kind == "ndarray":
-            return self.kind
-        kind = kind_for(self.kind.format, self.assignment, given)
-        return without_halves_of_scipy(kind, self.dtype)
+        kind = prepared.kinds[prepared.outputs[name]].kind
+        return with_fill(data, 0) if data.fill and kind not in (TENSOR, ARRAY) else data
 
     def _remember(
-        self, prepared: Prepared, objects: Mapping[str, Any], out: Array | None, begin: str
+        self,
+        prepared: Prepared,
+        objects: Mapping[str, Any],
+        requested: RequestedOutputs,
+        begun: Mapping[str, Any],
     ) -> None:
-        """The short way for such operands, where they are read in place.
-
-        begin  the operand that is `out` itself, or ""
-        """
+        """Remember the fast path for such operands, where they are read in place."""
         given = prepared.given
         if not all(reads_in_place(obj, given[name]) for name, obj in objects.items()):
             return
-        task = task_of(prepared, objects, out, begin)
+        outs = requested.outs
+        task = task_of(prepared, objects, outs, begun, (), requested.alone)
         if task is not None:
             limit = self.options.threads or KERNELS.cores
-            ways = self.ways if out is None else self.writing
-            named = {name: obj for name, obj in objects.items() if name != begin}
-            ways.add(named, task.out, lambda: make_call(task, by_name, limit)[0])
+            ways = self.writing if outs else self.ways
+            named = {name: obj for name, obj in objects.items() if name not in begun}
+            types = tuple((name, out.dtype) for name, out in outs.items())
+            ways.add(named, types, lambda: make_call(task, by_name, limit)[0])
 
     def assemble(self, *operands: Any, threads: int | None = None, **named: Any) -> Any:
-        """Make the result's structure with values of zero, for `compute`.
+        """Make the structure of the results with values of zero, for `compute`.
 
         operands, named  as in a call
         threads  at most so many
         """
-        given, sizes = self._given(self._named(operands, named))
-        execution = self._execution(given, check_threads(threads), None, self._shape(sizes))
+        prepared = self._prepared(self._named(operands, named))
+        execution = self._execution(prepared, threads)
         with self._limit():
-            data = rounded(assemble(self.plan, execution), self.dtype)
-        return hand_out(self._scipys(data, kind := self._kind(given)), kind)
+            made = assemble(self.plan, execution)
+        return self._handed_out(made, prepared)
 
     def compute(
         self, pattern: Any, /, *operands: Any, threads: int | None = None, **named: Any
@@ -411,45 +422,92 @@ class Kernel:
         Raises StructureError where these operands make another structure, OperandTypeError where
         `pattern` is no tensor.
         """
-        given, sizes = self._given(self._named(operands, named))
-        execution = self._execution(given, check_threads(threads), None, self._shape(sizes))
+        prepared = self._prepared(self._named(operands, named))
+        execution = self._execution(prepared, threads)
+        patterns = _as_patterns(pattern, self.plan.program.results, self.requested)
         with self._limit():
-            data = rounded(recompute(self.plan, execution, _as_pattern(pattern)), self.dtype)
-        return hand_out(self._scipys(data, kind := self._kind(given)), kind)
+            made = recompute(self.plan, execution, patterns)
+        return self._handed_out(made, prepared)
+
+    def _handed_out(self, made: Mapping[str, TensorData], prepared: Prepared) -> Any:
+        """Return what was assembled or computed as the user's objects."""
+        results = {}
+        for (name, target), data in zip(prepared.outputs.items(), made.values(), strict=True):
+            data = rounded(data, prepared.dtype_of(target))
+            results[name] = self._of_scipy(data, prepared, name)
+        return hand_out_results(results, prepared, replace(self.requested, outs={}))
 
     def _execution(
-        self,
-        given: Mapping[str, Given],
-        threads: int | None,
-        out: Array | None,
-        shape: tuple[int, ...],
+        self, prepared: Prepared, threads: int | None, out: Array | None = None
     ) -> Execution:
-        tensors = {name: g.data for name, g in given.items()}
-        limit = threads or self.options.threads or KERNELS.cores
-        known, machine = informer(given), self.plan.machine
-        return Execution(tensors, limit, out, known, self.kernels, shape=shape, machine=machine)
+        """Return an execution of the plan with at most so many threads."""
+        limit = check_threads(threads) or self.options.threads
+        return start(prepared, replace(self.options, threads=limit), out)
 
     def _named(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the operands of a call by name."""
         return by_place_and_name(tuple(self.formats), operands, named)
 
-    def _given(self, objects: Mapping[str, Any]) -> tuple[dict[str, Given], dict[str, int]]:
-        check_names(rename(self.assignment, tensors=self.same), objects, ("out", "threads"))
+    def _prepared(self, objects: Mapping[str, Any]) -> Prepared:
+        """Return the operands checked, as the plan takes them."""
+        elaborated = self.elaborated
+        uses = (access for each in self.statements.assignments for access in accesses(each))
+        read = [access for access in uses if access.tensor in self.formats]
+        check_given(read, tuple(self.formats), objects, OPTIONS)
         objects = objects if self.over is None else unfilled(objects, self.over.semiring)
-        found = give({n: typed_number(n, obj, self.types[n]) for n, obj in objects.items()})
-        found.update((name, found[other]) for name, other in self.same.items())
-        given = {
-            name: conforming(name, g, self.types[name], self.formats[self.same.get(name, name)])
-            for name, g in found.items()
+        passed = give({n: typed_number(n, obj, self.types[n]) for n, obj in objects.items()})
+        sources = {name: name for name in self.formats}
+        sources |= {alias: read.source for alias, read in elaborated.reads.items()}
+        given: dict[str, Given] = {
+            name: conforming(name, passed[source], self.types[name], self.formats[source])
+            for name, source in sources.items()
         }
-        shapes = {name: g.data.shape for name, g in given.items()}
-        check_orders(self.assignment, shapes)
-        sizes = check_sizes(self.assignment, shapes)
-        for index, size in self.options.static:
-            check_static_size(index, size, sizes)
-        return given, sizes
+        shapes = {name: tuple(g.data.shape) for name, g in given.items()}
+        sizes: dict[str, int] = {}
+        for each in elaborated.written:
+            check_orders(each, shapes)
+            sizes = check_sizes(each, shapes)
+            for index, size in self.options.static:
+                if index in sizes:
+                    check_static_size(index, size, sizes)
+            shapes[each.target.tensor] = tuple(sizes[i] for i in each.target.indices)
+        operands = {
+            name: replace(facts, shape=shapes.get(name, facts.shape))
+            for name, facts in elaborated.operands.items()
+        }
+        kinds = self._kinds({name: container(g) for name, g in given.items()})
+        elaborated = replace(elaborated, operands=operands, kinds=kinds)
+        checked = Checked(self.statements, elaborated, given, sizes, shapes)
+        return Prepared(checked, self.plan, kinds, self.kernels)
+
+    def _kinds(self, containers: Mapping[str, str]) -> dict[str, ResultKind]:
+        """Return how results are handed out: sparse ones as the sparse operands are."""
+        elaborated = self.elaborated
+        kinds = kinds_of(elaborated.assignments, elaborated.types, containers)
+        return {
+            name: kind
+            if kind.kind == ARRAY
+            else without_halves_of_scipy(kinds[name], elaborated.dtypes[name])
+            for name, kind in elaborated.kinds.items()
+        }
+
+
+def _as_patterns(
+    pattern: Any, targets: Sequence[str], requested: RequestedOutputs
+) -> dict[str, TensorData]:
+    """Return the pattern of each result of a plan."""
+    patterns = (pattern,) if requested.alone else pattern
+    if not isinstance(patterns, tuple) or len(patterns) != len(targets):
+        raise OperandTypeError(
+            f"Expected {len(targets)} patterns as assemble() makes them, found "
+            f"{type(pattern).__name__}",
+            hint="the patterns come first: kernel.compute((B, C), A=A, …)",
+        )
+    return {name: _as_pattern(each) for name, each in zip(targets, patterns, strict=True)}
 
 
 def _as_pattern(pattern: Any) -> TensorData:
+    """Return the arrays of a pattern. Raises OperandTypeError."""
     try:
         return as_data(pattern)
     except OperandTypeError:
@@ -460,35 +518,41 @@ def _as_pattern(pattern: Any) -> TensorData:
 
 
 def compile_draft(drafted: Draft, options: CallOptions) -> Kernel:
-    """Return the kernel of an assignment over operands of known formats."""
-    request = replace(goal_of(options, drafted.request.type), static=drafted.request.static)
-    asked = planner_options(options, compiled=True)
-    plan = make_plan(drafted.assignment, drafted.operands, request, asked)
+    """Return the kernel of statements over operands of known formats."""
+    elaborated, asked = drafted.elaborated, planner_options(options, compiled=True)
+    if drafted.is_single:
+        goal = replace(goal_of(options, drafted.request.type), static=drafted.static)
+        plan = make_plan(drafted.assignment, drafted.operands, goal, asked)
+    else:
+        check_schedule(options)
+        results = tuple(drafted.statements.outputs.values())
+        goal = goal_of(options, elaborated.types[results[-1]])
+        plan = plan_statements(
+            elaborated.assignments, drafted.operands, elaborated.types, goal, results, asked
+        )
     plan = replace(plan, sizes=drafted.size_note)
+    types = {name: operand.type for name, operand in drafted.operands.items()}
+    facts = {n: replace(each, entries=None) for n, each in elaborated.operands.items()}
     return compile_plan(
-        drafted.assignment,
+        drafted.statements,
+        replace(elaborated, operands=facts),
         plan,
         drafted.formats,
-        drafted.types,
-        drafted.kind,
-        drafted.dtype,
+        types,
+        replace(drafted.requested, formats={}),
         options,
-        drafted.begin,
-        dict(drafted.same),
         drafted.over,
     )
 
 
 def compile_plan(
-    assignment: Assignment,
+    statements: Statements,
+    elaborated: Elaborated,
     plan: Plan,
     formats: Mapping[str, Format],
     types: Mapping[str, TensorType],
-    kind: ResultKind,
-    dtype: np.dtype[Any],
+    requested: RequestedOutputs,
     options: CallOptions,
-    begin: str,
-    same: Mapping[str, str],
     over: SemiringMask | None = None,
 ) -> Kernel:
     """Return a plan as what can be called: all its kernels compiled, or found where they are
@@ -496,5 +560,6 @@ def compile_plan(
     steps = plan.kernels
     compiled = compile_recipes(plan.recipes)
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
-    told = (assignment, plan, formats, types, kind, dtype, options)
-    return Kernel(*told, compiled, kernels, begin, same, over)
+    fields = (statements, elaborated, plan, formats, types, requested, options)
+    accumulates = any(step.added in formats for step in statements.steps)
+    return Kernel(*fields, compiled, kernels, over, accumulates)

@@ -17,8 +17,10 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import TENSOR
 from taco_py.arguments.results import result_kind
 from taco_py.arguments.semiring_mask import SemiringMask
-from taco_py.calls.call.compute import compute, writable
-from taco_py.calls.call.prepare import prepare
+from taco_py.calls.call.computation import Computation
+from taco_py.calls.call.compute import compute_one
+from taco_py.calls.call.outputs import writable_out
+from taco_py.calls.call.prepare import prepare_computation
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.storage.pack import to_dense, unpack
 from taco_py.data.storage.tensor_data import Array, TensorData
@@ -199,17 +201,14 @@ def _check_shape(
         )
 
 
-def compute_over(
-    assignment: Assignment,
-    call: CallArguments,
-    squeezed: Squeezed = (),
-    axes: tuple[int, ...] = (),
-    cautions: tuple[UserWarning, ...] = (),
-) -> Any:
-    """Compute an assignment over a semiring, under a mask. Arguments as of `compute`."""
+def compute_over(assignment: Assignment, call: CallArguments, **more: Any) -> Any:
+    """Compute an assignment over a semiring, under a mask.
+
+    more  fields of the `Computation`
+    """
     over, out = call.over, call.out
     if over is None:
-        return compute(assignment, call, squeezed, axes, cautions)
+        return compute_one(assignment, call, **more)
     added = assignment.operator is not None
     if added and over.replace:
         raise OperandError(
@@ -218,17 +217,18 @@ def compute_over(
             assignment.span,
             hint="write = in the place of += to have it replaced",
         )
+    squeezed = more.get("squeezed", ())
     if WATCH.watchers:
         told = {"squeezed": squeezed, "out": out, "semiring": over.semiring, "mask": over.mask}
         WATCH.tell(assignment, call.objects, call.options, told)
     assignment, call = to_arithmetic(assignment, call, squeezed)
     if out is not None and over.mask is not None and not over.replace and not added:
-        prepared = prepare(assignment, call.objects, call.options, squeezed)
-        writable(out, prepared, call.options)
+        checked = Computation.of_one(assignment, call, squeezed=squeezed)
+        writable_out(prepare_computation(checked), checked.requested, call.options)
         alone = CallArguments(call.objects, call.options)
-        made = compute(assignment, alone, squeezed, axes, cautions, place="", watched=False)
+        made = compute_one(assignment, alone, False, **{**more, "place": ""})
         return _merged(out, made, over)
-    return compute(assignment, call, squeezed, axes, cautions, watched=False)
+    return compute_one(assignment, call, False, **more)
 
 
 def _merged(out: Array, found: Any, over: SemiringMask) -> Array:

@@ -5,9 +5,8 @@ statements, operands, options → elaborated statements → operands as they are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from taco_py.arguments.operands import (
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import TENSOR, ResultKind
 from taco_py.arguments.results import container
+from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.call.row_major import lined_up
 from taco_py.calls.statements.elaborate import Elaborated, Read, ResultOptions, elaborate
@@ -63,7 +63,6 @@ class Checked:
     sizes    of the indices of the last statement
     shapes   of the operands and of the tensors that statements make
     copied   whether an operand was converted because of what it stores, as other calls need not
-    alone    whether one assignment is computed, whose result may be stored with its modes fused
     """
 
     statements: Statements
@@ -73,7 +72,11 @@ class Checked:
     shapes: Mapping[str, tuple[int, ...]]
     squeezed: Squeezed = ()
     copied: bool = False
-    alone: bool = True
+
+    @property
+    def is_single(self) -> bool:
+        """Tell whether one assignment is computed, whose result may have its modes fused."""
+        return len(self.statements.steps) == 1
 
     @property
     def assignment(self) -> Assignment:
@@ -137,6 +140,15 @@ class Prepared:
         """Return the shape of the last result."""
         return self.checked.shapes[self.checked.target]
 
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        """Return the tensor that each wanted name of the text stands for."""
+        return self.checked.statements.outputs
+
+    def dtype_of(self, target: str) -> DType:
+        """Return the dtype of a result; kernels compute in `computed_dtype` of it."""
+        return self.checked.elaborated.dtypes[target]
+
 
 def prepare(
     assignment: Assignment,
@@ -148,22 +160,20 @@ def prepare(
     return make_prepared(check(assignment, objects, options, squeezed), options)
 
 
-def prepare_statements(
-    written: Sequence[Assignment],
-    objects: Mapping[str, Any],
-    options: CallOptions,
-    outputs: Sequence[str],
-    formats: Mapping[str, Any],
-) -> Prepared:
-    """Check the operands of statements, and plan these together.
-
-    outputs  the names that are wanted
-    formats  those that are asked for, by name
-    """
-    check_schedule(options)
-    statements = in_single_assignment(written, outputs, objects)
+def prepare_computation(computation: Computation) -> Prepared:
+    """Check the operands of a computation, and plan its statements together."""
+    options, requested = computation.options, computation.requested
+    written, objects = computation.written, computation.objects
+    if computation.is_single:
+        alone = replace(options, format=requested.formats.get(written[0].target.tensor))
+        return prepare(written[0], objects, alone, computation.squeezed)
+    statements = in_single_assignment(written, requested.outputs, objects)
+    if len(statements.steps) > 1:
+        check_schedule(options)
+    else:
+        options = replace(options, format=requested.formats.get(requested.outputs[0]))
     check_passed(written, statements, objects)
-    checked = check_statements(statements, objects, options, formats, alone=False)
+    checked = check_statements(statements, objects, options, requested.formats)
     return make_prepared(checked, options)
 
 
@@ -186,13 +196,11 @@ def check_statements(
     options: CallOptions,
     formats: Mapping[str, Any],
     squeezed: Squeezed = (),
-    alone: bool = True,
 ) -> Checked:
     """Check operands against statements, and read them in the types that kernels need.
 
     formats   of the tensors that statements make, by the names of the text
     squeezed  modes of size 1 that accesses leave out
-    alone     as `Checked` has it
 
     Raises OperandError, OperandTypeError, DimensionError, FormatError.
     """
@@ -212,17 +220,17 @@ def check_statements(
     )
     operands = {name: each.operand for name, each in given.items()}
     containers = {name: container(each) for name, each in given.items()}
-    elaborated = elaborate(statements, operands, containers, result_options, alone)
+    elaborated = elaborate(statements, operands, containers, result_options)
     reads = {name: _read(given, read) for name, read in elaborated.reads.items()}
     copied = any(read.converted for read in elaborated.reads.values())
     given, shapes = {**given, **reads}, {n: o.shape for n, o in elaborated.operands.items()}
     last = elaborated.written[-1]
     sizes = _sizes_of(last, shapes, squeezed)
-    if alone:
+    if len(statements.steps) == 1:
         added = statements.steps[0].added
         fixed = (added, *(name for name, _ in squeezed))
         given = {**lined_up(last, given, sizes, options, fixed)}
-    return Checked(statements, elaborated, given, sizes, shapes, squeezed, copied, alone)
+    return Checked(statements, elaborated, given, sizes, shapes, squeezed, copied)
 
 
 def _sizes_of(
@@ -275,13 +283,13 @@ def make_prepared(checked: Checked, options: CallOptions) -> Prepared:
     exact = options.counts or bool(options.plan)  # which may have sizes compiled in
     key = (
         *("plan", elaborated.assignments, results, *elaborated.kinds.items(), checked.squeezed),
-        *(options, checked.alone, facts(checked.given, exact)),
+        *(options, facts(checked.given, exact)),
     )
     planned: _Planned | None = KERNELS.memo.get(key)
     if planned is None:
         plan = _plan(checked, options, results)
         kinds = dict(elaborated.kinds)
-        if checked.alone:  # whose modes may be stored in another order
+        if checked.is_single:  # whose modes may be stored in another order
             kinds[checked.target] = replace(kinds[checked.target], format=plan.result.format)
         planned = _Planned(plan, kinds, {})
         KERNELS.memo.put(key, planned)
@@ -301,7 +309,7 @@ def _plan(checked: Checked, options: CallOptions, results: tuple[str, ...]) -> P
         (alone,) = elaborated.assignments
         return plan_of_text(options.plan, operands, request, alone, checked.squeezed)
     asked, assignments = planner_options(options), elaborated.assignments
-    if checked.alone:
+    if checked.is_single:
         return make_plan(assignments[0], operands, request, asked, checked.squeezed)
     return plan_statements(assignments, operands, types, request, results, asked)
 
@@ -373,7 +381,7 @@ def start(prepared: Prepared, options: CallOptions, out: Array | None) -> Execut
     tensors = {name: each.data for name, each in prepared.given.items()}
     threads = options.threads or KERNELS.cores
     known, machine = (informer(prepared.given), prepared.kernels), prepared.plan.machine
-    shape = prepared.shape if prepared.checked.alone else None
+    shape = prepared.shape if prepared.checked.is_single else None
     return Execution(tensors, threads, out, *known, shape=shape, machine=machine)
 
 
@@ -383,23 +391,22 @@ MOST_PLANS = 12
 """Plans that are tried."""
 
 
-def prepare_within(
-    assignment: Assignment,
-    objects: Mapping[str, Any],
-    options: CallOptions,
-    squeezed: Squeezed = (),
-) -> tuple[Prepared, bool]:
+def prepare_within(computation: Computation) -> tuple[Prepared, bool]:
     """Prepare a call whose plan fits into the limit of memory, where there is one that does.
 
     (A B) x, A B a dense temporary   →   A (B x)   or one kernel
 
     Returns what is prepared, and whether its plan is the one that there is without a limit.
     """
-    prepared = prepare(assignment, objects, options, squeezed)
+    prepared = prepare_computation(computation)
     if not KERNELS.memory.on:
         return prepared, True
-    found = _fitting(prepared, options, partial(prepare, assignment, objects, squeezed=squeezed))
-    return found, found is prepared
+
+    def again(options: CallOptions) -> Prepared:
+        return prepare_computation(computation.with_options(options))
+
+    fitting = _fitting(prepared, computation.options, again)
+    return fitting, fitting is prepared
 
 
 def note_fit(

@@ -16,6 +16,7 @@ from taco_py.arguments.numpy_einsum import left_to_numpy
 from taco_py.arguments.operands import taken
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
+from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.devices.placed import placed_operands
 from taco_py.calls.call.given_path import checked_path, steps_of
 from taco_py.calls.call.kept_order import kept_order
@@ -129,7 +130,13 @@ def _contract(subscripts: Any, call: CallArguments, optimize: Any, order: str) -
     warned = einsum.call.options.dtype is None and (over is None or over.semiring.is_arithmetic)
     cautions = narrow_sum(assignment, datas) if warned else ()
     inner = replace(einsum.call, key=None) if einsum.call.options.counts else einsum.call
-    found = compute_over(einsum.assignment, inner, einsum.squeezed, einsum.axes, cautions)
+    found = compute_over(
+        einsum.assignment,
+        inner,
+        squeezed=einsum.squeezed,
+        axes=einsum.axes,
+        cautions=cautions,
+    )
     if order == "C" and out is None and isinstance(found, np.ndarray):
         return np.asarray(found, order="C")
     return found
@@ -184,7 +191,8 @@ def explain_subscripts(
     assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
     einsum = _einsum(assignment, call, datas, optimize, True)
     planned = to_arithmetic(einsum.assignment, einsum.call, einsum.squeezed)
-    return notes + _told_order(einsum, assignment) + explained(*planned, seconds, einsum.squeezed)
+    computation = Computation.of_one(*planned, squeezed=einsum.squeezed)
+    return notes + _told_order(einsum, assignment) + explained(computation, seconds)
 
 
 def _told_blocks(

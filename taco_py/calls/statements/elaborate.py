@@ -61,6 +61,7 @@ class ResultOptions:
     index      the index type where that is asked for
     wide_sums  whether sums of small integers are wide
     squeezed   modes of size 1 that accesses of operands leave out
+    zero       what sparse results do not store; None for the fill value that algebra finds
     """
 
     formats: Mapping[str, Any] = field(default_factory=dict)
@@ -70,6 +71,7 @@ class ResultOptions:
     index: str | None = None
     wide_sums: bool = True
     squeezed: Squeezed = ()
+    zero: Number | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +117,14 @@ def elaborate(
     operands: Mapping[str, Operand],
     containers: Mapping[str, str],
     options: ResultOptions,
-    alone: bool = False,
 ) -> Elaborated:
     """Find what each statement makes of operands with these facts, in these containers.
 
-    alone  whether there is one statement, whose result the caller rounds to 16 bits
+    The caller rounds results to 16 bits.
 
     Raises OperandError, DimensionError, FormatError, OperandTypeError.
     """
-    if alone:
+    if len(statements.steps) == 1:
         return _as_written(statements, operands, containers, options)
     _check_no_halves(operands, options)
     elaborated = _as_written(statements, operands, containers, options)
@@ -250,13 +251,15 @@ class _Building:
         or a temporary has that; with how it is stored, and the fill value as text."""
         assignment = with_wraps(assignment, self._fill, promoted)
         kind = self._kind(assignment)
-        value = fill_of(assignment.value, self._fill, promoted)
+        hidden = assignment.target.tensor not in self.statements.outputs.values()
+        asked = None if hidden else self.options.zero
+        value = fill_of(assignment.value, self._fill, promoted) if asked is None else asked
         if value is None or value == 0:
             return assignment, kind, ""
         alone = stored_alone(assignment)
         sparse = self._kind(alone)
-        hidden = assignment.target.tensor not in self.statements.outputs.values()
-        if not is_sparse(sparse.format) or not (hidden or sparse.kind == TENSOR):
+        keeps_fill = hidden or asked is not None or sparse.kind == TENSOR
+        if not (is_sparse(sparse.format) and keeps_fill):
             return assignment, kind, ""
         return alone, sparse, fill_text(value, dtype)
 

@@ -12,11 +12,11 @@ from codegen.records import dataclass
 from taco_py.api.tensor import tensor
 from taco_py.arguments.operands import describe
 from taco_py.arguments.options import CallOptions
-from taco_py.calls.call.several.compute_several import compute_several
-from taco_py.calls.call.several.explain_several import explained_several
-from taco_py.calls.call.several.peak_of_several import peak_of_several
-from taco_py.calls.call.several.requested_outputs import RequestedOutputs, requested_outputs
-from taco_py.calls.statements.read_text import Understood
+from taco_py.calls.call.computation import Computation
+from taco_py.calls.call.compute import compute as compute_statements
+from taco_py.calls.call.explain_call import explained
+from taco_py.calls.call.peak import peak
+from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.tensor import Tensor
@@ -136,7 +136,6 @@ class KernelRun(RegionRun):
     written: Statements | None = None
     asked: RequestedOutputs | None = None
     identity: tuple[object, ...] = ()
-    read: tuple[Understood, ...] = ()
     facts: Mapping[str, Fact] = field(default_factory=dict)
     sparse: bool = False
     given: tuple[str, ...] = ()
@@ -164,10 +163,10 @@ class KernelRun(RegionRun):
             self.given = _operands_behind(graph, written.operands)
             plain = {n: fact for n, fact in self.facts.items() if not any(fact.units)}
             self.plain = {n: np.dtype(fact.dtype) for n, fact in plain.items()}
+            self.options = replace(self.options, outputs=written.results)
             alone = len(written.results) == 1
             wanted = written.results[0] if alone else written.results
             self.asked = requested_outputs(written.assignments, wanted, dict(written.formats))
-            self.read = tuple(Understood(each, ()) for each in written.assignments)
             texts = tuple(map(to_text, written.assignments))
             forms = tuple((name, str(form)) for name, form in written.formats.items())
             self.identity = (
@@ -184,7 +183,7 @@ class KernelRun(RegionRun):
         call = find(key)
         found = None if call is None else call(*objects.values())
         if found is None:
-            found = compute_several(self.read, objects, self.options, self.asked, key)
+            found = compute_statements(self._computation(objects), key)
         made = (found,) if self.asked.alone else found
         for name, value in zip(written.results, made, strict=True):
             if value.dtype is not self.plain.get(name):
@@ -206,19 +205,22 @@ class KernelRun(RegionRun):
             return found
         return {n: tensor(each) if is_scipy_sparse(each) else each for n, each in found.items()}
 
+    def _computation(self, objects: Mapping[str, Any]) -> Computation:
+        """Return what the kernels compute of these operands."""
+        assert self.written is not None and self.asked is not None
+        return Computation(self.written.assignments, objects, self.options, self.asked)
+
     def explain(self, graph: Graph, values: Mapping[str, Any]) -> str:
         """Say how the kernels compute the region."""
-        written = self.write(graph, values)
-        assert self.asked is not None
+        self.write(graph, values)
         objects = self._objects(values)
-        return explained_several(written.assignments, objects, self.options, self.asked)
+        return explained(self._computation(objects))
 
     def peak(self, graph: Graph, values: Mapping[str, Any]) -> tuple[int, int]:
         """Return the bytes that the kernels take: at most at once, and all together."""
-        written = self.write(graph, values)
-        assert self.asked is not None
+        self.write(graph, values)
         objects = self._objects(values)
-        return peak_of_several(written.assignments, objects, self.options, self.asked)
+        return peak(self._computation(objects))
 
 
 def _operands_behind(graph: Graph, names: Sequence[str]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ given the structure. The kernels before it are run as they are, for their result
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -24,29 +25,33 @@ from taco_py.running.execute.run import (
     begin,
     compute,
     index_dtype_of,
-    run,
+    run_all,
     run_step,
     shape_of,
 )
 
 
-def assemble(plan: Plan, execution: Execution) -> TensorData:
-    """Return the structure of the result, with values of zero."""
+def assemble(plan: Plan, execution: Execution) -> dict[str, TensorData]:
+    """Return the structure of each result, with values of zero."""
     last = _before_last(plan, execution)
     if last is None:
-        whole = run(plan, execution)
-        return replace(whole, values=np.zeros_like(whole.values))
-    return compute(last, execution, None, ASSEMBLE)
+        made = run_all(plan, execution)
+        return {n: replace(each, values=np.zeros_like(each.values)) for n, each in made.items()}
+    return {last.target: compute(last, execution, None, ASSEMBLE)}
 
 
-def recompute(plan: Plan, execution: Execution, pattern: TensorData) -> TensorData:
-    """Return the values of the result for the structure `pattern`, whose index arrays it shares.
+def recompute(
+    plan: Plan, execution: Execution, patterns: Mapping[str, TensorData]
+) -> dict[str, TensorData]:
+    """Return the values of each result for its structure, whose index arrays it shares.
 
     Raises StructureError where the operands make another structure.
     """
     last = _before_last(plan, execution)
     if last is None:
-        return _on_pattern(run(plan, execution), pattern)
+        made = run_all(plan, execution)
+        return {name: _on_pattern(each, patterns[name]) for name, each in made.items()}
+    (pattern,) = patterns.values()
     operands = {name: execution.tensors[last.source(name)] for name, _ in last.problem.operands}
     shape, form = shape_of(last, operands), last.problem.result.format
     if pattern.shape != shape or str(pattern.format) != str(plain(form)):
@@ -54,17 +59,19 @@ def recompute(plan: Plan, execution: Execution, pattern: TensorData) -> TensorDa
     require_fill(pattern, last.problem.result.fill)
     check_lengths(pattern)
     try:
-        found = compute(last, execution, None, COMPUTE, _as_counted(last, execution, pattern))
+        values = compute(last, execution, None, COMPUTE, _as_counted(last, execution, pattern))
     except StructureError:
         _on_pattern(compute(last, execution, None), pattern)  # says where they differ
         raise
-    return replace(pattern, values=found.values)
+    return {last.target: replace(pattern, values=values.values)}
 
 
 def _before_last(plan: Plan, execution: Execution) -> KernelStep | None:
-    """Return the kernel that makes a sparse result, when all that it needs has been made; None and
-    nothing done where there is no such kernel."""
+    """Return the kernel that makes the one, sparse result, when all that it needs has been made;
+    None and nothing done where there is no such kernel."""
     *before, last = plan.steps
+    if len(plan.program.results) > 1:
+        return None
     if not isinstance(last, KernelStep) or last.problem.result.format.is_dense:
         return None
     begin(plan, execution)

@@ -70,7 +70,7 @@ class Execution:
              relies on their order
     kernels  those of the plan that are compiled already, by target and phase; more are added
     wide     targets whose entries int32 cannot count, so that they have int64 indices
-    shape    of a dense result, whose modes the plan may have fused; None to leave it as it is made
+    shape    of the one result, whose modes the plan may have fused; None to leave it as it is made
     machine  that the plan was made for: how much work is worth several threads
     side     what kernels have stored besides, by the target and the number of the side result
     there    the arrays that are on a device, None where no kernel runs on one
@@ -98,18 +98,16 @@ class Execution:
 
 
 def run(plan: Plan, execution: Execution) -> TensorData:
-    """Return the result of a plan of one result, with the modes that the assignment says.
-
-    Raises OutOfMemoryError before anything is done where its dense tensors cannot fit.
-    """
-    (found,) = run_all(plan, execution).values()
-    if execution.shape in (None, found.shape):
-        return found
-    return dense_of(found.values.reshape(execution.shape))
+    """Return the result of a plan of one result, as `run_all` does."""
+    (result,) = run_all(plan, execution).values()
+    return result
 
 
 def run_all(plan: Plan, execution: Execution) -> dict[str, TensorData]:
-    """Return every result of the plan, by name. Raises OutOfMemoryError as `run` does."""
+    """Return every result of the plan, by name, with the modes that the assignment says.
+
+    Raises OutOfMemoryError before anything is done where its dense tensors cannot fit.
+    """
     begin(plan, execution)
     unread = last_reads(plan)
     for number, step in enumerate(plan.steps, 1):
@@ -119,7 +117,16 @@ def run_all(plan: Plan, execution: Execution) -> dict[str, TensorData]:
         execution.tensors[step.target] = run_step(step, execution, last)
         for name in unread.get(number, ()):
             execution.tensors.pop(name, None)
-    return {name: execution.tensors[name] for name in plan.program.results}
+    results = {name: execution.tensors[name] for name in plan.program.results}
+    shape = execution.shape
+    if shape is None:
+        return results
+    return {n: r if r.shape == shape else _in_shape(r, shape) for n, r in results.items()}
+
+
+def _in_shape(result: TensorData, shape: tuple[int, ...]) -> TensorData:
+    """Return a dense result, whose modes the plan has fused, in the shape of the assignment."""
+    return dense_of(result.values.reshape(shape))
 
 
 def begin(plan: Plan, execution: Execution) -> None:

@@ -20,12 +20,13 @@ SIZE = 6
 
 
 def example(
-    assignment: Assignment,
+    statements: Sequence[Assignment],
     types: Mapping[str, TensorType],
     static: Mapping[str, int],
     bounds: Sequence[Bound],
 ) -> dict[str, TensorData]:
-    """Return an operand of each type; of a sparse one a third of the values is stored.
+    """Return an operand of each type that statements read; of a sparse one a third of the values is
+    stored.
 
     static  sizes that are compiled in
     bounds  what the operands have to keep
@@ -33,7 +34,8 @@ def example(
     sizes = _promised(bounds) | dict(static)
     shapes = {
         access.tensor: tuple(sizes.get(i, SIZE) for i in access.indices)
-        for access in accesses(assignment)
+        for each in statements
+        for access in accesses(each)
     }
     rng = np.random.default_rng(0)
     return {name: _operand(shapes[name], type, rng) for name, type in types.items()}

@@ -16,7 +16,7 @@ from taco_py.data.interop.in_order import satisfies
 from taco_py.data.storage.pack import canonical
 from taco_py.data.storage.tensor_data import TensorData
 from taco_py.language.diagnostics.errors import BoundError, FormatError, InternalError, OperandError
-from taco_py.planner.ir.nodes import KernelStep, Locate, Reformat, TakeSize
+from taco_py.planner.ir.nodes import KernelStep, Locate, Reformat, TakeSide, TakeSize
 from taco_py.planner.ir.plan import Plan
 from taco_py.running.execute.assemble_result import known_order
 from taco_py.running.execute.run import promise_broken_in
@@ -99,7 +99,9 @@ def export(
     operands = in_order(kernels, {**operands, **sizes})
     _check_names(kernels, used_words(kernels, operands, kind.language))
     files = kind.files(name, kernels)
-    files[f"main{kind.suffix}"] = program_text(name, kernels, operands, kind.language)
+    files[f"main{kind.suffix}"] = program_text(
+        name, kernels, operands, kind.language, plan.program.results
+    )
     files[kind.runtime] = (RUNTIME_FOLDER / kind.runtime).read_text()
     if kind is _C and any(f'"{MATHEMATICS[0]}"' in each.source for each in kernels):
         files |= {name: (RUNTIME_FOLDER / name).read_text() for name in MATHEMATICS}
@@ -154,7 +156,7 @@ def exported(
         )
     steps = [step for step in plan.steps if isinstance(step, KernelStep)]
     for step in plan.steps:
-        if not isinstance(step, KernelStep | TakeSize):
+        if not isinstance(step, KernelStep | TakeSize | TakeSide):
             what = "an operand is taken apart"
             if isinstance(step, Reformat | Locate):
                 what = step.reason
@@ -165,11 +167,19 @@ def exported(
                 "explain() names them",
             )
     names = [name] if len(steps) == 1 else [f"{name}_{k}" for k in range(1, len(steps) + 1)]
-    found = tuple(
-        Exported(each, step, kernel, kind.make(kernel.recipe, each))
+    sides = {(s.source, s.number): s.target for s in plan.steps if isinstance(s, TakeSide)}
+    return tuple(
+        Exported(each, step, kernel, kind.make(kernel.recipe, each), _sides(step, sides))
         for each, step, kernel in zip(names, steps, compiled, strict=True)
     )
-    return found
+
+
+def _sides(step: KernelStep, taken: Mapping[tuple[str, int], str]) -> dict[str, str]:
+    """Return the tensors of the plan that a kernel's side results are, by their names in it."""
+    return {
+        side.target.tensor: taken.get((step.target, number), f"{step.target}_side{number}")
+        for number, side in enumerate(step.problem.side)
+    }
 
 
 def _check_names(kernels: tuple[Exported, ...], used: frozenset[str]) -> None:

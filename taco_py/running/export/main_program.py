@@ -15,7 +15,7 @@ What it looks like:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field, replace
 from math import prod
 from typing import Any
@@ -75,7 +75,7 @@ def used_words(
 ) -> frozenset[str]:
     """Return the words that mean something in main.c already, whatever the kernels are called."""
     numbered = tuple(replace(each, name=f"{k}") for k, each in enumerate(kernels))
-    text = program_text("0", numbered, operands, language)
+    text = program_text("0", numbered, operands, language, ())
     code = re.sub(r'/\*.*?\*/|"[^"]*"', "", text, flags=re.DOTALL)
     return frozenset(re.findall(r"[A-Za-z_]\w*", code))
 
@@ -85,11 +85,15 @@ def program_text(
     kernels: tuple[Exported, ...],
     operands: Mapping[str, TensorData],
     language: Language,
+    results: Collection[str],
 ) -> str:
-    """main.c for `kernels`, which run in order, over `operands`."""
+    """Return main.c for `kernels`, which run in order, over `operands`.
+
+    results  the tensors of the plan whose arrays are printed
+    """
     program = Program(language, {name: data.shape for name, data in operands.items()})
     used = {
-        _array_name(each.step, source)
+        _array_name(each, source)
         for each in kernels
         for _, source in each.kernel.parameters
         if source is not None and source.what not in ("size", "stride")
@@ -101,7 +105,10 @@ def program_text(
                 program.lengths[array] = str(values.size)
     for exported in kernels:
         _call(program, exported)
-    _print_result(program, kernels[-1])
+    for exported in kernels:
+        for tensor in exported.targets:
+            if tensor in results:
+                _print_result(program, exported, tensor)
     program.body += [f"{name}_release(&{buffer});" for buffer in program.buffers]
     program.body.append("return 0;")
     return language.template.format(
@@ -113,7 +120,7 @@ def program_text(
 
 
 TEMPLATE = """\
-/* Calls the kernels of {name}.h on a small example and prints the arrays of the result.
+/* Calls the kernels of {name}.h on a small example and prints the arrays of the results.
  *
  *     cc -O3 *.c -lm && ./a.out          (-fopenmp for threads)
  */
@@ -220,8 +227,8 @@ def _call(program: Program, exported: Exported) -> None:
     sizes = {
         index: program.shapes[step.source(operand)][mode] for index, operand, mode in step.sizes
     }
-    target = step.problem.assignment.target
-    program.shapes[step.target] = tuple(sizes[i] for i in target.indices)
+    for tensor, access in exported.targets.items():
+        program.shapes[tensor] = tuple(sizes[i] for i in access.indices)
     arguments = [
         _argument(program, exported, parameter, source, sizes)
         for parameter, source in exported.kernel.parameters
@@ -244,8 +251,8 @@ def _argument(
     if source.what == "size":
         return str(sizes[source.index])
     if source.what == "stride":
-        return str(_stride(step, source, program.shapes[_tensor(step, source)]))
-    name = _array_name(step, source)
+        return str(_stride(step, source, program.shapes[exported.tensor(source.tensor)]))
+    name = _array_name(exported, source)
     match parameter.kind:
         case Kind.GROWING:
             program.body.append(program.language.made.format(name))
@@ -253,10 +260,10 @@ def _argument(
             program.lengths[name] = f"{name}.length"
             return f"&{name}"
         case Kind.OUTPUT:
-            count = max(1, prod(program.shapes[step.target]))
+            count = prod(program.shapes[exported.tensor(source.tensor)])
             type = program.language.type_of(parameter.element)
-            program.data.append(f"static {type} {name}[{count}];")
-            program.lengths[name] = str(prod(program.shapes[step.target]))
+            program.data.append(f"static {type} {name}[{max(1, count)}];")
+            program.lengths[name] = str(count)
     return _with_length(program, name, parameter)
 
 
@@ -269,14 +276,9 @@ def _with_length(program: Program, name: str, parameter: Parameter) -> str:
     return f"{array}, {program.lengths[name]}" if program.language.lengths else array
 
 
-def _tensor(step: KernelStep, source: Source) -> str:
-    """Return the tensor of the plan that a kernel calls by a name of its own."""
-    target = step.problem.assignment.target.tensor
-    return step.target if source.tensor == target else step.source(source.tensor)
-
-
-def _array_name(step: KernelStep, source: Source) -> str:
-    tensor = _tensor(step, source)
+def _array_name(exported: Exported, source: Source) -> str:
+    """Return the name of an array in the program."""
+    tensor = exported.tensor(source.tensor)
     if source.what == "values":
         return f"{tensor}_vals"
     return f"{tensor}_{source.level + 1}_{source.what}"
@@ -292,17 +294,18 @@ def _stride(step: KernelStep, source: Source, shape: tuple[int, ...]) -> int:
 # ---------------------------------------------------------------- the result
 
 
-def _print_result(program: Program, last: Exported) -> None:
-    target = last.step.problem.assignment.target.tensor
-    for parameter, source in last.kernel.parameters:
-        if source is None or source.tensor != target or source.what in ("size", "stride"):
+def _print_result(program: Program, exported: Exported, tensor: str) -> None:
+    """Print the arrays of what a kernel makes."""
+    made = exported.targets[tensor].tensor
+    for parameter, source in exported.kernel.parameters:
+        if source is None or source.tensor != made or source.what in ("size", "stride"):
             continue
-        name = _array_name(last.step, source)
+        name = _array_name(exported, source)
         if parameter.grows:
             elements = f"(({program.language.type_of(parameter.element)} *){name}.data)"
             count = f"{name}.length"
         else:
-            elements, count = name, str(prod(program.shapes[last.step.target]))
+            elements, count = name, str(prod(program.shapes[tensor]))
         program.body += [
             f'printf("{name}:");',
             f"for (int64_t k = 0; k < {count}; k++) {{",

@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import field
 from typing import assert_never
 
 from codegen.records import dataclass
 from codegen.runtime.signature import Kind, Parameter, Signature
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.compiler.lower.bindings import Source
+from taco_py.language.notation.nodes import Access
 from taco_py.language.notation.printer import to_text
 from taco_py.planner.ir.nodes import KernelStep
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exported:
-    """A kernel of a plan under the name that it is exported by, with its C text."""
+    """A kernel of a plan under the name that it is exported by, with its C text.
+
+    sides  the tensors of the plan that its side results are, by their names in the kernel
+    """
 
     name: str
     step: KernelStep
     kernel: CompiledKernel
     source: str
+    sides: Mapping[str, str] = field(default_factory=dict)
+
+    def tensor(self, name: str) -> str:
+        """Return the tensor of the plan that the kernel calls by a name of its own."""
+        if name == self.step.problem.assignment.target.tensor:
+            return self.step.target
+        return self.sides[name] if name in self.sides else self.step.source(name)
+
+    @property
+    def targets(self) -> dict[str, Access]:
+        """Return the accesses of what the kernel makes, by the tensors of the plan."""
+        problem = self.step.problem
+        sides = (side.target for side in problem.side if side.target.tensor in self.sides)
+        accesses = (problem.assignment.target, *sides)
+        return {self.tensor(access.tensor): access for access in accesses}
 
     @property
     def signature(self) -> Signature:
+        """Return the function's parameters."""
         return Signature(self.name, tuple(p for p, _ in self.kernel.parameters))
 
     @property
     def makes_arrays(self) -> bool:
+        """Tell whether the function makes arrays that its caller releases."""
         return any(p.grows for p, _ in self.kernel.parameters)
 
 
@@ -142,6 +164,9 @@ def _verb(p: Parameter) -> str:
 def _type(exported: Exported, tensor: str) -> str:
     """Return the format, and of a dense result whether it must be zero before."""
     problem = exported.step.problem
+    side = next((each for each in problem.side if each.target.tensor == tensor), None)
+    if side is not None:
+        return f"{side.type}{'' if side.covered else ', which must be zero before'}"
     written = tensor == problem.assignment.target.tensor
     zeros = written and problem.result.format.is_dense and not exported.kernel.covers
     return f"{problem.type_of(tensor)}{', which must be zero before' if zeros else ''}"

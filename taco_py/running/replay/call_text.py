@@ -33,7 +33,7 @@ an OverflowError where a result passes its index type.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -73,7 +73,7 @@ from taco_py.running.replay.operand_text import (
     read_lined_up,
     read_tensor,
 )
-from taco_py.running.replay.state import CallState, Task, listed, says_order
+from taco_py.running.replay.state import CallState, Task, Wanted, listed, says_order
 from taco_py.running.replay.taken_again import Arrays, equal_sizes, with_arrays_taken_again
 
 HANDED_OUT = "taco_py.data.tensors.hand_out:handed_out"
@@ -124,14 +124,16 @@ def call_text(task: Task, prelude: Prelude) -> tuple[str, dict[str, Any]]:
     them."""
     writer = _Writer(task)
     body = [f"        {line}" for line in writer.body()]
-    begun = {task.begin, *task.begun}
-    operands = [(p, name) for p, name in enumerate(task.objects) if name not in begun]
+    arrays = task.accumulators
+    operands = [(p, name) for p, name in enumerate(task.objects) if name not in arrays]
     last = [
         "    except (TypeError, ValueError, AttributeError, KeyError, OverflowError, MemoryError):",
         "        return None",
         "",
     ]
-    if task.begin:  # `out` may hold a part of the result by then, and must not be added to again
+    if (
+        arrays and task.alone
+    ):  # `out` may hold a part of the result by then, and must not be added to again
         last[:0] = ["    except MemoryError as error:", "        raise no_room(error) from error"]
     text = "\n".join((*prelude(operands, tuple(task.outs)), *body, *last))
     used = {name: helper for name, helper in HELPERS.items() if f"{name}(" in text}
@@ -146,20 +148,20 @@ class _Writer(CallState):
         """Yield the lines of `call`."""
         task = self.task
         for place, name in enumerate(task.objects):
-            if name == task.begin or name in task.begun:
-                yield f"a{place} = {task.begun.get(name, 'out')}"
+            if name in task.accumulators:
+                yield f"a{place} = {task.accumulators[name]}"
             self.readings[name] = self.with_fill(self.operand(f"a{place}", name), name)
             yield from self.readings[name].lines
         users = tuple(self.readings.values())
         wrong = [condition for reading in users for condition in reading.wrong]
         wrong += self.disagreeing()
-        for each in (*task.before, task.assignment):
+        for each in task.statements:
             sizes = self.sizes(each)
             wrong += [f"not {sizes[node.index]}" for node in need_elements(each)]
         yield from self.give_up([*wrong, *self.unfit_outs(), *self.disordered()])
         kernels = iter(task.kernels)
         steps = [[*self.step(number, step, kernels)] for number, step in enumerate(task.plan.steps)]
-        if not (task.begin or task.begun):  # kernels that add to arrays run in the text's order
+        if not task.accumulators:  # kernels that add to arrays run in the text's order
             groups = independent_groups(task.plan)
             steps = with_groups(steps, groups, self.calls, task.plan.machine)
         yield from with_arrays_taken_again(*self.arrays(steps))
@@ -252,15 +254,13 @@ class _Writer(CallState):
 
     def unfit_outs(self) -> Iterator[str]:
         """That an array cannot take the result that is written to it."""
-        last = self.task.assignment.target.tensor
         for wanted in self.task.results:
             if wanted.out is not None:
                 out, _ = wanted.out
                 yield f"type({out}) is not ndarray"
                 yield f"{out}.dtype != {out}_dtype"
                 yield f"not {out}.flags.num & {WRITEABLE}"
-                target = wanted.target if self.task.several else last
-                yield f"{out}.shape != {listed(self.shapes[target])}"
+                yield f"{out}.shape != {listed(self.shapes[wanted.tensor])}"
         for one, other in combinations(self.task.outs, 2):
             yield f"meets({one}, {other})"
 
@@ -319,51 +319,47 @@ class _Writer(CallState):
 
     def results(self) -> Iterator[str]:
         """Hand out the results, several as a tuple."""
-        if not self.task.several:
-            yield from self.result(self.readings[self.task.plan.steps[-1].target])
-            return
-        found = []
-        for number, wanted in enumerate(self.task.several):
-            reading, kind = self.readings[wanted.target], wanted.kind.kind
-            if wanted.out is not None:
-                out, _ = wanted.out
-                yield f'copyto({out}, {reading.values}, casting="unsafe")'
-                found.append(out)
-            elif kind != "ndarray":
-                self.more[f"finish{number}"] = Helper(HANDED_OUT, {"kind": kind})
-                found.append(f"finish{number}({reading.data})")
-            else:
-                whole = "" if self.shapes[wanted.target] else "[()]"
-                found.append(f"{reading.values}{whole}")
-        yield f"return {listed(found)}"
+        values = []
+        for number, wanted in enumerate(self.task.results):
+            place = "" if self.task.alone else str(number)
+            value = yield from self.result(wanted, place)
+            values.append(value)
+        yield f"return {values[0] if self.task.alone else listed(values)}"
 
-    def result(self, reading: Reading) -> Iterator[str]:
-        """Hand out the last step's result."""
-        half = self.task.half
+    def result(self, wanted: Wanted, place: str) -> Generator[str, None, str]:
+        """Yield the lines that finish a result, and return the expression that hands it out.
+
+        place  its number among several, ""
+        """
+        reading, half, kind = self.readings[wanted.target], wanted.half, wanted.kind.kind
         if half:
-            place = "taco_py.data.convert.in_type"
-            self.more["in_half"] = Helper(f"{place}:in_type", {"dtype": half})
-            self.more["data_in_half"] = Helper(f"{place}:values_in_type", {"dtype": half})
-        if self.task.kind.kind != "ndarray":
-            kind = {"kind": self.task.kind.kind}
-            self.more["finish"] = Helper(HANDED_OUT, kind)
-            yield f"return finish({f'data_in_half({reading.data})' if half else reading.data})"
-        elif self.task.out is not None:
-            fused = self.fused_shape()
-            yield (
-                f"if not meets({reading.values}, out):"
-                if fused
-                else f"if {reading.values} is not out:"
-            )
-            own = half and is_half(self.task.out)
-            made = f"in_half({reading.values})" if own else reading.values
-            yield f'    copyto(out, {made}{fused}, casting="unsafe")'
-            yield "return out"
-        else:
-            whole = self.fused_shape() if self.task.assignment.target.indices else "[()]"
-            turned = f".transpose({listed(map(str, self.task.axes))})" if self.task.axes else ""
-            made = f"in_half({reading.values})" if half else reading.values
-            yield f"return {made}{whole}{turned}"
+            home = "taco_py.data.convert.in_type"
+            self.more[f"in_half{place}"] = Helper(f"{home}:in_type", {"dtype": half})
+            self.more[f"data_in_half{place}"] = Helper(f"{home}:values_in_type", {"dtype": half})
+        if kind != "ndarray":
+            self.more[f"finish{place}"] = Helper(HANDED_OUT, {"kind": kind})
+            data = f"data_in_half{place}({reading.data})" if half else reading.data
+            return f"finish{place}({data})"
+        fused = self.fused_shape() if self.task.alone else ""
+        if wanted.out is not None:
+            out, dtype = wanted.out
+            copies = f'copyto({out}, {reading.values}{fused}, casting="unsafe")'
+            if half and is_half(dtype):
+                copies = f'copyto({out}, in_half{place}({reading.values}){fused}, casting="unsafe")'
+            if self.task.alone:
+                yield (
+                    f"if not meets({reading.values}, {out}):"
+                    if fused
+                    else f"if {reading.values} is not {out}:"
+                )
+                yield f"    {copies}"
+            else:
+                yield copies
+            return out
+        shaped = fused if self.shapes[wanted.tensor] else "[()]"
+        turned = f".transpose({listed(map(str, wanted.axes))})" if wanted.axes else ""
+        made = f"in_half{place}({reading.values})" if half else reading.values
+        return f"{made}{shaped}{turned}"
 
 
 def stored(obj: Any) -> str:

@@ -32,52 +32,48 @@ from taco_py.running.replay.taken_again import NewArray
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One of the results of a call, the tensor `target`.
+    """One of the results of a call.
 
-    out  the name and the dtype of the array that it is written to, None if it is returned
+    tensor  the target of a statement
+    target  the step of the plan that makes it
+    out     the name and the dtype of the array that it is written to, None if it is returned
+    half    the 16-bit type that it is rounded to, or ""
+    axes    in the order in which they are wanted, () for that of the statement
     """
 
+    tensor: str
     target: str
     kind: ResultKind
     out: tuple[str, np.dtype[Any]] | None = None
+    half: str = ""
+    axes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
     """What a call does.
 
-    objects  the user's operands, by name
-    kernels  one for each kernel of the plan
-    out      the dtype of the array that the result is written to, None if it is returned
-    begin    the operand that is `out` itself, as `y` is in y += value, or ""
-    axes     of the result in the order in which they are wanted, () for that of `assignment`
-    half     the 16-bit type that the result is rounded to, or ""
-    before   the statements before `assignment`, in order
-    begun    for other operands that are arrays for results, the names of these
-    several  the results of a call that returns a tuple, () for the one of `assignment`
+    statements    the assignments in order
+    objects       the user's operands, by name
+    kernels       one for each kernel of the plan
+    results       what the call hands out
+    alone         whether the one result is returned by itself, not in a tuple
+    accumulators  operands that are arrays for results, as `y` is in y += value: their arguments
     """
 
-    assignment: Assignment
+    statements: tuple[Assignment, ...]
     objects: Mapping[str, Any]
     given: Mapping[str, Given]
     plan: Plan
     kernels: tuple[CompiledKernel, ...]
-    kind: ResultKind
-    out: np.dtype[Any] | None = None
-    begin: str = ""
-    axes: tuple[int, ...] = ()
-    half: str = ""
-    before: tuple[Assignment, ...] = ()
-    several: tuple[Wanted, ...] = ()
-    begun: Mapping[str, str] = field(default_factory=dict)
+    results: tuple[Wanted, ...]
+    alone: bool = True
+    accumulators: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def results(self) -> tuple[Wanted, ...]:
-        """What the call hands out."""
-        if self.several:
-            return self.several
-        out = None if self.out is None else ("out", self.out)
-        return (Wanted(self.plan.steps[-1].target, self.kind, out),)
+    def assignment(self) -> Assignment:
+        """Return the last assignment."""
+        return self.statements[-1]
 
     @property
     def outs(self) -> dict[str, np.dtype[Any]]:
@@ -119,8 +115,10 @@ class Task:
     @property
     def direct(self) -> bool:
         """Tell whether the last kernel may write into `out`."""
-        last = self.plan.steps[-1]
-        return isinstance(last, KernelStep) and last.problem.result.dtype == self.out
+        last, first = self.plan.steps[-1], self.results[0]
+        if not self.alone or first.out is None or first.target != last.target:
+            return False
+        return isinstance(last, KernelStep) and last.problem.result.dtype == first.out[1]
 
 
 @dataclass(slots=True)
@@ -166,7 +164,7 @@ class CallState:
 
     def disagreeing(self) -> Iterator[str]:
         """That two uses of an index in one statement differ in its size."""
-        for statement in (*self.task.before, self.task.assignment):
+        for statement in self.task.statements:
             sizes = self.sizes(statement)
             yield from sizes_disagree(self.accesses(statement), sizes)
             target = statement.target
@@ -184,6 +182,8 @@ class CallState:
 
     def fused_shape(self) -> str:
         """What gives the result the modes that the assignment says, where the plan fused some."""
+        if len(self.task.statements) > 1:
+            return ""
         wanted = self.task.assignment.target.indices
         last = self.task.plan.kernels[-1].problem.assignment.target.indices
         sizes = self.sizes()

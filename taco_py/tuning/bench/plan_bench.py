@@ -96,7 +96,7 @@ class PlanBench:
 
     def _call(self, prepared: Prepared, settings: CallOptions, threads: int) -> Call:
         """What calls like this one do once they were made before."""
-        from taco_py.calls.call.compute import task_of
+        from taco_py.calls.call.fast_paths import task_of
 
         def long() -> object:
             return run(prepared.plan, start(prepared, settings, None))

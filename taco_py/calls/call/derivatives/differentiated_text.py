@@ -17,7 +17,7 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.devices.on_device import to_device
 from taco_py.calls.call.over_semirings import to_arithmetic
-from taco_py.calls.call.several.requested_outputs import requested_outputs
+from taco_py.calls.call.requested_outputs import requested_outputs
 from taco_py.calls.indexed.domains import ERROR
 from taco_py.calls.indexed.indexed_call import boundary_options
 from taco_py.calls.statements.read_text import statements_of

@@ -11,7 +11,8 @@ from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.operands import taken
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
-from taco_py.calls.call.compute import compute
+from taco_py.calls.call.computation import Computation
+from taco_py.calls.call.compute import compute, compute_one
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.given_path import with_checked_path
 from taco_py.calls.call.over_semirings import compute_over, to_arithmetic
@@ -26,16 +27,13 @@ from taco_py.calls.statements.read_text import Understood, statements_of
 from taco_py.data.kernels import KERNELS
 from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.traced_operands import said_options, taken_over, taker_of
-from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.language.diagnostics.errors import DimensionError
 from taco_py.language.notation.checks import has_subscripts, operand_names
 from taco_py.language.notation.printer import to_text
 from taco_py.running.replay.find import call_fast_path, find
 
 if TYPE_CHECKING:
-    from taco_py.calls.call.several.requested_outputs import RequestedOutputs
     from taco_py.calls.indexed.indexed_statements import PlainStatements
-    from taco_py.language.notation.nodes import Assignment
 
 
 def computes_several(read: Sequence[Understood], call: CallArguments) -> bool:
@@ -140,9 +138,9 @@ def explain_read(read: Sequence[Understood], call: CallArguments, seconds: float
         return _explain_several(read, call)
     (one,) = read
     if not (reads_derived(read, call) or _stretches(one, call.objects)):
-        issue_warnings(one.cautions)
         options = with_checked_path(call.options, one.assignment)
-        return explained(*to_arithmetic(one.assignment, replace(call, options=options)), seconds)
+        planned = to_arithmetic(one.assignment, replace(call, options=options))
+        return explained(Computation.of_one(*planned, cautions=one.cautions), seconds)
     from taco_py.calls.indexed.indexed_call import IndexedCall, boundary_options, settled
     from taco_py.calls.indexed.make_operands import told_operands
 
@@ -154,7 +152,7 @@ def explain_read(read: Sequence[Understood], call: CallArguments, seconds: float
     options = with_checked_path(options, assignment)
     _refuse_scatter(one, call)
     inner = replace(call, objects=made.objects, options=options)
-    told = explained(*to_arithmetic(assignment, inner), seconds)
+    told = explained(Computation.of_one(*to_arithmetic(assignment, inner)), seconds)
     return _with_operands(told_operands(layout, made), told)
 
 
@@ -203,10 +201,10 @@ def _compute_indexed(read: Understood, call: CallArguments) -> Any:
     if call.over is not None:
         return compute_over(assignment, inner, cautions=read.cautions)
     if place:
-        return compute(assignment, inner, cautions=read.cautions, place=place)
+        return compute_one(assignment, inner, cautions=read.cautions, place=place)
     found = call_fast_path(inner.key, made.objects.values(), out)
     if found is None:
-        found = compute(assignment, inner, cautions=read.cautions)
+        found = compute_one(assignment, inner, cautions=read.cautions)
     if key is not None:
         KERNELS.memo.put(key, indexed.short_way(tuple(call.objects)))
     return found
@@ -215,51 +213,54 @@ def _compute_indexed(read: Understood, call: CallArguments) -> Any:
 # ---------------------------------------------------------------- several statements
 
 
-def _compute_several(read: Sequence[Understood], call: CallArguments) -> Any:
-    """Compute statements; those with subscripts over operands that are made in each call."""
-    from taco_py.calls.call.several.compute_several import compute_several
-    from taco_py.calls.call.several.requested_outputs import requested_outputs
-    from taco_py.calls.statements.sequence import needed
+def _several(read: Sequence[Understood], call: CallArguments) -> Computation:
+    """Return the computation of statements."""
+    from taco_py.calls.call.requested_outputs import requested_outputs
 
-    statements = [each.assignment for each in read]
+    statements = tuple(each.assignment for each in read)
     if call.over is not None:
         call.over.refuse_several(statements[-1])
-    options, objects, key = replace(call.options, format=None), call.objects, call.key
-    requested = requested_outputs(statements, options.outputs, call.options.format, call.out)
+    requested = requested_outputs(statements, call.options.outputs, call.options.format, call.out)
+    options = replace(call.options, format=None)
+    cautions = tuple(caution for each in read for caution in each.cautions)
+    return Computation(statements, call.objects, options, requested, cautions=cautions)
+
+
+def _may_stretch(objects: Mapping[str, Any]) -> bool:
+    """Tell whether an operand has a mode of size 1."""
+    return any(1 in taken(obj, name).shape for name, obj in objects.items())
+
+
+def _compute_several(read: Sequence[Understood], call: CallArguments) -> Any:
+    """Compute statements; those with subscripts over operands that are made in each call."""
+    computation, key = _several(read, call), call.key
     if not reads_derived(read, call):
         try:
-            return compute_several(read, objects, options, requested, key)
+            return compute(computation, key)
         except DimensionError:
-            if not any(1 in taken(obj, name).shape for name, obj in objects.items()):
+            if not _may_stretch(call.objects):
                 raise
-    plain = _plain_statements(statements, objects, options, requested)
-    kept, _ = needed(statements, requested.outputs)
-    pairs = zip(plain.assignments, (e for e in read if e.assignment in kept), strict=True)
-    whole = [Understood(assignment, each.cautions) for assignment, each in pairs]
+    plain = _plain_statements(computation)
+    inner = replace(computation, written=plain.assignments, objects=plain.objects)
     if key is None:
-        return compute_several(whole, plain.objects, options, requested)
+        return compute(inner)
 
-    def inner(made: PlainStatements) -> tuple[object, ...] | None:
+    def key_of(made: PlainStatements) -> tuple[object, ...] | None:
         texts = map(to_text, made.assignments)
         return call_key(("several", *texts, key[0], *made.objects), made.objects.values())
 
-    def short_way(*given: Any) -> Any:
-        passed = dict(zip(objects, given, strict=False))
-        made = _plain_statements(statements, passed, options, requested)
-        short = find(inner(made))
-        return None if short is None else short(*made.objects.values(), *given[len(passed) :])
+    def fast_path(*operands: Any) -> Any:
+        objects = dict(zip(computation.objects, operands, strict=False))
+        made = _plain_statements(replace(computation, objects=objects))
+        short = find(key_of(made))
+        return None if short is None else short(*made.objects.values(), *operands[len(objects) :])
 
-    found = compute_several(whole, plain.objects, options, requested, inner(plain))
-    KERNELS.memo.put(key, short_way)
-    return found
+    result = compute(inner, key_of(plain))
+    KERNELS.memo.put(key, fast_path)
+    return result
 
 
-def _plain_statements(
-    statements: Sequence[Assignment],
-    objects: Mapping[str, Any],
-    options: CallOptions,
-    requested: RequestedOutputs,
-) -> PlainStatements:
+def _plain_statements(computation: Computation) -> PlainStatements:
     """Make the operands that needed statements ask for, once all are known to be passed."""
     from taco_py.calls.indexed.indexed_statements import (
         boundary_options_of_several,
@@ -267,30 +268,27 @@ def _plain_statements(
     )
     from taco_py.calls.statements.sequence import check_passed, in_single_assignment, needed
 
-    boundary = boundary_options_of_several(options.border, options.shape)
-    single = in_single_assignment(statements, requested.outputs, objects)
-    check_passed(statements, single, objects)
-    return indexed_statements(needed(statements, requested.outputs)[0], objects, boundary)
+    statements, objects, outputs = (
+        computation.written,
+        computation.objects,
+        computation.requested.outputs,
+    )
+    boundary = boundary_options_of_several(computation.options.border, computation.options.shape)
+    check_passed(statements, in_single_assignment(statements, outputs, objects), objects)
+    return indexed_statements(needed(statements, outputs)[0], objects, boundary)
 
 
 def _explain_several(read: Sequence[Understood], call: CallArguments) -> str:
     """Say what is planned for statements, and which operands are made first."""
-    from taco_py.calls.call.several.explain_several import explained_several
-    from taco_py.calls.call.several.requested_outputs import requested_outputs
+    from taco_py.calls.call.explain_call import explained
 
-    for each in read:
-        issue_warnings(each.cautions)
-    statements = [each.assignment for each in read]
-    if call.over is not None:
-        call.over.refuse_several(statements[-1])
-    options, objects = replace(call.options, format=None), call.objects
-    requested = requested_outputs(statements, options.outputs, call.options.format)
+    computation = _several(read, call)
     if not reads_derived(read, call):
         try:
-            return explained_several(statements, objects, options, requested)
+            return explained(computation)
         except DimensionError:
-            if not any(1 in taken(obj, name).shape for name, obj in objects.items()):
+            if not _may_stretch(call.objects):
                 raise
-    plain = _plain_statements(statements, objects, options, requested)
-    told = explained_several(plain.assignments, plain.objects, options, requested)
-    return _with_operands(plain.told, told)
+    plain = _plain_statements(computation)
+    inner = replace(computation, written=plain.assignments, objects=plain.objects)
+    return _with_operands(plain.told, explained(inner))

@@ -14,7 +14,8 @@ from codegen.records import dataclass
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.operands import taken
 from taco_py.arguments.options import CallOptions
-from taco_py.calls.call.compute import compute
+from taco_py.calls.call.computation import Computation
+from taco_py.calls.call.compute import compute_one
 from taco_py.calls.call.explain_call import explained
 from taco_py.calls.call.given_path import with_checked_path
 from taco_py.calls.remapped.remapped_call import (
@@ -80,7 +81,7 @@ def over_blocks(read: Understood, call: CallArguments) -> Found | None:
     inner = CallArguments(made, options, target, None, inner_key)
     found = call_fast_path(inner_key, made.values(), target)
     if found is None:
-        found = compute(assignment, inner, cautions=read.cautions)
+        found = compute_one(assignment, inner, cautions=read.cautions)
     if key is not None:
         KERNELS.memo.put(key, stored.short_way(tuple(objects)))
     if in_place:
@@ -102,7 +103,8 @@ def explained_over_blocks(
         return None
     assignment = stored.cut.assignment
     options = with_checked_path(stored.options(call.options), assignment)
-    told = explained(assignment, CallArguments(layout.made(objects), options), seconds)
+    inner = CallArguments(layout.made(objects), options)
+    told = explained(Computation.of_one(assignment, inner), seconds)
     notes = [*told_result(stored), *stored.told(layout), *told_reasons(objects)]
     others = {n: "" for n, o in objects.items() if _is_converted(o) and not is_in_blocks(o)}
     notes += [_told_plain(name, objects[name], why) for name, why in (plain | others).items()]

@@ -1,0 +1,66 @@
+"""A call as one value: its statements, operands, options, and the results that it hands out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from codegen.records import dataclass
+from taco_py.arguments.call_arguments import CallArguments
+from taco_py.arguments.options import CallOptions
+from taco_py.calls.call.requested_outputs import RequestedOutputs
+from taco_py.data.storage.tensor_data import Array
+from taco_py.language.notation.einsum import Squeezed
+from taco_py.language.notation.nodes import Assignment
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Computation:
+    """Statements over numbers, whose subscripts are indices alone, with their operands.
+
+    written    the assignments in order, with explicit sums
+    objects    the operands by name
+    requested  the outputs, with the formats and the arrays that are asked for
+    squeezed   modes of size 1 that accesses of operands leave out
+    axes       of the one result in the order in which they are wanted, () for that of the text
+    cautions   what such calls are warned of
+    place      the device that results stay on, "" for the host, None for where operands are
+    """
+
+    written: tuple[Assignment, ...]
+    objects: Mapping[str, Any]
+    options: CallOptions
+    requested: RequestedOutputs
+    squeezed: Squeezed = ()
+    axes: tuple[int, ...] = ()
+    cautions: tuple[UserWarning, ...] = ()
+    place: str | None = None
+
+    @classmethod
+    def of_one(cls, assignment: Assignment, call: CallArguments, **more: Any) -> Computation:
+        """Return the computation of one assignment, whose format and array the call has."""
+        name = assignment.target.tensor
+        outs = {} if call.out is None else {name: call.out}
+        formats = {} if call.options.format is None else {name: call.options.format}
+        requested = RequestedOutputs((name,), formats, outs, True)
+        return cls((assignment,), call.objects, call.options, requested, **more)
+
+    @property
+    def last(self) -> Assignment:
+        """Return the last assignment."""
+        return self.written[-1]
+
+    @property
+    def outs(self) -> Mapping[str, Array]:
+        """Return the arrays for results by name."""
+        return self.requested.outs
+
+    @property
+    def is_single(self) -> bool:
+        """Tell whether the text is one assignment."""
+        return len(self.written) == 1
+
+    def with_options(self, options: CallOptions) -> Computation:
+        """Return the computation with other options."""
+        return replace(self, options=options)
