@@ -11,23 +11,17 @@ from numpy.typing import DTypeLike
 from taco_py.api.over import as_mask, read_over
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.devices.placed import placed
-from taco_py.calls.call.draft import CompileArguments, draft, draft_statements
-from taco_py.calls.call.kernel import Kernel, compile_draft
-from taco_py.calls.call.texts.kernel_in_blocks import (
-    KernelInBlocks,
-    compile_blocks,
-    names_blocks,
-)
+from taco_py.calls.call.draft import CompileArguments
+from taco_py.calls.call.kernel import Kernel
+from taco_py.calls.call.texts.compile_text import compile_text
 from taco_py.calls.statements.read_text import by_name, statements_of
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.data.tensors.byte_counts import check_memory_limit
-from taco_py.language.diagnostics.option_table import refuse_others
+from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.language.formats import Format, RemappedFormat
-from taco_py.language.notation.checks import has_subscripts
 
 if TYPE_CHECKING:
     from taco_py.calls.call.builder import ScheduleBuilder
-    from taco_py.calls.call.texts.kernel_of_subscripts import KernelOfSubscripts
     from taco_py.language.notation.rewrites.semirings import Semiring
 
 
@@ -54,7 +48,7 @@ def compile(
     target: str | None = None,
     memory_limit: int | str | None = None,
     **named: Format | RemappedFormat | str,
-) -> Kernel | KernelOfSubscripts | KernelInBlocks:
+) -> Kernel:
     """Compile assignments for operands of given formats, without data.
 
     >>> spmv = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
@@ -65,9 +59,7 @@ def compile(
     >>> print(add.schedule)
     parallelize(i,CPUThread,NoRaces)
 
-    Returns a `Kernel`, to be called with operands of these formats and any sizes. Of several
-    statements, and of subscripts that are more than indices, it has `explain()` and `source`, and
-    nothing else.
+    Returns a `Kernel`, to be called with operands of these formats and any sizes.
 
     text         index notation
     formats, named  the format of each operand, and of the result unless it is to be chosen, as a
@@ -89,21 +81,11 @@ def compile(
     given, where = placed(by_name(text, formats, others, named, "formats"), target)
     options = CallOptions.of_kernel({**locals(), "target": where})
     options = with_fields(options, memory_limit=check_memory_limit(memory_limit))
-    bounds = {"border": border, "shape": shape}
     statements = statements_of(text, given)
     over = read_over(semiring, as_mask(mask, statements[-1].assignment), replace)
+    if over is not None and not over.is_usual and len(statements) > 1:
+        over.refuse_several(statements[-1].assignment)
+    for statement in statements:
+        issue_warnings(statement.cautions)
     arguments = CompileArguments(given, dtypes, index_dtype, static, over, options)
-    if outputs is not None or len(statements) > 1:
-        if over is not None and not over.is_usual:
-            over.refuse_several(statements[-1].assignment)
-        refuse_others("kernels of several statements", bounds)
-        return compile_draft(draft_statements(text, arguments), options)
-    (statement,) = statements
-    if names_blocks(given) and over is None and not has_subscripts(statement.assignment):
-        refuse_others("kernels of operands in blocks", bounds)
-        return compile_blocks(statement, arguments)
-    if options.is_bounded or has_subscripts(statement.assignment):
-        from taco_py.calls.call.texts.kernel_of_subscripts import compile_at
-
-        return compile_at(statement, arguments)
-    return compile_draft(draft(text, arguments), options)
+    return compile_text(statements, arguments)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import as_mask, read_over
 from taco_py.arguments.option_checks import check_budget, check_target, merged
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.draft import CompileArguments, draft
-from taco_py.calls.indexed.indexed_call import boundary_options
 from taco_py.calls.statements.read_text import accumulated, understood
 from taco_py.compiler.asymptotic.frontier_search import Frontier
 from taco_py.compiler.asymptotic.frontier_search import frontier as search_frontier
@@ -86,11 +86,12 @@ def frontier(
     uses = accumulated(read.assignment, {result: None})
     orders = {access.tensor: len(access.modes) for access in accesses(uses) if not access.is_number}
     formats = {**{name: dense(order) for name, order in orders.items()}, **given}
-    arguments = CompileArguments(formats, over=over)
+    options = CallOptions(border=border, shape=shape)
+    arguments = CompileArguments(formats, over=over, options=options)
     if (border, shape) != ("error", None) or has_subscripts(read.assignment):
-        from taco_py.calls.call.texts.kernel_of_subscripts import draft_subscripts
+        from taco_py.calls.call.texts.subscript_front import draft_subscripts
 
-        drafted = draft_subscripts(read, boundary_options(border, shape), arguments)
+        drafted = draft_subscripts(read, arguments)
     else:
         drafted = draft(text, arguments)
     _check_comparable(drafted.assignment)

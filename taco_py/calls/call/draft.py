@@ -29,7 +29,6 @@ from taco_py.calls.statements.read_text import (
     accumulated,
     names_read,
     parsed,
-    parsed_statements,
     understood,
 )
 from taco_py.calls.statements.sequence import Statements, check_passed, in_single_assignment
@@ -155,12 +154,13 @@ def draft(text: str, arguments: CompileArguments) -> Draft:
     return draft_assignment(parsed(text), arguments)
 
 
-def draft_statements(text: str, arguments: CompileArguments) -> Draft:
-    """Return the draft of a text of several statements, whose outputs the options name.
+def draft_written(written: Sequence[Assignment], arguments: CompileArguments) -> Draft:
+    """Return the draft of statements that are read already, whose subscripts are indices alone.
 
     Raises as `draft` does.
     """
-    written = parsed_statements(text)
+    if len(written) == 1 and arguments.options.outputs is None:
+        return draft_assignment(written[0], arguments)
     formats = arguments.formats
     assigned = unique(each.target.tensor for each in written)
     added = {name: first for name in assigned if (first := _first(written, name)).operator}
@@ -193,7 +193,9 @@ def draft_assignment(
         zero = 0 if arithmetic.zero is None else arithmetic.zero.value
         if over.mask is not None:
             given[arithmetic.mask] = over.mask.array
-    asked = {target: given[target]} if given.get(target) is not None else {}
+    asked = {}
+    if given.get(target) is not None:
+        asked[target] = format_of(given[target], len(written.target.indices), target)
     reads = operand_names(accumulated(written, {target: None}))
     operands = {name: form for name, form in given.items() if name != target or name in reads}
     requested = RequestedOutputs((target,), asked, {}, True)

@@ -59,6 +59,7 @@ from taco_py.running.replay.call_text import by_name
 from taco_py.running.replay.make_call import Ways, make_call, reads_in_place
 
 if TYPE_CHECKING:
+    from taco_py.calls.call.texts.front import Front
     from taco_py.report.show.graphs import Drawing
 
 OPTIONS = ("out", "threads")
@@ -92,6 +93,7 @@ class Kernel:
     kernels: dict[tuple[str, str], CompiledKernel]
     over: SemiringMask | None = None
     accumulates: bool = False
+    front: Front | None = None
     ways: Ways = field(default_factory=Ways)
     writing: Ways = field(default_factory=Ways)
 
@@ -113,6 +115,8 @@ class Kernel:
     @property
     def source(self) -> str:
         """Return the generated C, of all kernels where there are several."""
+        if self.front is not None:
+            return "\n".join(kernel.source for kernel in self.front.kernels)
         return "\n".join(kernel.source for kernel in self.compiled)
 
     @property
@@ -172,6 +176,9 @@ class Kernel:
                 hint='as in kernel.export("spmv")',
             )
         objects = merged(operands, named)
+        if self.front is not None and objects:
+            kernel, objects = self.front.plain(objects)
+            return kernel.export(folder, objects, name=name)
         if not objects:
             static, bounds = dict(self.options.static), self.schedule.bounds
             types = {name: self.types[name] for name in self.formats}
@@ -186,22 +193,35 @@ class Kernel:
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what to compile again: kernels are found by their recipes, functions are not
         stored."""
+        if self.front is not None:
+            from taco_py.calls.call.texts.compile_text import compile_text
+
+            return compile_text, (self.front.read, self.front.arguments)
         fields = (self.statements, self.elaborated, self.plan, self.formats, self.types)
         return compile_plan, (*fields, self.requested, self.options, self.over)
 
     def __repr__(self) -> str:
         """Return the statements, and each operand's and result's format and dtype, in one line."""
-        stored = {n: (str(f), self.types[n].element) for n, f in self.formats.items()}
-        stored |= self._stored_results
+        stored = {**self._stored_operands, **self._stored_results}
         shown = (f"{name}: {form or 'scalar'}/{dtype}" for name, (form, dtype) in stored.items())
         return f"<Kernel {self._text} with {', '.join(shown)}>"
 
     @property
     def _text(self) -> str:
-        """Return the statements over numbers as text."""
+        """Return the statements as text: those that are planned, or those that operands are made
+        for."""
+        if self.front is not None:
+            return "; ".join(to_text(each.assignment) for each in self.front.read)
         if len(self.statements.steps) == 1:
             return to_text(self.assignment)
         return "; ".join(to_text(each) for each in self.statements.assignments)
+
+    @property
+    def _stored_operands(self) -> Mapping[str, tuple[str, str]]:
+        """Return the format and the dtype of each operand."""
+        if self.front is not None:
+            return self.front.stored
+        return {n: (str(f), self.types[n].element) for n, f in self.formats.items()}
 
     @property
     def _stored_results(self) -> dict[str, tuple[str, str]]:
@@ -218,10 +238,10 @@ class Kernel:
         """Show it in a notebook: what it computes, its loops, and its C where it is unfolded."""
         from taco_py.language.notebook.kernel_page import kernel_page
 
-        stored = {name: (str(f), self.types[name].element) for name, f in self.formats.items()}
+        stored = {**self._stored_operands, **self._stored_results}
         facts = {"schedule": self.schedule, "target": self.options.target}
         page = (self.source, self.explain(), self.show().svg)
-        return kernel_page(self._text, stored | self._stored_results, facts, *page)
+        return kernel_page(self._text, stored, facts, *page)
 
     def explain(self) -> str:
         """Explain the kernel: notation, iteration graph, loops, formats, workspaces, threads,
@@ -234,7 +254,9 @@ class Kernel:
         if len(self.statements.steps) > 1 or not self.requested.alone:
             report = with_results(report, self.statements, self.elaborated, self.plan)
         types = {name: self.elaborated.dtypes[target] for name, target in outputs.items()}
-        return Report(rounding_lines(types) + report)
+        notes = () if self.front is None else self.front.notes
+        lines = (f"{'' if at else 'reads':10}{note}" for at, note in enumerate(notes))
+        return Report("\n".join((*lines, rounding_lines(types) + report)))
 
     def roofline(
         self,
@@ -254,6 +276,9 @@ class Kernel:
         Raises CompilerError where it cannot be measured, OutputError where no file can be written.
         """
         objects = merged(operands, named)
+        if self.front is not None and objects:
+            kernel, objects = self.front.plain(objects)
+            return kernel.roofline(path, objects)
         given = self._prepared(objects).given if objects else None
         call = (lambda: self(**objects)) if objects else None
         threads = self.options.threads
@@ -280,6 +305,9 @@ class Kernel:
         Raises as `evaluate` does, and FormatError for another format.
         """
         objects = self._named(operands, named) if operands else named
+        if self.front is not None:
+            options = {"threads": threads, "memory_limit": memory_limit}
+            return self.front.call(objects, out, options)
         if memory_limit is None and self.options.memory_limit is None:
             return self._result(objects, out, threads)
         with self._limit(memory_limit):
@@ -400,7 +428,11 @@ class Kernel:
         operands, named  as in a call
         threads  at most so many
         """
-        prepared = self._prepared(self._named(operands, named))
+        objects = self._named(operands, named)
+        if self.front is not None:
+            kernel, objects = self.front.plain(objects)
+            return kernel.assemble(threads=threads, **objects)
+        prepared = self._prepared(objects)
         execution = self._execution(prepared, threads)
         with self._limit():
             made = assemble(self.plan, execution)
@@ -422,7 +454,11 @@ class Kernel:
         Raises StructureError where these operands make another structure, OperandTypeError where
         `pattern` is no tensor.
         """
-        prepared = self._prepared(self._named(operands, named))
+        objects = self._named(operands, named)
+        if self.front is not None:
+            kernel, objects = self.front.plain(objects)
+            return kernel.compute(pattern, threads=threads, **objects)
+        prepared = self._prepared(objects)
         execution = self._execution(prepared, threads)
         patterns = _as_patterns(pattern, self.plan.program.results, self.requested)
         with self._limit():
@@ -446,7 +482,7 @@ class Kernel:
 
     def _named(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """Return the operands of a call by name."""
-        return by_place_and_name(tuple(self.formats), operands, named)
+        return by_place_and_name(tuple(self._stored_operands), operands, named)
 
     def _prepared(self, objects: Mapping[str, Any]) -> Prepared:
         """Return the operands checked, as the plan takes them."""

@@ -33,15 +33,6 @@ def parsed(text: str) -> Assignment:
     return found.assignment
 
 
-def parsed_statements(text: str) -> tuple[Assignment, ...]:
-    """Return the assignments of a text, as `parsed` has one."""
-    found = statements_of(text, EVERY_NAME)
-    for each in found:
-        refuse_subscripts(each.assignment)
-        issue_warnings(each.cautions)
-    return tuple(each.assignment for each in found)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Understood:
     """The assignment of a text, checked, with its sums explicit, and what to warn of."""

@@ -135,7 +135,7 @@ def explain_read(read: Sequence[Understood], call: CallArguments, seconds: float
     from taco_py.calls.call.explain_call import explained
 
     if computes_several(read, call):
-        return _explain_several(read, call)
+        return _explain_several(read, call, seconds)
     (one,) = read
     if not (reads_derived(read, call) or _stretches(one, call.objects)):
         options = with_checked_path(call.options, one.assignment)
@@ -278,17 +278,17 @@ def _plain_statements(computation: Computation) -> PlainStatements:
     return indexed_statements(needed(statements, outputs)[0], objects, boundary)
 
 
-def _explain_several(read: Sequence[Understood], call: CallArguments) -> str:
+def _explain_several(read: Sequence[Understood], call: CallArguments, seconds: float | None) -> str:
     """Say what is planned for statements, and which operands are made first."""
     from taco_py.calls.call.explain_call import explained
 
     computation = _several(read, call)
     if not reads_derived(read, call):
         try:
-            return explained(computation)
+            return explained(computation, seconds)
         except DimensionError:
             if not _may_stretch(call.objects):
                 raise
     plain = _plain_statements(computation)
     inner = replace(computation, written=plain.assignments, objects=plain.objects)
-    return _with_operands(plain.told, explained(inner))
+    return _with_operands(plain.told, explained(inner, seconds))

@@ -1,4 +1,4 @@
-"""`compile` for operands in blocks: kernels over the modes that these store.
+"""Kernels of texts over operands in blocks, which run over the modes that these store.
 
     y[i] = A[i,j] * x[j]    A in BSR(3,3)  →  a kernel of y[i0,i1] = A[i0,j0,i1,j1] * x[j0,j1]
 
@@ -8,7 +8,7 @@ over plain formats is compiled too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -17,7 +17,6 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arguments.operands import check_names, check_orders, check_sizes
 from taco_py.arguments.result_table import TENSOR
-from taco_py.calls.call.conform import by_place_and_name
 from taco_py.calls.call.draft import (
     CompileArguments,
     Nominal,
@@ -36,6 +35,7 @@ from taco_py.calls.remapped.cut_indices import (
 )
 from taco_py.calls.remapped.cut_operands import format_in_two
 from taco_py.calls.remapped.remapped_call import (
+    Layout,
     RemappedCall,
     container,
     copied_into,
@@ -45,16 +45,16 @@ from taco_py.calls.remapped.remapped_call import (
     result_form,
     shape_of,
 )
-from taco_py.calls.statements.read_text import Understood, accumulated
+from taco_py.calls.statements.read_text import Understood, accumulated, names_read
 from taco_py.data.convert.remap import plain_format
-from taco_py.data.storage.tensor_data import Array
 from taco_py.data.tensors.remapped_tensor import blocks_of, in_format
 from taco_py.data.tensors.tensor import Tensor, as_data
 from taco_py.data.tensors.traced_operands import taken_over, taker_of
 from taco_py.language.diagnostics.errors import FormatError
-from taco_py.language.formats import Format, RemappedFormat, dense, remapped
-from taco_py.language.notation.checks import accesses, operand_names
+from taco_py.language.formats import RemappedFormat, dense, remapped
+from taco_py.language.notation.checks import accesses, has_subscripts
 from taco_py.language.notation.printer import to_text
+from taco_py.running.replay.make_call import Ways
 
 LARGE = 100_000
 ROW_ENTRIES = 10
@@ -67,34 +67,40 @@ def names_blocks(formats: Mapping[str, Any]) -> bool:
     return any(remapped(each) is not None or is_in_blocks(each) for each in formats.values())
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class KernelInBlocks:
-    """Compute an assignment that is compiled, for operands by name or in the order of their first
-    use, some of which are in blocks.
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockFront:
+    """Reads operands in blocks over the modes that these store, or converts them to plain formats.
 
-    >>> k = tp.compile("y[i] = A[i,j] * x[j]", A=tp.BSR((2, 2)), x="d")
-    >>> k(A=sp.bsr_array(np.eye(4), blocksize=(2, 2)), x=np.arange(4.0))
-    array([0., 1., 2., 3.])
+    forms     the format of each operand
+    blocked   the call over stored modes, None where there is none
+    reasons   why operands are converted
+    compiled  the kernels over stored modes ("blocks") and over plain formats ("plain")
     """
 
-    read: Understood
+    read: tuple[Understood, ...]
     arguments: CompileArguments
     forms: Mapping[str, AnyFormat]
-    call: RemappedCall | None
+    blocked: RemappedCall | None
     reasons: Mapping[str, str]
-    kernels: dict[str, Kernel] = field(default_factory=dict)
+    compiled: dict[str, Kernel] = field(default_factory=dict)
 
     @property
-    def source(self) -> str:
-        """Return the generated C of all kernels that were compiled."""
-        return "\n".join(kernel.source for kernel in self.kernels.values())
+    def kernels(self) -> Iterable[Kernel]:
+        """Return the kernels that were compiled."""
+        return self.compiled.values()
 
-    def explain(self) -> str:
-        """Explain what is read as what, and the kernel over that, as `tp.explain` does."""
-        first = next(iter(self.kernels.values()))
+    @property
+    def stored(self) -> dict[str, tuple[str, str]]:
+        """Return the format and the dtype of each operand, as text."""
+        types = _types(self.arguments, tuple(self.forms))
+        return {name: (str(form), types[name]) for name, form in self.forms.items()}
+
+    @property
+    def notes(self) -> list[str]:
+        """Return lines of explain() about the operands that are read over stored modes."""
         notes = []
-        if self.call is not None:
-            cut = self.call.cut
+        if self.blocked is not None:
+            cut = self.blocked.cut
             if any(cut.target):
                 shown = to_text(cut.assignment.target)
                 notes.append(f"{to_text(cut.written.target)} is {shown}, in blocks")
@@ -107,51 +113,49 @@ class KernelInBlocks:
             f"{name} is converted from {self.forms[name]}, for {why}"
             for name, why in self.reasons.items()
         ]
-        lines = (f"{'' if at else 'reads':10}{note}" for at, note in enumerate(notes))
-        return "\n".join((*lines, first.explain()))
+        return notes
 
-    def __repr__(self) -> str:
-        """Return the text, and each operand's format, in one line."""
-        operands = ", ".join(f"{n}: {str(form) or 'scalar'}" for n, form in self.forms.items())
-        return f"<Kernel {to_text(self.read.assignment)} with {operands}>"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """What to compile again: kernels are found by their recipes, functions are not stored."""
-        return compile_blocks, (self.read, self.arguments)
-
-    def __call__(
-        self, *operands: Any, out: Array | None = None, threads: int | None = None, **named: Any
-    ) -> Any:
-        """Compute the result for these operands.
-
-        out      where a dense result is written
-        threads  at most so many
-
-        Raises as `evaluate` does, and FormatError for another format.
-        """
-        objects = by_place_and_name(tuple(self.forms), operands, named) if operands else named
-        assignment = self.read.assignment
+    def call(self, objects: dict[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
+        """Compute the results of a call."""
+        assignments = [each.assignment for each in self.read]
+        last = assignments[-1].target.tensor
         if (taker := taker_of(objects.values())) is not None:
-            given, told = [assignment], {"out": out, "threads": threads}
-            return taken_over(taker, "tp.kernel", (given, objects, assignment.target.tensor), told)
-        check_names(accumulated(assignment, objects), objects, ("out", "threads"))
+            said = {"out": out, "threads": options["threads"]}
+            return taken_over(taker, "tp.kernel", (assignments, objects, last), said)
+        layout = self._layout(objects)
+        if self.blocked is None or layout is None:
+            return self._plainly(objects, out, options)
+        call = replace(self.blocked, result=self._result(self.blocked, objects))
+        kernel, made = self.compiled["blocks"], layout.made(objects)
+        if out is not None and call.takes(out, layout):
+            kernel(**made, out=call.inner_out(out, layout), **options)
+            return out
+        result = call.finished(kernel(**made, **options), layout.shape)
+        if out is None:
+            return result
+        return out if copied_into(out, result) else self._plainly(objects, out, options)
+
+    def plain(self, objects: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]]:
+        """Return the kernel for these operands, and the operands that it takes."""
+        layout = self._layout(objects)
+        if layout is not None:
+            return self.compiled["blocks"], layout.made(objects)
+        return self._plain_kernel(), self._in_plain(objects)
+
+    def _layout(self, objects: Mapping[str, Any]) -> Layout | None:
+        """Return how operands are read over stored modes, None where they are converted."""
+        if self.blocked is None:
+            for name, obj in objects.items():
+                self._check(name, obj)
+            return None
+        (read,) = self.read
+        check_names(accumulated(read.assignment, objects), objects, ("out", "threads"))
         for name, obj in objects.items():
             self._check(name, obj)
         shapes = {name: shape_of(obj) for name, obj in objects.items()}
-        check_orders(assignment, shapes)
-        check_sizes(assignment, shapes)
-        layout = None if self.call is None else self.call.layout(objects)
-        if self.call is None or layout is None:
-            return self._plainly(objects, out, threads)
-        call = replace(self.call, result=self._result(self.call, objects))
-        made = layout.made(objects)
-        if out is not None and call.takes(out, layout):
-            self.kernels["blocks"](**made, out=call.inner_out(out, layout), threads=threads)
-            return out
-        found = call.finished(self.kernels["blocks"](**made, threads=threads), layout.shape)
-        if out is None:
-            return found
-        return out if copied_into(out, found) else self._plainly(objects, out, threads)
+        check_orders(read.assignment, shapes)
+        check_sizes(read.assignment, shapes)
+        return self.blocked.layout(objects)
 
     def _result(self, call: RemappedCall, objects: Mapping[str, Any]) -> Any:
         """Return how the result is handed out: as these operands are."""
@@ -164,25 +168,45 @@ class KernelInBlocks:
         wanted = self.forms.get(name)
         if not isinstance(wanted, RemappedFormat):
             return
-        found = form_of(obj)
-        if found != wanted:
+        form = form_of(obj)
+        if form != wanted:
             raise FormatError(
                 f"Expected {name} in the format {wanted} that the kernel was compiled for, found "
-                f"{found}",
+                f"{form}",
                 hint=f'convert it: tp.tensor({name}, format="{wanted}")',
             )
 
-    def _plainly(self, objects: Mapping[str, Any], out: Array | None, threads: int | None) -> Any:
+    def _plainly(self, objects: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
         """Return the result by the kernel over plain formats."""
-        if "plain" not in self.kernels:
-            self.kernels["plain"] = _plain_kernel(self.read, self.arguments, self.forms)
-        given = {n: _in_plain(obj, self.forms[n]) if n in self.forms else obj
-                 for n, obj in objects.items()}  # fmt: skip
-        found = self.kernels["plain"](**given, out=out, threads=threads)
-        wanted = remapped(self.arguments.formats.get(self.read.assignment.target.tensor))
-        if out is not None or wanted is None:
-            return found
-        return in_format(found if isinstance(found, Tensor) else Tensor(as_data(found)), wanted)
+        result = self._plain_kernel()(**self._in_plain(objects), out=out, **options)
+        wanted = remapped(self.arguments.formats.get(self.read[-1].assignment.target.tensor))
+        if out is not None or wanted is None or isinstance(result, tuple):
+            return result
+        return in_format(result if isinstance(result, Tensor) else Tensor(as_data(result)), wanted)
+
+    def _in_plain(self, objects: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the operands, those in blocks in plain formats."""
+        return {
+            name: _in_plain(obj, self.forms[name]) if name in self.forms else obj
+            for name, obj in objects.items()
+        }
+
+    def _plain_kernel(self) -> Kernel:
+        """Return the kernel over plain formats, compiled when it is first needed."""
+        from taco_py.calls.call.texts.compile_text import compile_text
+
+        if "plain" not in self.compiled:
+            formats = {}
+            for name, asked in self.arguments.formats.items():
+                form = self.forms.get(name)
+                wanted = remapped(asked) if form is None else form
+                formats[name] = asked
+                if isinstance(wanted, RemappedFormat):
+                    formats[name] = plain_format(wanted.order)
+            dtypes = _types(self.arguments, tuple(self.forms))
+            inner = replace(self.arguments, formats=formats, dtypes=dtypes)
+            self.compiled["plain"] = compile_text(self.read, inner)
+        return self.compiled["plain"]
 
 
 def _in_plain(obj: Any, form: AnyFormat) -> Any:
@@ -192,20 +216,26 @@ def _in_plain(obj: Any, form: AnyFormat) -> Any:
     return obj if blocks is None else blocks.plain()
 
 
-def compile_blocks(read: Understood, arguments: CompileArguments) -> KernelInBlocks:
+def compile_blocks(read: Sequence[Understood], arguments: CompileArguments) -> Kernel:
     """Compile the kernel over stored modes, or that over plain formats where there is none."""
-    assignment = read.assignment
-    names = operand_names(accumulated(assignment, {}))
-    orders = {a.tensor: len(a.indices) for a in accesses(assignment)}
+    assignments = [each.assignment for each in read]
+    names = names_read([accumulated(assignments[0], {}), *assignments[1:]])
+    orders = {a.tensor: len(a.modes) for each in assignments for a in accesses(each)}
     forms = {name: _form(arguments.formats, name, orders[name]) for name in names}
-    check_names(assignment, [n for n in arguments.formats if n != assignment.target.tensor])
-    call, reasons = _call(read, arguments, forms)
-    kernel = KernelInBlocks(read, arguments, forms, call, reasons)
-    if call is None:
-        kernel.kernels["plain"] = _plain_kernel(read, arguments, forms)
+    options, assignment = arguments.options, assignments[-1]
+    is_plain = len(read) == 1 and options.outputs is None and not options.is_bounded
+    if not is_plain or arguments.over is not None or has_subscripts(assignment):
+        blocked = None
+        blocks = [name for name, form in forms.items() if isinstance(form, RemappedFormat)]
+        reasons = dict.fromkeys(blocks, "this text reads plain formats alone")
     else:
-        kernel.kernels["blocks"] = _kernel(call, arguments, names)
-    return kernel
+        check_names(assignment, [n for n in arguments.formats if n != assignment.target.tensor])
+        blocked, reasons = _call(read[0], arguments, forms)
+    front = BlockFront(tuple(read), arguments, forms, blocked, reasons)
+    if blocked is None:
+        return replace(front._plain_kernel(), front=front, ways=Ways(), writing=Ways())
+    front.compiled["blocks"] = kernel = _kernel(blocked, arguments, names)
+    return replace(kernel, front=front, ways=Ways(), writing=Ways())
 
 
 def _form(formats: Mapping[str, Any], name: str, order: int) -> AnyFormat:
@@ -283,24 +313,6 @@ def _nominal(cut: CutAssignment) -> Nominal:
                 size = mode.size(shape)
                 sizes.setdefault(index, ROW_ENTRIES if size is None else size)
     return Nominal(sizes, entries)
-
-
-def _plain_kernel(
-    read: Understood, arguments: CompileArguments, forms: Mapping[str, AnyFormat]
-) -> Kernel:
-    """Return the kernel over plain formats."""
-    formats: dict[str, Any] = {
-        n: form if isinstance(form, Format) else plain_format(form.order)
-        for n, form in forms.items()
-    }
-    target = read.assignment.target.tensor
-    asked = arguments.formats.get(target)
-    if asked is not None:
-        wanted = remapped(asked)
-        formats[target] = asked if wanted is None else plain_format(wanted.order)
-    inner = replace(arguments, formats=formats, dtypes=_types(arguments, tuple(forms)))
-    drafted = draft_assignment(read.assignment, inner)
-    return compile_draft(drafted, arguments.options)
 
 
 def _types(arguments: CompileArguments, names: tuple[str, ...]) -> dict[str, str]:

@@ -1,0 +1,349 @@
+"""Kernels of texts with subscripts, over operands that each call makes of the user's.
+
+    y[i] = x[i+k] * w[k]    →    a kernel of y[i] = x_at_i_k[k,i] * w[k]; calls make the view
+
+Which operands are made depends on sizes, which are not known: the kernel that is compiled is that
+of small samples, and others are compiled where a call's operands ask for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.arguments.device_tensor import place_of
+from taco_py.arguments.operands import check_given, describe, taken
+from taco_py.calls.call.devices.on_device import to_device
+from taco_py.calls.call.devices.placed import placed
+from taco_py.calls.call.draft import (
+    MASK,
+    CompileArguments,
+    Draft,
+    draft_written,
+    format_of,
+    is_array,
+    names_to_dtypes,
+)
+from taco_py.calls.call.kernel import Kernel, compile_draft
+from taco_py.calls.call.requested_outputs import requested_outputs
+from taco_py.calls.indexed.domains import BoundaryOptions, bounds
+from taco_py.calls.indexed.indexed_call import IndexedCall, boundary_options
+from taco_py.calls.indexed.indexed_statements import (
+    OVER_SEMIRINGS,
+    boundary_options_of_several,
+    indexed_statements,
+    refuse_scatter,
+)
+from taco_py.calls.indexed.make_operands import told_operands
+from taco_py.calls.statements.read_text import Understood, accumulated, names_read
+from taco_py.calls.statements.sequence import needed
+from taco_py.data.storage.borrow import as_dtype
+from taco_py.data.storage.pack import pack_coo
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.data.tensors.traced_operands import taken_over, taker_of
+from taco_py.language.diagnostics.errors import DimensionError, FormatError, OperandTypeError
+from taco_py.language.formats import Format
+from taco_py.language.notation.checks import accesses, operand_names
+from taco_py.language.notation.nodes import Access, Assignment
+from taco_py.language.notation.printer import to_text
+from taco_py.running.replay.make_call import Ways
+
+SAMPLE_SIZE = 4
+"""Of each index of samples, where arrays among the operands do not say."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Made:
+    """Statements over indices alone, and their operands.
+
+    key    tells the statements from those that operands of other sizes ask for
+    lines  of explain() about the operands that are made
+    dense  whether the result is dense unless its format is asked for
+    """
+
+    written: tuple[Assignment, ...]
+    objects: Mapping[str, Any]
+    key: str
+    lines: Sequence[str]
+    dense: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SubscriptFront:
+    """Makes the operands that subscripts ask for.
+
+    formats, dtypes  of the operands, as the text was compiled for
+    indexed          the layouts of one statement, None for several
+    compiled         kernels by statements and the types of their operands
+    """
+
+    read: tuple[Understood, ...]
+    boundary: BoundaryOptions
+    arguments: CompileArguments
+    formats: Mapping[str, Format]
+    dtypes: Mapping[str, np.dtype[Any]]
+    indexed: IndexedCall | None
+    compiled: dict[tuple[object, ...], Kernel] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def kernels(self) -> Iterable[Kernel]:
+        """Return the kernels over operands that are made."""
+        return self.compiled.values()
+
+    @property
+    def stored(self) -> dict[str, tuple[str, str]]:
+        """Return the format and the dtype of each operand, as text."""
+        return {name: (str(f), str(self.dtypes[name])) for name, f in self.formats.items()}
+
+    @property
+    def assignments(self) -> tuple[Assignment, ...]:
+        """Return the statements as they are written."""
+        return tuple(each.assignment for each in self.read)
+
+    def call(self, objects: dict[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
+        """Compute the results of a call."""
+        last = self.assignments[-1].target.tensor
+        if (taker := taker_of(objects.values())) is not None:
+            return self._noted(taker, objects, {"out": out, "threads": options["threads"]})
+        objects, _ = placed(objects, self.arguments.options.target)
+        place = place_of(objects.values())
+        outs = out if isinstance(out, Mapping) else {} if out is None else {last: out}
+        begun = {n: o for n, o in outs.items() if n in self.formats and n not in objects}
+        objects = {**begun, **objects}
+        kernel, made = self._over(objects, out)
+        result = kernel(**made, out=out, **options)
+        return to_device(result, place) if place and out is None else result
+
+    def plain(self, objects: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]]:
+        """Return the kernel for these operands, and the operands that it takes."""
+        return self._over(objects, None)
+
+    def _over(self, objects: Mapping[str, Any], out: Any) -> tuple[Kernel, dict[str, Any]]:
+        """Return the kernel for these operands and `out`, and the operands that it takes."""
+        masked = self.arguments.over is not None and self.arguments.over.mask is not None
+        mask = {name: obj for name, obj in objects.items() if name == MASK and masked}
+        objects = {name: obj for name, obj in objects.items() if name not in mask}
+        uses = [accumulated(each, objects) for each in self.assignments]
+        read = [a for each in uses for a in accesses(each) if a.tensor in self.formats]
+        names = [name for name in self.formats if name in objects or self._is_needed(name, uses)]
+        check_given(read, names, objects, ("out", "threads", "memory_limit"))
+        made = self._made({name: self._typed(name, obj) for name, obj in objects.items()}, out)
+        return self._kernel(made), {**made.objects, **mask}
+
+    def _is_needed(self, name: str, uses: Sequence[Assignment]) -> bool:
+        """Tell whether statements read an operand, which may be what `+=` adds to."""
+        return any(name in operand_names(each) for each in uses)
+
+    def _made(self, objects: Mapping[str, Any], out: Any) -> _Made:
+        """Return the statements over indices alone for such operands, with the operands."""
+        if self.indexed is None:
+            plain = indexed_statements(self.assignments, objects, self.boundary)
+            key = "; ".join(map(to_text, plain.assignments))
+            return _Made(plain.assignments, plain.objects, key, plain.told)
+        layout, text, made = self.indexed.made(objects, out)
+        selected = {one.name for one in layout.plain.selections}
+        others = (describe(o, n).data for n, o in made.objects.items() if n not in selected)
+        is_dense = bool(selected) and all(data.format.is_dense for data in others)
+        lines = told_operands(layout, made)
+        return _Made((layout.plain.assignment,), made.objects, text, lines, is_dense)
+
+    def _noted(self, taker: Any, objects: dict[str, Any], said: dict[str, Any]) -> Any:
+        """Leave the text to a trace that an operand is of."""
+        over, options = self.arguments.over, self.arguments.options
+        said["semiring"] = None if over is None or over.is_usual else over
+        said["border"] = None if self.boundary == boundary_options("error", None) else self.boundary
+        outputs, last = options.outputs, self.assignments[-1].target.tensor
+        wanted = last if outputs is None else outputs
+        wanted = wanted if isinstance(wanted, str) else list(wanted)
+        return taken_over(taker, "tp.kernel", (list(self.assignments), objects, wanted), said)
+
+    def _typed(self, name: str, obj: Any) -> Any:
+        """Return an operand, checked for the format and the dtype that the kernel was compiled
+        for."""
+        wanted, form = self.dtypes[name], self.formats[name]
+        data = taken(obj, f"operand {name}")
+        if str(data.format) != str(form) and not (data.format.is_dense and form.is_dense):
+            raise FormatError(
+                f"Expected {name} in the format {form} that the kernel was compiled for, found "
+                f"{data.format}",
+                hint=f'convert it: tp.tensor({name}, format="{form}")',
+            )
+        if isinstance(obj, bool | int | float | complex) and not isinstance(obj, np.generic):
+            return wanted.type(obj)
+        if data.dtype != wanted:
+            raise OperandTypeError(
+                f"Expected {name} of dtype {wanted} that the kernel was compiled for, found "
+                f"{data.dtype}",
+                hint=f"{name}.astype({wanted.name!r}), or compile with "
+                f"dtypes={{{name!r}: {data.dtype.name!r}}}",
+            )
+        return obj
+
+    def _kernel(self, made: _Made) -> Kernel:
+        """Return the kernel over these operands, compiled where no call before had such."""
+        facts = {name: describe(obj, name).operand.type for name, obj in made.objects.items()}
+        types = ((n, str(t.format), t.dtype, t.unit_stride) for n, t in facts.items())
+        key = (made.key, *types)
+        if key not in self.compiled:
+            self.compiled[key] = compile_draft(self.draft(made), self.arguments.options)
+            self.notes[:] = self.notes or made.lines
+        return self.compiled[key]
+
+    def draft(self, made: _Made) -> Draft:
+        """Return the draft of statements over these operands: their formats, types and strides."""
+        arguments = self.arguments
+        types = {n: describe(obj, n).operand.type for n, obj in made.objects.items()}
+        formats: dict[str, Any] = {name: type.format for name, type in types.items()}
+        dtypes = {name: type.dtype for name, type in types.items()}
+        for each in made.written:
+            target = each.target.tensor
+            if target in arguments.formats:
+                formats[target] = arguments.formats[target]
+            elif made.dense:
+                formats[target] = "d" * len(each.target.indices)
+        inner = replace(arguments, formats=formats, dtypes=dtypes)
+        drafted = draft_written(made.written, inner)
+        operands = dict(drafted.operands)
+        for name, type in types.items():
+            if not type.unit_stride:
+                facts = operands[name]
+                operands[name] = replace(facts, type=replace(facts.type, unit_stride=False))
+        return replace(drafted, operands=operands)
+
+
+def compile_subscripts(read: Sequence[Understood], arguments: CompileArguments) -> Kernel:
+    """Compile the kernel of samples of the operands.
+
+    Raises what `evaluate` raises of them: DimensionError for a position beyond the border, say.
+    """
+    front, made = _sampled(read, arguments)
+    return replace(front._kernel(made), front=front, ways=Ways(), writing=Ways())
+
+
+def draft_subscripts(read: Understood, arguments: CompileArguments) -> Draft:
+    """Draft the assignment over indices alone that samples of the operands ask for."""
+    front, made = _sampled((read,), arguments)
+    return front.draft(made)
+
+
+def _sampled(
+    read: Sequence[Understood], arguments: CompileArguments
+) -> tuple[SubscriptFront, _Made]:
+    """Return the front of a text, and the statements that samples of the operands ask for."""
+    options, over = arguments.options, arguments.over
+    written = [each.assignment for each in read]
+    is_single = len(read) == 1
+    if over is not None and not over.is_usual:
+        refuse_scatter(written[-1].target, OVER_SEMIRINGS)
+    if is_single:
+        boundary = boundary_options(options.border, options.shape)
+    else:
+        boundary = boundary_options_of_several(options.border, options.shape)
+        asked = requested_outputs(written, options.outputs)
+        written, _ = needed(written, asked.outputs)
+        read = [each for each in read if each.assignment in written]
+    given, uses = dict(arguments.formats), list[Assignment]()
+    for each in written:
+        name = each.target.tensor
+        if each.operator is not None and name not in {use.target.tensor for use in uses}:
+            given.setdefault(name, "d" * len(each.target.modes))
+            uses.append(accumulated(each, {name: None}))
+        else:
+            uses.append(each)
+    plain = {each.target.tensor for each in uses if each in written}
+    names = tuple(name for name in names_read(uses) if is_single or name not in plain)
+    read_there = [a for each in uses for a in accesses(each) if a.tensor in names]
+    check_given(read_there, names, [name for name in given if name in names or name not in plain])
+    orders = {a.tensor: len(a.modes) for each in written for a in (each.target, *accesses(each))}
+    formats = {name: format_of(given[name], orders[name], name) for name in names}
+    dtypes = _dtypes(written, names, given, arguments.dtypes)
+    indexed = IndexedCall(written[0], boundary, (), {}, options.dtype) if is_single else None
+    front = SubscriptFront(tuple(read), boundary, arguments, formats, dtypes, indexed)
+    shapes = _sample_shapes(uses, given, boundary, written[-1].target)
+    samples = {
+        name: given[name]
+        if is_array(given[name])
+        else _sample(shapes[name], formats[name], dtypes[name])
+        for name in names
+    }
+    try:
+        return front, front._made(samples, None)
+    except DimensionError as error:
+        raise DimensionError(
+            f"{error.message}, in operands of sizes that were taken to compile for",
+            error.span,
+            f"{error.hint}; an array in the place of a format says its sizes",
+        ) from error
+
+
+def _dtypes(
+    written: Sequence[Assignment], names: tuple[str, ...], given: Mapping[str, Any], dtypes: Any
+) -> dict[str, np.dtype[Any]]:
+    """Return the dtype of each operand: of positions int64, of others float64, where nothing says
+    it."""
+    positions = {
+        inner.tensor
+        for assignment in written
+        for access in (assignment.target, *accesses(assignment))
+        for mode in access.subscripts
+        for inner, _ in mode.gathered
+    }
+    asked = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(set(names) - positions, dtypes)
+    usual = {**dict.fromkeys(positions, np.int64), **asked}
+    named = names_to_dtypes(names, usual)
+    arrays = {name: taken(given[name], name).dtype for name in names if is_array(given[name])}
+    return {**{n: as_dtype(each, n) for n, each in named.items()}, **arrays}
+
+
+def _sample_shapes(
+    uses: Sequence[Assignment], given: Mapping[str, Any], boundary: BoundaryOptions, target: Access
+) -> dict[str, tuple[int, ...]]:
+    """Return shapes of operands in which all accesses stay inside, where that is possible."""
+    shapes = {n: taken(obj, n).shape for n, obj in given.items() if is_array(obj)}
+    met = [target, *(access for each in uses for access in accesses(each))]
+    met += [inner for a in met for mode in a.subscripts for inner, _ in mode.gathered]
+    sizes = _sizes(target, met, shapes, boundary)
+    found: dict[str, list[int]] = {}
+    for access in met:
+        if access.is_number:
+            continue
+        modes = access.modes
+        reach = [bounds(mode, sizes)[1] + 1 for mode in modes]
+        known = found.setdefault(access.tensor, [1] * len(modes))
+        if len(known) == len(reach):
+            found[access.tensor] = [max(pair) for pair in zip(known, reach, strict=True)]
+    shapes_of_result = {} if boundary.shape is None else {target.tensor: boundary.shape}
+    return {**{name: tuple(shape) for name, shape in found.items()}, **shapes_of_result, **shapes}
+
+
+def _sizes(
+    target: Access,
+    met: list[Access],
+    shapes: Mapping[str, tuple[int, ...]],
+    boundary: BoundaryOptions,
+) -> dict[str, int]:
+    """Return the size of each index in samples: as arrays and shape= say."""
+    sizes: dict[str, int] = {}
+    for access in met:
+        shape = shapes.get(access.tensor, ())
+        for mode, size in zip(access.modes, shape, strict=False):
+            if mode.index is not None:
+                sizes[mode.index] = int(size)
+    for mode, size in zip(target.modes, boundary.shape or (), strict=False):
+        if mode.index is not None:
+            sizes[mode.index] = size
+    indices = (index for access in met for mode in access.modes for index in mode.names)
+    return {**dict.fromkeys(indices, SAMPLE_SIZE), **sizes}
+
+
+def _sample(shape: tuple[int, ...], form: Format, dtype: np.dtype[Any]) -> Any:
+    """Return an operand that stores as little as may be."""
+    if form.is_dense:
+        return np.zeros(shape, dtype)
+    nothing = [np.zeros(0, np.int64) for _ in shape]
+    return Tensor(pack_coo(nothing, np.zeros(0, dtype), shape, form))
