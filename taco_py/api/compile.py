@@ -83,8 +83,6 @@ def compile(
     options = with_fields(options, memory_limit=check_memory_limit(memory_limit))
     statements = statements_of(text, given)
     over = read_over(semiring, as_mask(mask, statements[-1].assignment), replace)
-    if over is not None and not over.is_usual and len(statements) > 1:
-        over.refuse_several(statements[-1].assignment)
     for statement in statements:
         issue_warnings(statement.cautions)
     arguments = CompileArguments(given, dtypes, index_dtype, static, over, options)

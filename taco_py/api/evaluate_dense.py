@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from math import prod
 from types import MappingProxyType
@@ -17,8 +18,10 @@ from taco_py.arguments.operands import check_names, give, is_number, taken
 from taco_py.arguments.option_checks import merged
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import container
-from taco_py.arguments.semiring_mask import semiring_mask_of
+from taco_py.arguments.semiring_mask import SemiringMask, semiring_mask_of
+from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.over_semirings import to_arithmetic
+from taco_py.calls.call.over_statements import arithmetic_statements
 from taco_py.calls.call.requested_outputs import requested_outputs
 from taco_py.calls.indexed.by_fancy_indexing import gather, write
 from taco_py.calls.indexed.domains import ERROR, FILL, BoundaryOptions
@@ -123,9 +126,7 @@ def evaluate_dense(
     over = semiring_mask_of(semiring, mask, False)
     if len(statements) > 1 or outputs is not None:
         _refuse_initial(initial)
-        if not over.is_usual:
-            over.refuse_several(statements[-1])
-        return _several(statements, given, outputs, stored or {}, (border, shape))
+        return _several(statements, given, outputs, stored or {}, (border, shape), over)
     (assignment,) = statements
     if isinstance(assignment, Assignment):
         used = accumulated(assignment, {**given, **dict.fromkeys(_target(assignment))})
@@ -167,6 +168,7 @@ def _several(
     outputs: Sequence[str] | str | None,
     stored: Mapping[str, ArrayLike],
     ends: tuple[Any, Any],
+    over: SemiringMask,
 ) -> Any:
     """Compute statements; ends are the arguments border and shape."""
     asked = requested_outputs(statements, outputs)
@@ -179,7 +181,15 @@ def _several(
         refuse_computed_positions(statements)
         statements, _ = needed(statements, asked.outputs)
         statements, given, stored = _gathered(statements, given, stored, boundary)
-    found = _in_order(statements, given, asked.outputs, stored)
+    wide = True
+    if not over.is_usual:
+        dense = {each.target.tensor: "d" * len(each.target.indices) for each in statements}
+        forms = replace(asked, formats={name: dense[name] for name in asked.outputs})
+        computation = Computation(tuple(statements), given, CallOptions(), forms)
+        computation, _ = arithmetic_statements(computation, over)
+        statements, given = computation.written, dict(computation.objects)
+        wide = computation.options.wide_sums
+    found = _in_order(statements, given, asked.outputs, stored, wide)
     return found[0] if asked.alone else found
 
 
@@ -319,14 +329,18 @@ def _in_order(
     given: Mapping[str, Any],
     outputs: Sequence[str],
     stored: Mapping[str, ArrayLike],
+    wide: bool,
 ) -> tuple[Array, ...]:
-    """Compute statements one after the other; the arrays of the outputs."""
+    """Compute statements one after the other; the arrays of the outputs.
+
+    wide  whether sums of small integers are of wider types
+    """
     statements = in_single_assignment(written, outputs, given)
     check_passed(written, statements, given, OPTIONS)
     described = give(given)
     facts = {name: each.operand for name, each in described.items()}
     containers = {name: container(each) for name, each in described.items()}
-    made = elaborate(statements, facts, containers, ResultOptions())
+    made = elaborate(statements, facts, containers, ResultOptions(wide_sums=wide))
     fills = fills_of(facts)
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     places = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
@@ -335,9 +349,11 @@ def _in_order(
         own, own_places = dict(arrays), dict(places)
         added = arrays.get(step.added)
         target = None if added is None else np.asarray(added).dtype
-        sum_type = partial(sum_dtype, target=target)
+        sum_type = partial(sum_dtype, target=target) if wide else np.dtype
         with room("what evaluate_dense makes on its way", _largest(step.assignment, own), SMALLER):
-            assignment = _with_duplicates_added(step.assignment, given, own, own_places, target)
+            assignment = step.assignment
+            if wide:
+                assignment = _with_duplicates_added(assignment, given, own, own_places, target)
             filled = with_fills(assignment, fills)
             array, has = oracle.evaluate_stored(filled, own, own_places, sum_type)
         type = made.operands[step.target].type

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from codegen.records import dataclass
@@ -36,13 +37,15 @@ class SemiringMask:
         """Tell whether a call computes its text over numbers, everywhere."""
         return self.semiring.is_arithmetic and self.mask is None
 
-    def refuse_several(self, last: Assignment) -> None:
-        """Raise OperandError, for several statements are over numbers."""
-        raise OperandError(
-            "Expected one statement under semiring= or mask=, found several",
-            last.span,
-            hint="compute each in a call of its own",
-        )
+    def check_outputs(self, outputs: Sequence[str], last: Assignment) -> None:
+        """Raise OperandError for a mask of several outputs, each of which has a shape of its
+        own."""
+        if self.mask is not None and len(outputs) > 1:
+            raise OperandError(
+                f"Expected one output under mask=, found {', '.join(outputs)}",
+                last.span,
+                hint="compute the others in a call without the mask, or multiply by it in the text",
+            )
 
     def refuse_out(self, accumulates: bool, assignment: Assignment) -> None:
         """Raise OperandError where a kernel that writes all of out= should keep a part of it."""

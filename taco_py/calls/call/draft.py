@@ -5,7 +5,7 @@ One assignment is the case of one of several.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from math import prod
 from numbers import Number
@@ -23,6 +23,7 @@ from taco_py.arguments.result_table import TENSOR, ResultKind
 from taco_py.arguments.results import container
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.over_semirings import Written, written_over
+from taco_py.calls.call.over_statements import draft_over_statements
 from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
 from taco_py.calls.statements.elaborate import Elaborated, ResultOptions, elaborate
 from taco_py.calls.statements.read_text import (
@@ -170,9 +171,68 @@ def draft_written(written: Sequence[Assignment], arguments: CompileArguments) ->
     given = {name: form for name, form in formats.items() if name not in plain}
     for name, first in added.items():
         given.setdefault(name, dense(len(first.target.indices)))
+    over: SemiringMask | None = arguments.over
+    zero: Any = 0
+    if over is not None and not over.is_usual:
+        written, given = _statements_over(written, given, requested, arguments, over)
+        zero = 0 if over.semiring.is_arithmetic else None  # the fill value that algebra finds
     statements = in_single_assignment(written, requested.outputs, given)
     check_passed(written, statements, given)
-    return _Drafting(statements, given, requested, arguments).draft()
+    return _Drafting(statements, given, requested, arguments, zero=zero).draft()
+
+
+def _statements_over(
+    written: Sequence[Assignment],
+    given: dict[str, Any],
+    requested: RequestedOutputs,
+    arguments: CompileArguments,
+    over: SemiringMask,
+) -> tuple[Sequence[Assignment], dict[str, Any]]:
+    """Return several statements over a semiring, under a mask, as those over numbers, and the
+    formats of their operands."""
+    plain = in_single_assignment(written, requested.outputs, given)
+    check_passed(written, plain, given)
+    targets = {each.target.tensor for each in written}
+    _check_mask_name(over, {*names_read(written), *targets}, written[-1])
+
+    def elaborated(statements: Sequence[Assignment]) -> Elaborated:
+        names = unique(each.target.tensor for each in statements)
+        single = in_single_assignment(statements, names, given)
+        every = RequestedOutputs(names, requested.formats, {}, False)
+        return _Drafting(single, given, every, arguments).draft().elaborated
+
+    orders = {a.tensor: len(a.indices) for each in written for a in (each.target, *accesses(each))}
+    if over.mask is not None:
+        last = next(e for e in reversed(written) if e.target.tensor == requested.outputs[0])
+        given = {**given, MASK: over.mask.array}
+        orders[MASK] = len(last.target.indices)
+    types = _types(tuple(n for n in given if n in orders), given, orders, arguments.dtypes)
+    statements = draft_over_statements(written, types, over, requested.outputs, elaborated, MASK)
+    return statements, given
+
+
+def _check_mask_name(over: SemiringMask, names: Collection[str], written: Assignment) -> None:
+    """Raise OperandError where an operand is called as the mask is."""
+    if over.mask is not None and MASK in names:
+        raise OperandError(
+            f"Expected a text without {MASK}, by which a call names its mask, found it there",
+            written.span,
+            hint="call the tensor otherwise",
+        )
+
+
+def _types(
+    names: tuple[str, ...], given: Mapping[str, Any], orders: Mapping[str, int], dtypes: Any
+) -> dict[str, TensorType]:
+    """Return the types of operands of formats, or of arrays, in which kernels read them."""
+    named = names_to_dtypes(names, dtypes)
+    types = {}
+    for name in names:
+        array = describe(given[name], name) if is_array(given[name]) else None
+        form = format_of(given[name], orders[name], name)
+        dtype = named[name] if array is None else array.operand.type.dtype
+        types[name] = TensorType(form, dtype).computable
+    return types
 
 
 def draft_assignment(
@@ -218,24 +278,13 @@ def _to_arithmetic(
     target = written.target
     read = accumulated(written, {target.tensor: None})
     names = operand_names(read)
-    if over.mask is not None and MASK in (*names, target.tensor):
-        raise OperandError(
-            f"Expected a text without {MASK}, by which a call names its mask, found it there",
-            written.span,
-            hint="call the tensor otherwise",
-        )
+    _check_mask_name(over, (*names, target.tensor), written)
     check_names(read, [name for name in given if name != target.tensor or name in names])
     orders = {a.tensor: len(a.indices) for a in (target, *accesses(written))}
     if over.mask is not None:
         given, names = {**given, MASK: over.mask.array}, (*names, MASK)
         orders[MASK] = len(target.indices)
-    named = names_to_dtypes(names, dtypes)
-    types = {}
-    for name in names:
-        array = describe(given[name], name) if is_array(given[name]) else None
-        form = format_of(given[name], orders[name], name)
-        dtype = named[name] if array is None else array.operand.type.dtype
-        types[name] = TensorType(form, dtype).computable
+    types = _types(names, given, orders, dtypes)
     return written_over(written, types, over, MASK)
 
 

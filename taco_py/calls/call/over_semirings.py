@@ -17,13 +17,8 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import TENSOR
 from taco_py.arguments.results import result_kind
 from taco_py.arguments.semiring_mask import SemiringMask
-from taco_py.calls.call.computation import Computation
-from taco_py.calls.call.compute import compute_one
-from taco_py.calls.call.outputs import writable_out
-from taco_py.calls.call.prepare import prepare_computation
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
-from taco_py.data.storage.pack import to_dense, unpack
-from taco_py.data.storage.tensor_data import Array, TensorData
+from taco_py.data.storage.tensor_data import TensorData
 from taco_py.data.tensors.tensor import Tensor, with_fill
 from taco_py.language.diagnostics.errors import DimensionError, OperandError
 from taco_py.language.legal.stored import is_full
@@ -40,7 +35,6 @@ from taco_py.language.notation.rewrites.semirings import (
     without_fill,
 )  # fmt: skip
 from taco_py.language.problem import TensorType
-from taco_py.running.replay.call_watch import WATCH
 
 TENSORS = (Tensor, DeviceTensor)
 """What has a fill value of its own."""
@@ -65,9 +59,9 @@ def to_arithmetic(
     names, target = operand_names(assignment), assignment.target.tensor
     added = assignment.operator is not None and target not in names
     check_names(assignment, [name for name in objects if not (added and name == target)])
-    unfilled = {name: _unfilled(name, obj, over.semiring) for name, obj in objects.items()}
+    unfilled = {name: unfilled_operand(name, obj, over.semiring) for name, obj in objects.items()}
     if assignment.operator is not None and target in objects:
-        unfilled[target] = _added_to(target, objects[target], over.semiring)
+        unfilled[target] = added_to(target, objects[target], over.semiring)
     plain = all(unfilled[name] is obj for name, obj in objects.items())
     objects, given = unfilled, give(unfilled, options.dtype, options.weak)
     dtypes = {n: options.dtype or g.data.dtype for n, g in given.items()}
@@ -99,7 +93,7 @@ def _is_scipys(shown: Assignment, given: Mapping[str, Given], options: CallOptio
     return kind.kind != TENSOR and not is_full(kind.format)
 
 
-def _unfilled(name: str, obj: Any, semiring: Semiring) -> Any:
+def unfilled_operand(name: str, obj: Any, semiring: Semiring) -> Any:
     """Return a Tensor whose fill value is the semiring's zero, or that has no use for one as it
     stores every element, with that of 0. Raises OperandError."""
     if semiring.is_arithmetic or not isinstance(obj, TENSORS) or not obj.data.fill:
@@ -121,7 +115,7 @@ def _refilled(obj: Tensor | DeviceTensor, fill: Any) -> Tensor | DeviceTensor:
     return Tensor(data) if isinstance(obj, Tensor) else obj.over(data)
 
 
-def _added_to(name: str, obj: Any, semiring: Semiring) -> Any:
+def added_to(name: str, obj: Any, semiring: Semiring) -> Any:
     """Return the tensor that a call adds to: what it does not store is the semiring's zero.
 
     Raises OperandError for a scipy.sparse array where that is not 0, for its result has none.
@@ -129,7 +123,7 @@ def _added_to(name: str, obj: Any, semiring: Semiring) -> Any:
     data = taken(obj, name)
     zero = semiring.zero_of(data.dtype)
     if is_full(data.format) or zero is None or zero == 0:
-        return _unfilled(name, obj, semiring)
+        return unfilled_operand(name, obj, semiring)
     if not isinstance(obj, TENSORS):
         remedy = f"tensor({name}, fill_value={zero})"
         raise _no_sparse_sum(name, semiring, type(obj).__name__, remedy)
@@ -156,17 +150,23 @@ def _allowed(
     target = assignment.target
     _check_shape(data, assignment, given, squeezed)
     name = Names((*given, *operand_names(assignment), target.tensor)).fresh("mask")
-    element = Access(name, target.indices)
+    allowed, array = allowed_by(mask, Access(name, target.indices), options)
+    return allowed, array, name
+
+
+def allowed_by(mask: Mask, element: Access, options: CallOptions) -> tuple[Expr, Any]:
+    """Return the condition that a mask is, by one of its elements, and its tensor."""
+    data = taken(mask.array, "the mask")
     by_value = mask.by_value or data.format.is_dense
     array = mask.array
     if isinstance(array, TENSORS) and not by_value and data.fill:
         array = _refilled(array, 0)
     if options.dtype is not None:  # to which all operands are converted
         array = _as_truths(array, data)
-    return _condition(element, by_value, mask.complement), array, name
+    return condition(element, by_value, mask.complement), array
 
 
-def _condition(element: Access, by_value: bool, complement: bool) -> Expr:
+def condition(element: Access, by_value: bool, complement: bool) -> Expr:
     """Return the truth that a mask is, by one of its elements."""
     condition: Expr = nonzero(element) if by_value else Call(STORED, (element,))
     return Call(NOT, (condition,)) if complement else condition
@@ -199,51 +199,6 @@ def _check_shape(
             assignment.target.span,
             hint="the mask has the result's dimensions in their order",
         )
-
-
-def compute_over(assignment: Assignment, call: CallArguments, **more: Any) -> Any:
-    """Compute an assignment over a semiring, under a mask.
-
-    more  fields of the `Computation`
-    """
-    over, out = call.over, call.out
-    if over is None:
-        return compute_one(assignment, call, **more)
-    added = assignment.operator is not None
-    if added and over.replace:
-        raise OperandError(
-            "Expected replace=False where a result is added to, for that keeps what the mask "
-            "leaves out",
-            assignment.span,
-            hint="write = in the place of += to have it replaced",
-        )
-    squeezed = more.get("squeezed", ())
-    if WATCH.watchers:
-        told = {"squeezed": squeezed, "out": out, "semiring": over.semiring, "mask": over.mask}
-        WATCH.tell(assignment, call.objects, call.options, told)
-    assignment, call = to_arithmetic(assignment, call, squeezed)
-    if out is not None and over.mask is not None and not over.replace and not added:
-        checked = Computation.of_one(assignment, call, squeezed=squeezed)
-        writable_out(prepare_computation(checked), checked.requested, call.options)
-        alone = CallArguments(call.objects, call.options)
-        made = compute_one(assignment, alone, False, **{**more, "place": ""})
-        return _merged(out, made, over)
-    return compute_one(assignment, call, False, **more)
-
-
-def _merged(out: Array, found: Any, over: SemiringMask) -> Array:
-    """Return `out` with the result where the mask allows it."""
-    assert over.mask is not None
-    data = taken(over.mask.array, "the mask")
-    if data.format.is_dense:
-        allowed = data.values != 0
-    elif over.mask.by_value:
-        allowed = to_dense(data) != 0
-    else:
-        allowed = np.zeros(data.shape, bool)
-        allowed[unpack(data)[0]] = True
-    np.copyto(out, found, casting="unsafe", where=allowed != over.mask.complement)
-    return out
 
 
 # ---------------------------------------------------------------- without data
@@ -287,11 +242,11 @@ def written_over(
         return Written(read, "", zero)
     element = Access(mask, assignment.target.indices)
     by_value = over.mask.by_value or types[mask].format.is_dense
-    allowed = _condition(element, by_value, over.mask.complement)
+    allowed = condition(element, by_value, over.mask.complement)
     return Written(masked(read, allowed, zero, dtype), mask, zero)
 
 
 def unfilled(objects: Mapping[str, Any], semiring: Semiring) -> dict[str, Any]:
     """Return operands as kernels over a semiring take them: what is not stored is its zero
     anyway."""
-    return {name: _unfilled(name, obj, semiring) for name, obj in objects.items()}
+    return {name: unfilled_operand(name, obj, semiring) for name, obj in objects.items()}

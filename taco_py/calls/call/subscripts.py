@@ -17,10 +17,10 @@ from taco_py.arguments.operands import taken
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
+from taco_py.calls.call.compute_over import arithmetic, compute_over
 from taco_py.calls.call.devices.placed import placed_operands
 from taco_py.calls.call.given_path import checked_path, steps_of
 from taco_py.calls.call.kept_order import kept_order
-from taco_py.calls.call.over_semirings import compute_over, to_arithmetic
 from taco_py.calls.call.sum_bounds import narrow_sum
 from taco_py.calls.call.texts.in_blocks import (
     concerns,
@@ -130,13 +130,14 @@ def _contract(subscripts: Any, call: CallArguments, optimize: Any, order: str) -
     warned = einsum.call.options.dtype is None and (over is None or over.semiring.is_arithmetic)
     cautions = narrow_sum(assignment, datas) if warned else ()
     inner = replace(einsum.call, key=None) if einsum.call.options.counts else einsum.call
-    found = compute_over(
+    computation = Computation.of_one(
         einsum.assignment,
         inner,
         squeezed=einsum.squeezed,
         axes=einsum.axes,
         cautions=cautions,
     )
+    found = compute_over(computation, over, inner.key)
     if order == "C" and out is None and isinstance(found, np.ndarray):
         return np.asarray(found, order="C")
     return found
@@ -190,8 +191,8 @@ def explain_subscripts(
     datas = [taken(t, f"operand {k}") for k, t in enumerate(call.objects.values())]
     assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
     einsum = _einsum(assignment, call, datas, optimize, True)
-    planned = to_arithmetic(einsum.assignment, einsum.call, einsum.squeezed)
-    computation = Computation.of_one(*planned, squeezed=einsum.squeezed)
+    computation = Computation.of_one(einsum.assignment, einsum.call, squeezed=einsum.squeezed)
+    computation, _ = arithmetic(computation, over)
     return notes + _told_order(einsum, assignment) + explained(computation, seconds)
 
 

@@ -179,11 +179,11 @@ def kinds_of(
     for each in assignments:
         name = each.target.tensor
         kind = look_up(Question(each, formats, known, ordered(formats[name])))
-        found[name], known[name] = kind, _container(kind)
+        found[name], known[name] = kind, container_of(kind)
     return found
 
 
-def _container(kind: ResultKind) -> str:
+def container_of(kind: ResultKind) -> str:
     """Return what a result is as an operand, in the words of the table."""
     if kind.kind in (ARRAY, TENSOR):
         return kind.kind
@@ -241,7 +241,7 @@ class _Building:
         name = assignment.target.tensor
         self.assignments.append(assignment)
         self.known[name], self.kinds[name], self.dtypes[name] = facts, kind, dtype
-        self.containers[name] = _container(kind)
+        self.containers[name] = container_of(kind)
         self.made.add(name)
 
     def _with_fill(

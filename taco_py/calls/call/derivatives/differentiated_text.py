@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.arguments.operands import check_given, is_number, taken
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
+from taco_py.calls.call.computation import Computation
+from taco_py.calls.call.compute_over import arithmetic
 from taco_py.calls.call.devices.on_device import to_device
-from taco_py.calls.call.over_semirings import to_arithmetic
-from taco_py.calls.call.requested_outputs import requested_outputs
+from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
 from taco_py.calls.indexed.domains import ERROR
 from taco_py.calls.indexed.indexed_call import boundary_options
 from taco_py.calls.statements.read_text import statements_of
@@ -153,9 +153,9 @@ def read_text(
     wanted = tuple(dict.fromkeys(a.tensor for a in read if a.tensor not in assigned or a in begun))
     check_given(missing, wanted, objects, options_of("vjp"))
     border = boundary_options(border, None).border
-    if over is not None and not over.is_usual:
-        statements, objects = _over_numbers(statements, objects, over)
     asked = requested_outputs(statements, outputs)
+    if over is not None and not over.is_usual:
+        statements, objects = _over_numbers(statements, objects, over, asked)
     names = _wanted(wrt, objects, used, [*asked.outputs])
     statements, made = _assigned_once(statements, asked.outputs, objects)
     shapes = _shapes(shape, statements, border)
@@ -167,29 +167,31 @@ def read_text(
 
 
 def _over_numbers(
-    statements: tuple[Assignment, ...], objects: Mapping[str, Any], over: SemiringMask
+    statements: tuple[Assignment, ...],
+    objects: Mapping[str, Any],
+    over: SemiringMask,
+    asked: RequestedOutputs,
 ) -> tuple[tuple[Assignment, ...], dict[str, Any]]:
-    """Return a statement over a semiring, under a mask, as one over numbers, and its operands.
+    """Return statements over a semiring, under a mask, as those over numbers, and their operands.
 
     Raises DerivativeError for semirings of truths, and for subscripts that are more than indices.
     """
-    (one, *others) = statements
-    if others:
-        over.refuse_several(others[-1])
     if over.semiring.computes_truths:
         raise DerivativeError(
             f"Expected a semiring of numbers for a derivative, found {over.semiring.name}",
             hint="truths have no derivative; leave semiring= out, or take one as max_times",
         )
-    if has_subscripts(one):
-        raise DerivativeError(
-            "Expected indices alone as subscripts under mask= or semiring= in a derivative, found "
-            "others",
-            one.span,
-            "multiply by the mask in the text, or read the operand at positions before",
-        )
-    assignment, call = to_arithmetic(one, CallArguments(objects, CallOptions(), over=over))
-    return (replace(assignment, value=_where_stored(assignment.value)),), dict(call.objects)
+    for each in statements:
+        if has_subscripts(each):
+            raise DerivativeError(
+                "Expected indices alone as subscripts under mask= or semiring= in a derivative, "
+                "found others",
+                each.span,
+                "multiply by the mask in the text, or read the operand at positions before",
+            )
+    computation, _ = arithmetic(Computation(statements, objects, CallOptions(), asked), over)
+    written = (replace(e, value=_where_stored(e.value)) for e in computation.written)
+    return tuple(written), dict(computation.objects)
 
 
 def _where_stored(expr: Expr) -> Expr:

@@ -13,9 +13,9 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.compute import compute, compute_one
+from taco_py.calls.call.compute_over import arithmetic, compute_over
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.given_path import with_checked_path
-from taco_py.calls.call.over_semirings import compute_over, to_arithmetic
 from taco_py.calls.call.texts.in_blocks import (
     concerns,
     explained_over_blocks,
@@ -103,7 +103,8 @@ def compute_read(read: Sequence[Understood], call: CallArguments) -> Any:
     if call.options.path is not None:
         inner = replace(call, options=with_checked_path(call.options, one.assignment))
     try:
-        return compute_over(one.assignment, inner, cautions=one.cautions)
+        computation = Computation.of_one(one.assignment, inner, cautions=one.cautions)
+        return compute_over(computation, call.over, call.key)
     except DimensionError:
         if not _stretches(one, call.objects):
             raise
@@ -139,8 +140,9 @@ def explain_read(read: Sequence[Understood], call: CallArguments, seconds: float
     (one,) = read
     if not (reads_derived(read, call) or _stretches(one, call.objects)):
         options = with_checked_path(call.options, one.assignment)
-        planned = to_arithmetic(one.assignment, replace(call, options=options))
-        return explained(Computation.of_one(*planned, cautions=one.cautions), seconds)
+        inner = replace(call, options=options)
+        computation = Computation.of_one(one.assignment, inner, cautions=one.cautions)
+        return explained(arithmetic(computation, call.over)[0], seconds)
     from taco_py.calls.indexed.indexed_call import IndexedCall, boundary_options, settled
     from taco_py.calls.indexed.make_operands import told_operands
 
@@ -152,7 +154,8 @@ def explain_read(read: Sequence[Understood], call: CallArguments, seconds: float
     options = with_checked_path(options, assignment)
     _refuse_scatter(one, call)
     inner = replace(call, objects=made.objects, options=options)
-    told = explained(Computation.of_one(*to_arithmetic(assignment, inner)), seconds)
+    computation, _ = arithmetic(Computation.of_one(assignment, inner), call.over)
+    told = explained(computation, seconds)
     return _with_operands(told_operands(layout, made), told)
 
 
@@ -199,7 +202,8 @@ def _compute_indexed(read: Understood, call: CallArguments) -> Any:
     inner_key = indexed.key(text, made) if is_kept else None
     inner = CallArguments(made.objects, options, out, call.over, inner_key)
     if call.over is not None:
-        return compute_over(assignment, inner, cautions=read.cautions)
+        computation = Computation.of_one(assignment, inner, cautions=read.cautions)
+        return compute_over(computation, call.over, inner.key)
     if place:
         return compute_one(assignment, inner, cautions=read.cautions, place=place)
     found = call_fast_path(inner.key, made.objects.values(), out)
@@ -218,8 +222,6 @@ def _several(read: Sequence[Understood], call: CallArguments) -> Computation:
     from taco_py.calls.call.requested_outputs import requested_outputs
 
     statements = tuple(each.assignment for each in read)
-    if call.over is not None:
-        call.over.refuse_several(statements[-1])
     requested = requested_outputs(statements, call.options.outputs, call.options.format, call.out)
     options = replace(call.options, format=None)
     cautions = tuple(caution for each in read for caution in each.cautions)
@@ -236,14 +238,14 @@ def _compute_several(read: Sequence[Understood], call: CallArguments) -> Any:
     computation, key = _several(read, call), call.key
     if not reads_derived(read, call):
         try:
-            return compute(computation, key)
+            return compute_over(computation, call.over, key)
         except DimensionError:
             if not _may_stretch(call.objects):
                 raise
     plain = _plain_statements(computation)
     inner = replace(computation, written=plain.assignments, objects=plain.objects)
-    if key is None:
-        return compute(inner)
+    if key is None or call.over is not None:
+        return compute_over(inner, call.over)
 
     def key_of(made: PlainStatements) -> tuple[object, ...] | None:
         texts = map(to_text, made.assignments)
@@ -285,10 +287,10 @@ def _explain_several(read: Sequence[Understood], call: CallArguments, seconds: f
     computation = _several(read, call)
     if not reads_derived(read, call):
         try:
-            return explained(computation, seconds)
+            return explained(arithmetic(computation, call.over)[0], seconds)
         except DimensionError:
             if not _may_stretch(call.objects):
                 raise
     plain = _plain_statements(computation)
     inner = replace(computation, written=plain.assignments, objects=plain.objects)
-    return _with_operands(plain.told, explained(inner, seconds))
+    return _with_operands(plain.told, explained(arithmetic(inner, call.over)[0], seconds))

@@ -1,0 +1,184 @@
+"""Several statements over a semiring, under a mask of the result, as statements over numbers.
+
+    t[i] = A[i,j] * x[j]; y[i] = t[i] + b[i]    over min_plus
+    →   t[i] = min(j, A[i,j] + x[j]); y[i] = minimum(t[i], b[i])
+
+A statement knows the types and fill values of what those before it make, which are elaborated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any
+
+from codegen.names import Names
+from codegen.records import dataclass
+from taco_py.arguments.operands import describe, give
+from taco_py.arguments.result_table import TENSOR, Question, look_up
+from taco_py.arguments.results import container
+from taco_py.arguments.semiring_mask import SemiringMask
+from taco_py.calls.call.computation import Computation
+from taco_py.calls.call.over_semirings import (
+    added_to,
+    allowed_by,
+    condition,
+    unfilled_operand,
+)
+from taco_py.calls.statements.elaborate import Elaborated, ResultOptions, container_of, elaborate
+from taco_py.calls.statements.sequence import in_single_assignment
+from taco_py.data.tensors.tensor import as_format
+from taco_py.language.formats import Format
+from taco_py.language.legal.stored import is_full
+from taco_py.language.notation.checks import operand_names, unique
+from taco_py.language.notation.dtypes import DType, value_dtype
+from taco_py.language.notation.nodes import Access, Assignment, Expr, Literal
+from taco_py.language.notation.rewrites.masks import masked, with_mask
+from taco_py.language.notation.rewrites.semirings import with_semiring, without_fill
+from taco_py.language.problem import TensorType
+
+Elaborate = Callable[[Sequence[Assignment]], Elaborated]
+"""From statements over numbers to the tensors that they make, all of which are wanted."""
+
+
+def arithmetic_statements(computation: Computation, over: SemiringMask) -> tuple[Computation, bool]:
+    """Return several statements over a semiring, under a mask, as statements over numbers.
+
+    Returns the computation, and whether its operands are those that the user passed.
+
+    Raises OperandError for a mask of several outputs, and as `with_semiring`.
+    """
+    options, requested, written = computation.options, computation.requested, computation.written
+    over.check_outputs(requested.outputs, written[-1])
+    asked = options.dtype if over.semiring.computes_truths else None
+    if over.semiring.computes_truths:
+        options = replace(options, wide_sums=False, dtype=None)
+    objects = {n: unfilled_operand(n, o, over.semiring) for n, o in computation.objects.items()}
+    for each in written:
+        name = each.target.tensor
+        if each.operator is not None and name in objects:
+            objects[name] = added_to(name, computation.objects[name], over.semiring)
+    given = give(objects, options.dtype, options.weak)
+    types = {name: each.operand.type for name, each in given.items()}
+    if options.dtype is not None:
+        types = {name: type.read_as(options.dtype.name) for name, type in types.items()}
+    facts = {name: replace(each.operand, type=types[name]) for name, each in given.items()}
+    containers = {name: container(each) for name, each in given.items()}
+    result_options = ResultOptions(requested.formats, options.dtype, wide_sums=options.wide_sums)
+
+    def elaborated(statements: Sequence[Assignment]) -> Elaborated:
+        names = unique(each.target.tensor for each in statements)
+        single = in_single_assignment(statements, names, facts)
+        return elaborate(single, facts, containers, result_options)
+
+    mask, plain = None, all(objects[name] is obj for name, obj in computation.objects.items())
+    if over.mask is not None:
+        names = {n for each in written for n in (each.target.tensor, *operand_names(each))}
+        name, target = Names({*objects, *names}).fresh("mask"), _last_of(written, requested.outputs)
+        mask, objects[name] = allowed_by(over.mask, Access(name, target.indices), options)
+        plain = plain and objects[name] is over.mask.array
+        described = describe(objects[name], name)
+        facts[name], containers[name] = described.operand, container(described)
+        types[name] = described.operand.type
+    rewriting = _Rewriting(over, types, requested.outputs, elaborated, mask, asked, containers)
+    statements = rewriting.statements(written, requested.formats)
+    return replace(computation, written=statements, objects=objects, options=options), plain
+
+
+def draft_over_statements(
+    written: Sequence[Assignment],
+    types: Mapping[str, TensorType],
+    over: SemiringMask,
+    outputs: Sequence[str],
+    elaborated: Elaborate,
+    mask: str,
+) -> tuple[Assignment, ...]:
+    """Return several statements as those over numbers, for operands of known types.
+
+    mask  the name of the mask among the operands
+    """
+    over.check_outputs(outputs, written[-1])
+    allowed = None
+    if over.mask is not None:
+        element = Access(mask, _last_of(written, outputs).indices)
+        by_value = over.mask.by_value or types[mask].format.is_dense
+        allowed = condition(element, by_value, over.mask.complement)
+    containers = dict.fromkeys(types, TENSOR)
+    rewriting = _Rewriting(over, types, outputs, elaborated, allowed, None, containers)
+    return rewriting.statements(written, {})
+
+
+def _last_of(written: Sequence[Assignment], outputs: Sequence[str]) -> Access:
+    """Return the access that assigns the one output last."""
+    return next(each.target for each in reversed(written) if each.target.tensor == outputs[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rewriting:
+    """How statements over a semiring become statements over numbers.
+
+    types       of the operands
+    allowed     the condition that the mask is, None without one
+    dtype       the type of truths that is asked for, None for their own
+    containers  the kinds of objects that operands are
+    """
+
+    over: SemiringMask
+    types: Mapping[str, TensorType]
+    outputs: Sequence[str]
+    elaborated: Elaborate
+    allowed: Expr | None = None
+    dtype: DType | None = None
+    containers: Mapping[str, str] = field(default_factory=dict)
+
+    def statements(
+        self, written: Sequence[Assignment], formats: Mapping[str, Any]
+    ) -> tuple[Assignment, ...]:
+        """Rewrite statements in order, each with the types that those before it make.
+
+        formats  those that are asked for, by name
+        """
+        dtypes = {name: type.promoted for name, type in self.types.items()}
+        sparse = [name for name, type in self.types.items() if not is_full(type.format)]
+        kinds = _Kinds({n: type.format for n, type in self.types.items()}, {**self.containers})
+        last = {each.target.tensor: place for place, each in enumerate(written)}
+        rewritten: list[Assignment] = []
+        for place, each in enumerate(written):
+            name = each.target.tensor
+            is_wanted = last[name] == place and name in self.outputs
+            onto = dtypes.get(name) if each.operator is not None else None
+            read = with_semiring(each, self.over.semiring, dtypes, sparse, onto, self.dtype)
+            dtype, shown = value_dtype(read.value, dtypes), each
+            zero = self.over.semiring.zero_of(dtype)
+            zero = None if zero is None or zero == 0 else zero
+            if self.allowed is not None and is_wanted:
+                literal = None if zero is None else Literal(zero, dtype=dtype.name)
+                shown = replace(each, value=with_mask(each.value, self.allowed, None))
+                read = masked(read, self.allowed, literal, dtype)
+            is_scipys = kinds.is_scipys(shown, formats.get(name))
+            if is_wanted and is_scipys and zero is not None and each.operator is None:
+                read = replace(read, value=without_fill(read.value, dtype))
+                sparse.append(name)
+            rewritten.append(read)
+            target = in_single_assignment(rewritten, (name,), self.types).outputs[name]
+            dtypes[name] = self.elaborated(rewritten).dtypes[target]
+        return tuple(rewritten)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """How the tensors of statements are stored: the formats and containers of those so far."""
+
+    formats: dict[str, Format]
+    containers: dict[str, str]
+
+    def is_scipys(self, shown: Assignment, asked: Any) -> bool:
+        """Note the result of a statement, and tell whether it is a sparse array of SciPy's, which
+        has no fill value."""
+        name = shown.target.tensor
+        if name in self.formats and shown.operator is not None:
+            return False
+        wanted = as_format(asked, len(shown.target.indices))
+        kind = look_up(Question(shown, self.formats, self.containers, wanted))
+        self.formats[name], self.containers[name] = kind.format, container_of(kind)
+        return kind.kind != TENSOR and not is_full(kind.format)
