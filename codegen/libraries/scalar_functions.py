@@ -199,6 +199,22 @@ def _reciprocals() -> Spellings:
     return found
 
 
+def _half(name: str) -> ScalarFunction:
+    """Return the function that rounds a float32 to the nearest number of a 16-bit type."""
+    function = f"taco_nearest_{name}"
+    definition = (
+        f"static inline float {function}(float x)\n{{\n"
+        f"    return taco_of_{name}(taco_to_{name}(x));\n}}"
+    )
+    spelling = CFunction(
+        function,
+        vectorizes=True,
+        definition=definition,
+        uses=(CFunction(f"taco_of_{name}"), CFunction(f"taco_to_{name}")),
+    )
+    return _entry(f"nearest_{name}", 1, SAME, {"float32": spelling})
+
+
 def _logaddexps() -> Spellings:
     """log(exp(x) + exp(y)), with 0 for the difference of equal numbers, which may be infinite."""
     found: dict[str, Spelling] = {}
@@ -323,6 +339,9 @@ _TABLE: tuple[ScalarFunction, ...] = (
     _rounding("ceil", "ceil"),
     _rounding("trunc", "trunc"),
     _rounding("rint", "rint", _own("rint", COMPLEX, vectorizes=True)),
+    # To numbers of 16 bits.
+    _half("float16"),
+    _half("bfloat16"),
     # Signs and parts.
     _entry(
         "abs", 1, REAL,

@@ -76,15 +76,15 @@ DOORS: dict[str, tuple[str, Door, tuple[str, ...]]] = {
         lambda **o: tp.compile("y[i] = A[i,j] * x[j]", A=tp.BSR((2, 2)), x="d")(
             A=BLOCKS, x=x, **o
         ),
-        ("memory_limit",),
+        (),
     ),
     "evaluate several": (
         "evaluate", lambda **o: tp.evaluate(SEVERAL, x=x, **o),
-        ("path", "shape", "semiring", "mask", "replace"),
+        ("path", "shape"),
     ),
     "compile several": (
         "compile", lambda **o: tp.compile(SEVERAL, x="d", **{**o, **_as_format(o)}),
-        ("border", "shape", "semiring", "mask", "replace"),
+        ("shape", "replace"),
     ),
     "train_step": (
         "train_step",

@@ -37,19 +37,9 @@ REFUSALS: tuple[Refusal, ...] = (
     _of("format=", "Expected no out=", "an array holds no sparse result"),
 )
 UNFINISHED: tuple[Refusal, ...] = (
-    _of("several & semiring", "under semiring= or mask=", "each statement over numbers alone"),
-    _of("several & mask", "under semiring= or mask=", "each statement over numbers alone"),
     _of("several & schedule", "no schedule for several statements", "commands of one statement"),
     _of("several & path", "no path for several statements", "the order of one product"),
     _of("several & type", "numbers of 32 bits or more", "each statement would have to round"),
     _of("verb", "for a key of tuned plans", "plans of plain texts are tuned alone"),
-    _of("format & verb", "has no attribute 'export'", "kernels of blocks show and export nothing"),
-    _of("subscripts & verb", "has no attribute 'export'", "kernels of subscripts export nothing"),
-    _of("several & subscripts", "take arithmetic on indices", "kernels of both are not compiled"),
-    _of(
-        "several & verb",
-        "has no attribute 'export'",
-        "several statements export nothing",
-    ),
 )
 """The refusals that are to be lifted: nothing forbids these calls but how they are computed."""

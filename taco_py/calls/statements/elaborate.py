@@ -29,7 +29,6 @@ from taco_py.calls.statements.widened import read_types
 from taco_py.compiler.cost.estimate import result_size
 from taco_py.data.storage.tensor_data import ordered
 from taco_py.data.tensors.tensor import as_format
-from taco_py.language.diagnostics.errors import OperandTypeError
 from taco_py.language.fill import fill_of as fill_text
 from taco_py.language.legal.absent import fill_of
 from taco_py.language.legal.stored import is_sparse
@@ -38,8 +37,9 @@ from taco_py.language.legal.wraps import with_wraps
 from taco_py.language.notation.checks import all_indices, operand_names, rename, unique
 from taco_py.language.notation.dtypes import DType, result_dtype
 from taco_py.language.notation.einsum import Squeezed
+from taco_py.language.notation.functions.function_table import NEAREST
 from taco_py.language.notation.half_types import computed_dtype, is_half
-from taco_py.language.notation.nodes import Access, Assignment
+from taco_py.language.notation.nodes import Access, Assignment, Call
 from taco_py.language.notation.operators import Number
 from taco_py.language.notation.rewrites.fills import stored_alone, with_fills
 from taco_py.language.notation.rewrites.wide_sums import wide_sums, with_wide_answers
@@ -120,13 +120,12 @@ def elaborate(
 ) -> Elaborated:
     """Find what each statement makes of operands with these facts, in these containers.
 
-    The caller rounds results to 16 bits.
+    The caller rounds results to 16 bits; what other statements read is rounded as it is made.
 
     Raises OperandError, DimensionError, FormatError, OperandTypeError.
     """
     if len(statements.steps) == 1:
         return _as_written(statements, operands, containers, options)
-    _check_no_halves(operands, options)
     elaborated = _as_written(statements, operands, containers, options)
     sampled = sampled_statements(statements, elaborated.operands, frozenset(options.formats))
     if sampled.steps == statements.steps:
@@ -146,19 +145,6 @@ def _as_written(
         building.add(statement)
     building.check_static()
     return building.elaborated()
-
-
-def _check_no_halves(operands: Mapping[str, Operand], options: ResultOptions) -> None:
-    """Raise OperandTypeError for 16 bits, to which each statement would have to be rounded."""
-    asked = {} if options.dtype is None else {"dtype=": np.dtype(options.dtype)}
-    types = {name: np.dtype(facts.type.promoted) for name, facts in operands.items()}
-    for name, dtype in (asked or types).items():
-        if is_half(dtype):
-            raise OperandTypeError(
-                f"Expected numbers of 32 bits or more for several statements, found {name} of "
-                f"{dtype}",
-                hint='compute in dtype="float32", or each statement in a call of its own',
-            )
 
 
 def without_halves_of_scipy(kind: ResultKind, dtype: DType) -> ResultKind:
@@ -220,6 +206,9 @@ class _Building:
             self.sizes.setdefault(index, []).append(size)
         promoted = self._promoted(assignment)
         dtype = self.options.dtype or result_dtype(assignment, promoted)
+        if is_half(dtype) and len(self.statements.steps) > 1:  # others read it as it is rounded
+            nearest = Call(NEAREST[dtype.name], (assignment.value,), assignment.value.span)
+            assignment = replace(assignment, value=nearest)
         self.written.append(assignment)
         assignment, kind, fill = self._with_fill(assignment, dtype, promoted)
         kind = without_halves_of_scipy(kind, dtype)
@@ -283,7 +272,10 @@ class _Building:
 
     def _promoted(self, assignment: Assignment) -> dict[str, DType]:
         """Return the types by which operands promote: 16 bits where these are read as float32."""
-        return {n: self.known[n].type.promoted for n in operand_names(assignment)}
+        return {
+            name: self.dtypes.get(name, self.known[name].type.promoted)
+            for name in operand_names(assignment)
+        }
 
     # ------------------------------------------------------------ other types
 

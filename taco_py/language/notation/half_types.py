@@ -22,3 +22,13 @@ def computed_dtype(dtype: DType) -> DType:
 def number_kind(dtype: DType) -> str:
     """Return NumPy's letter for the kind of number; "f" also for bfloat16, whose letter is "V"."""
     return "f" if is_half(dtype) else dtype.kind
+
+
+def half_named(name: str) -> DType:
+    """Return the 16-bit type of a name."""
+    if name == "float16":
+        return np.dtype(np.float16)
+    from ml_dtypes import bfloat16
+
+    dtype: DType = np.dtype(bfloat16)
+    return dtype

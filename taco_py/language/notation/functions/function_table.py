@@ -53,6 +53,15 @@ def _real(
     )  # fmt: skip
 
 
+def _nearest(name: str, x: Any) -> Any:
+    """Round numbers to a 16-bit type, and return them in their own."""
+    from taco_py.language.notation.half_types import half_named
+
+    array = np.asarray(x)
+    with np.errstate(over="ignore"):
+        return array.astype(half_named(name)).astype(array.dtype)
+
+
 def _same(
     name: str, evaluate: Callable[..., Any], kinds: str = "biufc", cotangent: str = "0"
 ) -> Operator:
@@ -288,6 +297,12 @@ FUNCTIONS: dict[str, Operator] = {
     )
 }  # fmt: skip
 """Functions that texts call, by their names."""
+
+NEAREST = {
+    name: _same(f"nearest_{name}", partial(_nearest, name), "f", "d")
+    for name in ("float16", "bfloat16")
+}
+"""The functions that round a float32 to the nearest number of a 16-bit type. Internal."""
 
 ALIASES = {
     "absolute": "abs", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2",
