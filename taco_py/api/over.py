@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,12 @@ if TYPE_CHECKING:
 
 
 def built(schedule: Any) -> Any:
-    """Return what a builder has built so far, and any other schedule itself."""
+    """Return what a builder has built so far, those of several statements as pairs, and any other
+    schedule itself."""
     if schedule is None or type(schedule) is str:
         return schedule
+    if isinstance(schedule, Mapping):
+        return tuple((name, built(each)) for name, each in schedule.items())
     return getattr(schedule, "schedule", schedule)
 
 

@@ -87,6 +87,15 @@ def check_libraries(libraries: bool) -> bool:
     return bool(libraries)
 
 
+def as_schedules(schedule: Any) -> Schedule | dict[str, Schedule] | None:
+    """Return a schedule as `as_schedule` does; those of statements by name, in a mapping or in
+    pairs, by name."""
+    if not isinstance(schedule, Mapping | tuple):
+        return as_schedule(schedule)
+    schedules = {name: as_schedule(each) for name, each in dict(schedule).items()}
+    return {name: each for name, each in schedules.items() if each is not None}
+
+
 def as_schedule(schedule: Any) -> Schedule | None:
     """Return a schedule from its text, or from its builder. "auto" leaves everything open."""
     if isinstance(schedule, str) and schedule in (MEASURE, TUNED):

@@ -16,7 +16,7 @@ from codegen.records import dataclass
 from taco_py.arguments.option_checks import (
     MEASURE,
     TUNED,
-    as_schedule,
+    as_schedules,
     check_allow,
     check_budget,
     check_casting,
@@ -30,7 +30,7 @@ from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.data.storage.borrow import as_dtype
 
 CHECKS: Mapping[str, Callable[[Any], Any]] = MappingProxyType({
-    "schedule": as_schedule,
+    "schedule": as_schedules,
     "threads": check_threads,
     "dtype": partial(as_dtype, what="dtype"),
     "casting": check_casting,
@@ -69,6 +69,7 @@ class CallOptions:
     memory_limit  bytes that calls of a kernel may take at once, None for what the process may
     tuned      whether a plan is looked for in the store of tuned plans
     plan       the text of the plan that is carried out, "" to make one
+    schedules, paths  of statements among several, by the names that they assign
     outputs, border, shape  as the call says them: which results, and where these end
     """
 
@@ -97,6 +98,8 @@ class CallOptions:
     memory_limit: int | None = None
     tuned: bool = False
     plan: str = ""
+    schedules: tuple[tuple[str, Schedule], ...] = ()
+    paths: tuple[tuple[str, Any], ...] = ()
     outputs: Any = field(default=None, compare=False)
     border: Any = field(default="error", compare=False)
     shape: Any = field(default=None, compare=False)
@@ -128,6 +131,9 @@ class CallOptions:
         for name in CHECKED_LATER:
             if name in keywords:
                 values[name] = keywords[name]
+        for name in ("schedule", "path"):
+            if isinstance(values.get(name), Mapping):
+                values[f"{name}s"] = tuple(values.pop(name).items())
         return cls(**values)
 
     @property

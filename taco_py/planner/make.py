@@ -84,12 +84,13 @@ def make_plan(
     Raises ScheduleError when the schedule does not fit the assignment.
     """
     schedule = options.schedule
-    _check_written(schedule)
+    check_written(schedule)
     context = context_of(request, options)
     program = _program(assignment, operands, context.goal, unit_modes)
-    if schedule is not None and (schedule.shapes or schedule.merges):
-        _check_compared(program)
-        return _in_loops_of_text(tried(catalogue.NORMAL, program, context), context, schedule)
+    if names_loops(schedule):
+        assert schedule is not None
+        planned, program = in_loops_of_text(program, context, schedule)
+        return plan_of(planned, program, context)
     split = split_assignment(program, context, schedule)
     kernels, loops = with_kernels(split, context, split.result)
     tidy = tried(catalogue.TIDY, kernels, context)
@@ -187,7 +188,7 @@ def _check_compared(program: Program) -> None:
         )
 
 
-def _check_written(schedule: Schedule | None) -> None:
+def check_written(schedule: Schedule | None) -> None:
     """Raise ScheduleError for a command that planning alone gives."""
     planned = () if schedule is None else schedule.compiler_commands
     if planned:
@@ -276,8 +277,18 @@ def plan_of(
     )
 
 
-def _in_loops_of_text(program: Program, context: Context, schedule: Schedule) -> Plan:
-    """Return the kernel of a text whose loops the user names. Raises ScheduleError."""
+def names_loops(schedule: Schedule | None) -> bool:
+    """Tell whether a user's commands name the loops of a kernel."""
+    return schedule is not None and bool(schedule.shapes or schedule.merges)
+
+
+def in_loops_of_text(
+    program: Program, context: Context, schedule: Schedule
+) -> tuple[Program, Program]:
+    """Return the program of one assignment with the kernel whose loops the user names, and the
+    program before that was planned. Raises ScheduleError."""
+    _check_compared(program)
+    program = tried(catalogue.NORMAL, program, context)
     if has_narrow_sums(program.last, program.facts):
         raise ScheduleError(
             "Expected sums in the result's own type under commands on loops, found one in a "
@@ -288,8 +299,7 @@ def _in_loops_of_text(program: Program, context: Context, schedule: Schedule) ->
     request = context.request(program, program.result)
     check_together(assignment, program.facts, request)
     own = program.with_assignment(assignment)
-    planned = kernel_in_loops_of_text(own, context, schedule, Names(program.facts))
-    return plan_of(planned, program, context)
+    return kernel_in_loops_of_text(own, context, schedule, Names(program.facts)), program
 
 
 def _check_order(planned: Program, context: Context) -> None:
@@ -350,6 +360,15 @@ def _distributed(
     return assignment, rest
 
 
+def with_threads(program: Program, schedule: Schedule, on_gpu: bool, target: str) -> Program:
+    """Return the program as the schedule of one kernel wants its loops shared: none, or one."""
+    kernel = next((each for each in program.kernels if each.target == target), None)
+    if kernel is None:
+        return program
+    commands = _with_commands(kernel.schedule, schedule, on_gpu)
+    return program.with_kernel(replace(kernel, schedule=commands))
+
+
 def _with_threads(program: Program, schedule: Schedule | None, on_gpu: bool) -> Program:
     """Return the program as the schedule wants loops shared: none, or one of the last kernel's."""
     if schedule is None:
@@ -358,8 +377,7 @@ def _with_threads(program: Program, schedule: Schedule | None, on_gpu: bool) -> 
     others = Schedule((Serial(),)) if schedule.serial else OPEN
     for step in before:
         program = program.with_kernel(replace(step, schedule=step.schedule.then(others)))
-    commands = _with_commands(last.schedule, schedule, on_gpu)
-    return program.with_kernel(replace(last, schedule=commands))
+    return with_threads(program, schedule, on_gpu, last.target)
 
 
 def _with_commands(own: Schedule, asked: Schedule, on_gpu: bool) -> Schedule:

@@ -116,12 +116,12 @@ def _kernel(
     fused = fuse(part, facts, context.request(program, target), Names(facts))
     if len(fused.assignment.target.indices) == len(part.target.indices):
         planned = _planned_alone(own, context)
-        return _as_temporary(planned, target), _loops_of(part, planned)
+        return as_temporary(planned, target), _loops_of(part, planned)
     raw = own.fresh(f"{target}_fused")
     facts[raw] = replace(facts[target], type=fused.request.type)
     assignment = replace(fused.assignment, target=replace(fused.assignment.target, tensor=raw))
     whole = replace(own, steps=(*fused.steps, Define(assignment)), facts=facts, results=(raw,))
-    planned = _as_temporary(_planned_alone(whole, context), raw)
+    planned = as_temporary(_planned_alone(whole, context), raw)
     unfused = Unfuse(target, raw, _sizes_of(part))
     return replace(planned, steps=(*planned.steps, unfused), results=(target,)), None
 
@@ -137,7 +137,7 @@ def _planned_alone(program: Program, context: Context) -> Program:
     return tried(catalogue.KERNELS, program, context)
 
 
-def _as_temporary(program: Program, target: str) -> Program:
+def as_temporary(program: Program, target: str) -> Program:
     """Return the program whose last step makes `target`, with the facts of what its steps make."""
     steps = _landing_at(tuple(planned_steps(program.steps)), target, Names(program.facts))
     facts = dict(program.facts)

@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
 
 from codegen.names import Names
+from codegen.records import dataclass
 from taco_py.compiler.cost.estimate import result_size
+from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.language.diagnostics.errors import InternalError
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.checks import operand_names, rename
@@ -29,14 +32,39 @@ from taco_py.planner.ir.goal import Request, real_statistics
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.ir.program import Chosen, Define, Program
-from taco_py.planner.make import Options, context_of, plan_of, with_split
-from taco_py.planner.make_kernels import with_kernels
+from taco_py.planner.make import (
+    Options,
+    check_written,
+    context_of,
+    in_loops_of_text,
+    names_loops,
+    plan_of,
+    with_split,
+    with_threads,
+)
+from taco_py.planner.make_kernels import as_temporary, with_kernels
 from taco_py.planner.rules import catalogue
 from taco_py.planner.rules.base import Trait
 from taco_py.planner.rules.catalogue import names_of
+from taco_py.planner.rules.forms import inline_statement
 from taco_py.planner.search import tried
 
 _DEFAULT = Options()
+
+
+@dataclass(frozen=True, slots=True)
+class StatementCommands:
+    """What the user says of one statement among several.
+
+    schedule  commands on its loops, None to choose
+    path      pairwise contractions in einsum's numbering, None to choose
+    """
+
+    schedule: Schedule | None = None
+    path: tuple[tuple[int, ...], ...] | None = None
+
+
+NO_COMMANDS: Mapping[str, StatementCommands] = MappingProxyType({})
 
 
 def plan_statements(
@@ -46,23 +74,54 @@ def plan_statements(
     request: Request,
     results: Sequence[str] | None = None,
     options: Options = _DEFAULT,
+    commands: Mapping[str, StatementCommands] = NO_COMMANDS,
 ) -> Plan:
     """Plan assignments in order, each of which may read operands and the targets before it.
 
     types    how targets are stored; of others the format is chosen
     request  its `type` says the index type of temporaries
     results  the tensors that are wanted, the others are temporaries; by default all with a type
+    commands  of the user by target; no statement is then computed inside of another
     """
+    if commands:
+        joins = {inline_statement.RULE.name, *names_of(Trait.FUSES)}
+        request = replace(request, left_out=request.left_out | joins)
     request = replace(request, left_out=request.left_out | names_of(Trait.RESULT))
     context = context_of(request, options)
     wanted = tuple(types) if results is None else tuple(results)
     text = program = _program(statements, operands, types, wanted, context)
     program = tried(catalogue.STATEMENTS, program, context)
     for define in tuple(program.defines):
-        program = with_split(program, define.target, context)
+        target = define.target
+        if target in commands:
+            program = _with_commands(program, target, context, options, commands[target])
+        else:
+            program = with_split(program, target, context)
     kernels, loops = with_kernels(program, context)
-    chosen = Chosen(program.without_entries, loops, text.without_entries)
+    for target, each in commands.items():
+        if each.schedule is not None and not names_loops(each.schedule):
+            kernels = with_threads(kernels, each.schedule, context.goal.machine.is_gpu, target)
+    chosen = None
+    if not any(names_loops(each.schedule) for each in commands.values()):
+        chosen = Chosen(program.without_entries, loops, text.without_entries)
     return plan_of(tried(catalogue.TIDY, kernels, context), program, context, chosen)
+
+
+def _with_commands(
+    program: Program, target: str, context: Context, options: Options, commands: StatementCommands
+) -> Program:
+    """Return the program with one assignment split, or in a kernel, as the user says.
+
+    Raises ScheduleError when the schedule does not fit the assignment.
+    """
+    schedule = commands.schedule
+    check_written(schedule)
+    said = replace(options, schedule=schedule, path=commands.path)
+    context = replace(context, goal=context_of(context.goal, said).goal)
+    if schedule is None or not names_loops(schedule):
+        return with_split(program, target, context, schedule)
+    planned, _ = in_loops_of_text(program.only(target), context, schedule)
+    return program.spliced_as(as_temporary(planned, target), target)
 
 
 def _program(

@@ -35,11 +35,10 @@ REFUSALS: tuple[Refusal, ...] = (
     _of("verb", "that read their operands as they are stored", "files convert no operands"),
     _of("verb", "in a traced function, found it", "a graph chooses how values are computed"),
     _of("format=", "Expected no out=", "an array holds no sparse result"),
+    _of("several & schedule", "Expected schedules by name", "each statement has its own loops"),
+    _of("several & path", "Expected paths by name", "each statement is a product of its own"),
 )
 UNFINISHED: tuple[Refusal, ...] = (
-    _of("several & schedule", "no schedule for several statements", "commands of one statement"),
-    _of("several & path", "no path for several statements", "the order of one product"),
-    _of("several & type", "numbers of 32 bits or more", "each statement would have to round"),
     _of("verb", "for a key of tuned plans", "plans of plain texts are tuned alone"),
 )
 """The refusals that are to be lifted: nothing forbids these calls but how they are computed."""

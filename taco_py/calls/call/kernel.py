@@ -27,8 +27,9 @@ from taco_py.calls.call.libraries import without_libraries
 from taco_py.calls.call.outputs import hand_out_results, rounded, run_outputs, writable_out
 from taco_py.calls.call.over_semirings import unfilled
 from taco_py.calls.call.planner_request import goal_of, planner_options
-from taco_py.calls.call.prepare import Checked, Prepared, check_schedule, start
+from taco_py.calls.call.prepare import Checked, Prepared, start
 from taco_py.calls.call.requested_outputs import RequestedOutputs, by_output
+from taco_py.calls.call.statement_commands import commands_of, with_commands_of_one
 from taco_py.calls.statements.elaborate import Elaborated, kinds_of, without_halves_of_scipy
 from taco_py.calls.statements.sequence import Statements
 from taco_py.compiler.driver import CompiledKernel, compile_recipes
@@ -555,16 +556,29 @@ def _as_pattern(pattern: Any) -> TensorData:
 
 def compile_draft(drafted: Draft, options: CallOptions) -> Kernel:
     """Return the kernel of statements over operands of known formats."""
-    elaborated, asked = drafted.elaborated, planner_options(options, compiled=True)
+    elaborated = drafted.elaborated
+    if drafted.is_single:
+        (name,) = drafted.statements.outputs
+        assignment = drafted.assignment
+        named = replace(assignment, target=replace(assignment.target, tensor=name))
+        options = with_commands_of_one(options, named)
+    asked = planner_options(options, compiled=True)
     if drafted.is_single:
         goal = replace(goal_of(options, drafted.request.type), static=drafted.static)
         plan = make_plan(drafted.assignment, drafted.operands, goal, asked)
     else:
-        check_schedule(options)
+        planned = {each.target.tensor: each for each in elaborated.assignments}
+        commands = commands_of(options, drafted.statements, planned)
         results = tuple(drafted.statements.outputs.values())
         goal = goal_of(options, elaborated.types[results[-1]])
         plan = plan_statements(
-            elaborated.assignments, drafted.operands, elaborated.types, goal, results, asked
+            elaborated.assignments,
+            drafted.operands,
+            elaborated.types,
+            goal,
+            results,
+            asked,
+            commands,
         )
     plan = replace(plan, sizes=drafted.size_note)
     types = {name: operand.type for name, operand in drafted.operands.items()}

@@ -27,6 +27,7 @@ from taco_py.arguments.results import container
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.call.row_major import lined_up
+from taco_py.calls.call.statement_commands import commands_of, with_commands_of_one
 from taco_py.calls.statements.elaborate import Elaborated, Read, ResultOptions, elaborate
 from taco_py.calls.statements.sequence import Statements, check_passed, in_single_assignment
 from taco_py.calls.statements.widened import may_repeat
@@ -35,12 +36,7 @@ from taco_py.data.convert.in_type import values_in_type
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.room import room
 from taco_py.data.storage.tensor_data import Array, converted_to
-from taco_py.language.diagnostics.errors import (
-    NotationError,
-    OperandTypeError,
-    ScheduleError,
-    TacoError,
-)
+from taco_py.language.diagnostics.errors import OperandTypeError, TacoError
 from taco_py.language.legal.types import computes_exactly
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.dtypes import DType
@@ -168,11 +164,12 @@ def prepare_computation(computation: Computation) -> Prepared:
         alone = replace(options, format=requested.formats.get(written[0].target.tensor))
         return prepare(written[0], objects, alone, computation.squeezed)
     statements = in_single_assignment(written, requested.outputs, objects)
-    if len(statements.steps) > 1:
-        check_schedule(options)
-    else:
-        options = replace(options, format=requested.formats.get(requested.outputs[0]))
     check_passed(written, statements, objects)
+    if len(statements.steps) == 1:
+        options = replace(options, format=requested.formats.get(requested.outputs[0]))
+        (name,), (step,) = requested.outputs, statements.steps
+        target = replace(step.assignment.target, tensor=name)
+        options = with_commands_of_one(options, replace(step.assignment, target=target))
     checked = check_statements(statements, objects, options, requested.formats)
     return make_prepared(checked, options)
 
@@ -311,22 +308,9 @@ def _plan(checked: Checked, options: CallOptions, results: tuple[str, ...]) -> P
     asked, assignments = planner_options(options), elaborated.assignments
     if checked.is_single:
         return make_plan(assignments[0], operands, request, asked, checked.squeezed)
-    return plan_statements(assignments, operands, types, request, results, asked)
-
-
-def check_schedule(options: CallOptions) -> None:
-    """Raise where a call asks for what only one statement can have."""
-    if options.schedule is not None or options.chosen_by_data:
-        raise ScheduleError(
-            "Expected no schedule for several statements, each of which has loops of its own, "
-            "found one",
-            hint="leave schedule= away, or compute that statement by a call of its own",
-        )
-    if options.path is not None:
-        raise NotationError(
-            "Expected no path for several statements, found one",
-            hint="leave path= away, or compute that statement by a call of its own",
-        )
+    planned = {each.target.tensor: each for each in assignments}
+    commands = commands_of(options, checked.statements, planned)
+    return plan_statements(assignments, operands, types, request, results, asked, commands)
 
 
 def check_casts(given: Mapping[str, Given], wanted: np.dtype[Any], casting: str) -> None:

@@ -177,7 +177,11 @@ class Program:
 
         part  what `only` gave, rewritten
         """
-        place = self._place(part.result)
+        return self.spliced_as(part, part.result)
+
+    def spliced_as(self, part: Program, target: str) -> Program:
+        """Return the program with the steps of `part` in place of the assignment to a target."""
+        place = self._place(target)
         steps = (*self.steps[:place], *part.steps, *self.steps[place + 1 :])
         return replace(self, steps=steps, facts={**self.facts, **part.facts})
 

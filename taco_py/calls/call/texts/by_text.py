@@ -15,7 +15,7 @@ from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.compute import compute, compute_one
 from taco_py.calls.call.compute_over import arithmetic, compute_over
 from taco_py.calls.call.devices.placed import placed
-from taco_py.calls.call.given_path import with_checked_path
+from taco_py.calls.call.statement_commands import with_commands_of_one
 from taco_py.calls.call.texts.in_blocks import (
     concerns,
     explained_over_blocks,
@@ -100,8 +100,8 @@ def compute_read(read: Sequence[Understood], call: CallArguments) -> Any:
     if reads_derived(read, call):
         return _compute_indexed(one, call)
     inner = call
-    if call.options.path is not None:
-        inner = replace(call, options=with_checked_path(call.options, one.assignment))
+    if call.options.path is not None or call.options.schedules or call.options.paths:
+        inner = replace(call, options=with_commands_of_one(call.options, one.assignment))
     try:
         computation = Computation.of_one(one.assignment, inner, cautions=one.cautions)
         return compute_over(computation, call.over, call.key)
@@ -139,7 +139,7 @@ def explain_read(read: Sequence[Understood], call: CallArguments, seconds: float
         return _explain_several(read, call, seconds)
     (one,) = read
     if not (reads_derived(read, call) or _stretches(one, call.objects)):
-        options = with_checked_path(call.options, one.assignment)
+        options = with_commands_of_one(call.options, one.assignment)
         inner = replace(call, options=options)
         computation = Computation.of_one(one.assignment, inner, cautions=one.cautions)
         return explained(arithmetic(computation, call.over)[0], seconds)
@@ -151,7 +151,7 @@ def explain_read(read: Sequence[Understood], call: CallArguments, seconds: float
     layout, _, made = indexed.made(call.objects, None)
     assignment = layout.plain.assignment
     options = settled(one.assignment, layout, made, call.options)
-    options = with_checked_path(options, assignment)
+    options = with_commands_of_one(options, assignment)
     _refuse_scatter(one, call)
     inner = replace(call, objects=made.objects, options=options)
     computation, _ = arithmetic(Computation.of_one(assignment, inner), call.over)
@@ -196,7 +196,7 @@ def _compute_indexed(read: Understood, call: CallArguments) -> Any:
     layout, text, made = indexed.made(call.objects, out)
     assignment = layout.plain.assignment
     options = settled(read.assignment, layout, made, call.options)
-    options = with_checked_path(options, assignment)
+    options = with_commands_of_one(options, assignment)
     place = place_of(call.objects.values()) if call.over is None else ""
     is_kept = not (key is None or call.over or place)
     inner_key = indexed.key(text, made) if is_kept else None

@@ -17,7 +17,7 @@ from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.compute import compute_one
 from taco_py.calls.call.explain_call import explained
-from taco_py.calls.call.given_path import with_checked_path
+from taco_py.calls.call.statement_commands import with_commands_of_one
 from taco_py.calls.remapped.remapped_call import (
     RemappedCall,
     copied_into,
@@ -74,7 +74,7 @@ def over_blocks(read: Understood, call: CallArguments) -> Found | None:
     if out is not None and not in_place and stored.fills(layout):
         return None  # it is no such array
     assignment = stored.cut.assignment
-    options = with_checked_path(stored.options(call.options), assignment)
+    options = with_commands_of_one(stored.options(call.options), assignment)
     made = layout.made(objects)
     target = stored.inner_out(out, layout) if in_place else None
     inner_key = None if key is None else stored.key(layout, made.values())
@@ -102,7 +102,7 @@ def explained_over_blocks(
     if stored is None or layout is None:
         return None
     assignment = stored.cut.assignment
-    options = with_checked_path(stored.options(call.options), assignment)
+    options = with_commands_of_one(stored.options(call.options), assignment)
     inner = CallArguments(layout.made(objects), options)
     told = explained(Computation.of_one(assignment, inner), seconds)
     notes = [*told_result(stored), *stored.told(layout), *told_reasons(objects)]
