@@ -481,13 +481,18 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"schedule": "serial()"},
-        "Expected no schedule for several statements, each of which has loops of its own, found "
-        "one\nhint: leave schedule= away, or compute that statement by a call of its own",
+        "Expected schedules by name for several statements, each of which has loops of its own, "
+        'found one for all of them\nhint: as in schedule={"y": "reorder(i,j)"}; "measure" and '
+        '"tuned" are for one statement',
     ),
     (
         {"path": [(0, 1)]},
-        "Expected no path for several statements, found one\n"
-        "hint: leave path= away, or compute that statement by a call of its own",
+        "Expected paths by name for several statements, found one for all of them\n"
+        'hint: as in path={"y": [(0, 1), (0, 1)]}',
+    ),
+    (
+        {"schedule": {"q": "serial()"}},
+        "Expected schedule= of m, r, s, found one of q\nhint: leave it out",
     ),
     (
         {"static": {"k": 3}},

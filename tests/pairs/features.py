@@ -111,8 +111,17 @@ def _several(call: Call, _: np.random.Generator) -> Call | None:
         access = f"{name}[{indices}]"
         if access in call.last and len(call.statements) == 1:
             text = call.last.replace(access, f"t[{indices}]")
-            return call.with_last(text, f"t[{indices}] = {access} * 2")
+            return _by_name(call.with_last(text, f"t[{indices}] = {access} * 2"))
     return None
+
+
+def _by_name(call: Call) -> Call:
+    """The call of several statements with the schedule and the path that it has by name."""
+    options = {o: call.options[o] for o in ("schedule", "path") if o in call.options}
+    if len(call.statements) == 1 or any(isinstance(each, dict) for each in options.values()):
+        return call
+    name = call.target.split("[")[0]
+    return call.with_options(**{option: {name: value} for option, value in options.items()})
 
 
 def _added_to(call: Call, rng: np.random.Generator) -> Call | None:
@@ -132,11 +141,17 @@ def _written_out(call: Call, _: np.random.Generator) -> Call | None:
 def _along(call: Call, _: np.random.Generator) -> Call | None:
     if "B[j,k] * z[k]" not in call.last:
         return None
-    return call.with_options(path=[(1, 2), (0, 1)])
+    return _by_name(call.with_options(path=[(1, 2), (0, 1)]))
 
 
 def _scheduled(text: str) -> Change:
-    return _option(schedule=text)
+    option = _option(schedule=text)
+
+    def change(call: Call, rng: np.random.Generator) -> Call | None:
+        changed = option(call, rng)
+        return None if changed is None else _by_name(changed)
+
+    return change
 
 
 def _with_verb(verb: str) -> Change:

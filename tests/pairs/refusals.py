@@ -35,8 +35,6 @@ REFUSALS: tuple[Refusal, ...] = (
     _of("verb", "that read their operands as they are stored", "files convert no operands"),
     _of("verb", "in a traced function, found it", "a graph chooses how values are computed"),
     _of("format=", "Expected no out=", "an array holds no sparse result"),
-    _of("several & schedule", "Expected schedules by name", "each statement has its own loops"),
-    _of("several & path", "Expected paths by name", "each statement is a product of its own"),
 )
 UNFINISHED: tuple[Refusal, ...] = (
     _of("verb", "for a key of tuned plans", "plans of plain texts are tuned alone"),
