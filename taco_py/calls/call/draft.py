@@ -23,7 +23,7 @@ from taco_py.arguments.result_table import TENSOR, ResultKind
 from taco_py.arguments.results import container
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.over_semirings import Written, written_over
-from taco_py.calls.call.over_statements import draft_over_statements
+from taco_py.calls.call.over_statements import draft_over_statements, wanted_so_far
 from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
 from taco_py.calls.statements.elaborate import Elaborated, ResultOptions, elaborate
 from taco_py.calls.statements.read_text import (
@@ -196,7 +196,7 @@ def _statements_over(
     _check_mask_name(over, {*names_read(written), *targets}, written[-1])
 
     def elaborated(statements: Sequence[Assignment]) -> Elaborated:
-        names = unique(each.target.tensor for each in statements)
+        names = wanted_so_far(statements, requested.outputs)
         single = in_single_assignment(statements, names, given)
         every = RequestedOutputs(names, requested.formats, {}, False)
         return _Drafting(single, given, every, arguments).draft().elaborated

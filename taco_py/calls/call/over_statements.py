@@ -9,13 +9,12 @@ A statement knows the types and fill values of what those before it make, which 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
-from typing import Any
+from dataclasses import replace
 
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.arguments.operands import describe, give
-from taco_py.arguments.result_table import TENSOR, Question, look_up
+from taco_py.arguments.result_table import ARRAY, TENSOR
 from taco_py.arguments.results import container
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
@@ -25,20 +24,18 @@ from taco_py.calls.call.over_semirings import (
     condition,
     unfilled_operand,
 )
-from taco_py.calls.statements.elaborate import Elaborated, ResultOptions, container_of, elaborate
+from taco_py.calls.statements.elaborate import Elaborated, ResultOptions, elaborate
 from taco_py.calls.statements.sequence import in_single_assignment
-from taco_py.data.tensors.tensor import as_format
-from taco_py.language.formats import Format
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import operand_names, unique
 from taco_py.language.notation.dtypes import DType, value_dtype
 from taco_py.language.notation.nodes import Access, Assignment, Expr, Literal
-from taco_py.language.notation.rewrites.masks import masked, with_mask
+from taco_py.language.notation.rewrites.masks import masked
 from taco_py.language.notation.rewrites.semirings import with_semiring, without_fill
 from taco_py.language.problem import TensorType
 
 Elaborate = Callable[[Sequence[Assignment]], Elaborated]
-"""From statements over numbers to the tensors that they make, all of which are wanted."""
+"""From statements over numbers to the tensors that they make."""
 
 
 def arithmetic_statements(computation: Computation, over: SemiringMask) -> tuple[Computation, bool]:
@@ -67,7 +64,7 @@ def arithmetic_statements(computation: Computation, over: SemiringMask) -> tuple
     result_options = ResultOptions(requested.formats, options.dtype, wide_sums=options.wide_sums)
 
     def elaborated(statements: Sequence[Assignment]) -> Elaborated:
-        names = unique(each.target.tensor for each in statements)
+        names = wanted_so_far(statements, requested.outputs)
         single = in_single_assignment(statements, names, facts)
         return elaborate(single, facts, containers, result_options)
 
@@ -80,8 +77,8 @@ def arithmetic_statements(computation: Computation, over: SemiringMask) -> tuple
         described = describe(objects[name], name)
         facts[name], containers[name] = described.operand, container(described)
         types[name] = described.operand.type
-    rewriting = _Rewriting(over, types, requested.outputs, elaborated, mask, asked, containers)
-    statements = rewriting.statements(written, requested.formats)
+    rewriting = _Rewriting(over, types, requested.outputs, elaborated, mask, asked)
+    statements = rewriting.statements(written)
     return replace(computation, written=statements, objects=objects, options=options), plain
 
 
@@ -103,9 +100,14 @@ def draft_over_statements(
         element = Access(mask, _last_of(written, outputs).indices)
         by_value = over.mask.by_value or types[mask].format.is_dense
         allowed = condition(element, by_value, over.mask.complement)
-    containers = dict.fromkeys(types, TENSOR)
-    rewriting = _Rewriting(over, types, outputs, elaborated, allowed, None, containers)
-    return rewriting.statements(written, {})
+    rewriting = _Rewriting(over, types, outputs, elaborated, allowed)
+    return rewriting.statements(written)
+
+
+def wanted_so_far(statements: Sequence[Assignment], outputs: Sequence[str]) -> tuple[str, ...]:
+    """Return the outputs among the names that statements assign, and the name of the last one."""
+    names, last = unique(each.target.tensor for each in statements), statements[-1].target.tensor
+    return tuple(name for name in names if name in outputs or name == last)
 
 
 def _last_of(written: Sequence[Assignment], outputs: Sequence[str]) -> Access:
@@ -120,7 +122,6 @@ class _Rewriting:
     types       of the operands
     allowed     the condition that the mask is, None without one
     dtype       the type of truths that is asked for, None for their own
-    containers  the kinds of objects that operands are
     """
 
     over: SemiringMask
@@ -129,18 +130,11 @@ class _Rewriting:
     elaborated: Elaborate
     allowed: Expr | None = None
     dtype: DType | None = None
-    containers: Mapping[str, str] = field(default_factory=dict)
 
-    def statements(
-        self, written: Sequence[Assignment], formats: Mapping[str, Any]
-    ) -> tuple[Assignment, ...]:
-        """Rewrite statements in order, each with the types that those before it make.
-
-        formats  those that are asked for, by name
-        """
+    def statements(self, written: Sequence[Assignment]) -> tuple[Assignment, ...]:
+        """Rewrite statements in order, each with the types that those before it make."""
         dtypes = {name: type.promoted for name, type in self.types.items()}
         sparse = [name for name, type in self.types.items() if not is_full(type.format)]
-        kinds = _Kinds({n: type.format for n, type in self.types.items()}, {**self.containers})
         last = {each.target.tensor: place for place, each in enumerate(written)}
         rewritten: list[Assignment] = []
         for place, each in enumerate(written):
@@ -148,37 +142,19 @@ class _Rewriting:
             is_wanted = last[name] == place and name in self.outputs
             onto = dtypes.get(name) if each.operator is not None else None
             read = with_semiring(each, self.over.semiring, dtypes, sparse, onto, self.dtype)
-            dtype, shown = value_dtype(read.value, dtypes), each
+            dtype = value_dtype(read.value, dtypes)
             zero = self.over.semiring.zero_of(dtype)
             zero = None if zero is None or zero == 0 else zero
             if self.allowed is not None and is_wanted:
                 literal = None if zero is None else Literal(zero, dtype=dtype.name)
-                shown = replace(each, value=with_mask(each.value, self.allowed, None))
                 read = masked(read, self.allowed, literal, dtype)
-            is_scipys = kinds.is_scipys(shown, formats.get(name))
-            if is_wanted and is_scipys and zero is not None and each.operator is None:
-                read = replace(read, value=without_fill(read.value, dtype))
-                sparse.append(name)
+            target = in_single_assignment((*rewritten, read), (name,), self.types).outputs[name]
+            if is_wanted and zero is not None and each.operator is None:
+                without = replace(read, value=without_fill(read.value, dtype))
+                kind = self.elaborated((*rewritten, without)).kinds[target]
+                if kind.kind not in (ARRAY, TENSOR) and not is_full(kind.format):
+                    read = without  # an array of SciPy's, which has no fill value
+                    sparse.append(name)
             rewritten.append(read)
-            target = in_single_assignment(rewritten, (name,), self.types).outputs[name]
             dtypes[name] = self.elaborated(rewritten).dtypes[target]
         return tuple(rewritten)
-
-
-@dataclass(frozen=True, slots=True)
-class _Kinds:
-    """How the tensors of statements are stored: the formats and containers of those so far."""
-
-    formats: dict[str, Format]
-    containers: dict[str, str]
-
-    def is_scipys(self, shown: Assignment, asked: Any) -> bool:
-        """Note the result of a statement, and tell whether it is a sparse array of SciPy's, which
-        has no fill value."""
-        name = shown.target.tensor
-        if name in self.formats and shown.operator is not None:
-            return False
-        wanted = as_format(asked, len(shown.target.indices))
-        kind = look_up(Question(shown, self.formats, self.containers, wanted))
-        self.formats[name], self.containers[name] = kind.format, container_of(kind)
-        return kind.kind != TENSOR and not is_full(kind.format)
