@@ -37,6 +37,6 @@ REFUSALS: tuple[Refusal, ...] = (
     _of("format=", "Expected no out=", "an array holds no sparse result"),
 )
 UNFINISHED: tuple[Refusal, ...] = (
-    _of("verb", "for a key of tuned plans", "plans of plain texts are tuned alone"),
+    _of("several & verb", "for a key of tuned plans", "plans of one statement are tuned"),
 )
 """The refusals that are to be lifted: nothing forbids these calls but how they are computed."""

@@ -55,7 +55,7 @@ def tune(
     plan that is chosen without timing stays unless another one beats it clearly. An interrupt
     (Ctrl-C) ends the search, and what was found is kept.
 
-    text      index notation of one assignment, whose subscripts are indices
+    text      index notation of one assignment
     trials    plans that are run at most
     seconds   for the search, compiling included
     search    "model" measures the best by price first, and corrects prices by what it sees;
@@ -68,8 +68,8 @@ def tune(
     operands, named, format, dtype, casting, threads, static, libraries, schedule_budget, forbid,
     allow, semiring, mask   as in `evaluate`
 
-    Raises what `evaluate` raises, OperandError for texts of several statements or with subscripts,
-    and TuningStoreError.
+    Raises what `evaluate` raises, OperandError for texts of several statements, and
+    TuningStoreError.
     """
     options = {
         "format": format, "dtype": dtype, "casting": casting, "threads": threads,

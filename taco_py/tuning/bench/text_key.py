@@ -9,11 +9,9 @@ from codegen.records import dataclass
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import semiring_mask_of
-from taco_py.calls.call.over_semirings import to_arithmetic
-from taco_py.calls.call.texts.in_blocks import concerns
+from taco_py.calls.call.texts.by_text import plain_computation
 from taco_py.calls.statements.read_text import Understood, statements_of
 from taco_py.language.diagnostics.errors import OperandError
-from taco_py.language.notation.checks import has_subscripts
 from taco_py.language.notation.nodes import Assignment
 from taco_py.tuning.bench.call_key import key_of_call
 from taco_py.tuning.store.tuning_record import TuningKey
@@ -39,18 +37,15 @@ def keyed_call(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]
 
     options  the arguments of `evaluate` by name
 
-    Raises what a call raises, and OperandError for texts of several statements, with subscripts, or
-    over operands in blocks.
+    Raises what a call raises, and OperandError for texts of several statements.
     """
     read = statements_of(text, objects)
-    refuse_unkeyed(read, concerns(objects.values(), options.get("format")))
+    refuse_several(read)
     settings = CallOptions.of({name: options[name] for name in KEYED if name in options})
     over = semiring_mask_of(options.get("semiring"), options.get("mask"), False)
-    assignment = read[0].assignment
-    if over.is_usual:
-        return KeyedCall(assignment, objects, settings)
-    assignment, call = to_arithmetic(assignment, CallArguments(objects, settings, over=over))
-    return KeyedCall(assignment, call.objects, call.options)
+    call = CallArguments(objects, settings, over=None if over.is_usual else over)
+    plain = plain_computation(read[0], call)
+    return KeyedCall(plain.last, plain.objects, plain.options)
 
 
 def key_of_text(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -> TuningKey:
@@ -59,22 +54,11 @@ def key_of_text(text: str, objects: Mapping[str, Any], options: Mapping[str, Any
     return key_of_call(call.assignment, call.objects, call.settings)
 
 
-def refuse_unkeyed(read: Sequence[Understood], in_blocks: bool) -> None:
-    """Raise OperandError for a text that has no key, or whose operands are in blocks."""
-    one = read[0].assignment
+def refuse_several(read: Sequence[Understood]) -> None:
+    """Raise OperandError for a text of several statements, which has no key."""
     if len(read) > 1:
-        found, hint = f"{len(read)} statements", "give each statement by itself"
-    elif has_subscripts(one):
-        found = "a subscript that is more than an index"
-        hint = "cut or gather the operand before, as in A=A[:, ::2], and write A[i,j]"
-    elif in_blocks:
-        found = "operands or a format in blocks or diagonals"
-        hint = "convert them, as in A=A.tocsr(), or leave format= out"
-    else:
-        return
-    raise OperandError(
-        "Expected one assignment whose subscripts are indices, over plain formats, for a key of "
-        f"tuned plans, found {found}",
-        one.span,
-        hint=hint,
-    )
+        raise OperandError(
+            f"Expected one assignment for a key of tuned plans, found {len(read)} statements",
+            read[0].assignment.span,
+            hint="give each statement by itself",
+        )

@@ -17,6 +17,7 @@ from taco_py.calls.call.compute_over import arithmetic, compute_over
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.statement_commands import with_commands_of_one
 from taco_py.calls.call.texts.in_blocks import (
+    blocked_call,
     concerns,
     explained_over_blocks,
     over_blocks,
@@ -34,6 +35,7 @@ from taco_py.running.replay.find import call_fast_path, find
 
 if TYPE_CHECKING:
     from taco_py.calls.indexed.indexed_statements import PlainStatements
+    from taco_py.language.notation.nodes import Assignment
 
 
 def computes_several(read: Sequence[Understood], call: CallArguments) -> bool:
@@ -111,6 +113,38 @@ def compute_read(read: Sequence[Understood], call: CallArguments) -> Any:
     return _compute_indexed(one, call)
 
 
+def plain_computation(read: Understood, call: CallArguments) -> Computation:
+    """Return the computation over numbers that a call of one statement plans: of operands that are
+    made for its subscripts, or over the modes that blocks store."""
+    if concerns(call.objects.values(), call.options.format):
+        stored = blocked_call(read, call) if is_plain((read,), call) else None
+        if stored is not None:
+            return Computation.of_one(*stored)
+        call = unblock_operands(call).call
+    assignment = read.assignment
+    if reads_derived((read,), call) or _stretches(read, call.objects):
+        assignment, call, _ = _over_indices(read, call)
+    return arithmetic(Computation.of_one(assignment, call), call.over)[0]
+
+
+def _over_indices(
+    read: Understood, call: CallArguments
+) -> tuple[Assignment, CallArguments, list[str]]:
+    """Return the assignment over indices alone and its call, with lines about its operands."""
+    from taco_py.calls.indexed.indexed_call import IndexedCall, boundary_options, settled
+    from taco_py.calls.indexed.make_operands import told_operands
+
+    _refuse_scatter(read, call)
+    boundary = boundary_options(call.options.border, call.options.shape)
+    indexed = IndexedCall(read.assignment, boundary, (), {}, call.options.dtype)
+    layout, _, made = indexed.made(call.objects, None)
+    assignment = layout.plain.assignment
+    options = settled(read.assignment, layout, made, call.options)
+    options = with_commands_of_one(options, assignment)
+    inner = replace(call, objects=made.objects, options=options)
+    return assignment, inner, told_operands(layout, made)
+
+
 def explain_text(text: str, call: CallArguments, seconds: float | None) -> str:
     """Say what is planned for a text, where that stands, and which operands are made first.
 
@@ -143,20 +177,9 @@ def explain_read(read: Sequence[Understood], call: CallArguments, seconds: float
         inner = replace(call, options=options)
         computation = Computation.of_one(one.assignment, inner, cautions=one.cautions)
         return explained(arithmetic(computation, call.over)[0], seconds)
-    from taco_py.calls.indexed.indexed_call import IndexedCall, boundary_options, settled
-    from taco_py.calls.indexed.make_operands import told_operands
-
-    boundary = boundary_options(call.options.border, call.options.shape)
-    indexed = IndexedCall(one.assignment, boundary, (), {}, call.options.dtype)
-    layout, _, made = indexed.made(call.objects, None)
-    assignment = layout.plain.assignment
-    options = settled(one.assignment, layout, made, call.options)
-    options = with_commands_of_one(options, assignment)
-    _refuse_scatter(one, call)
-    inner = replace(call, objects=made.objects, options=options)
+    assignment, inner, notes = _over_indices(one, call)
     computation, _ = arithmetic(Computation.of_one(assignment, inner), call.over)
-    told = explained(computation, seconds)
-    return _with_operands(told_operands(layout, made), told)
+    return _with_operands(notes, explained(computation, seconds))
 
 
 def _refuse_scatter(read: Understood, call: CallArguments) -> None:

@@ -33,6 +33,7 @@ from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.remapped_tensor import RemappedTensor, blocks_of, in_format
 from taco_py.data.tensors.tensor import Tensor, as_data
 from taco_py.language.formats import RemappedFormat, remapped
+from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.printer import to_text
 from taco_py.running.replay.find import call_fast_path, find
 
@@ -90,6 +91,17 @@ def over_blocks(read: Understood, call: CallArguments) -> Found | None:
     if out is None:
         return Found(whole)
     return Found(out) if copied_into(out, whole) else None
+
+
+def blocked_call(read: Understood, call: CallArguments) -> tuple[Assignment, CallArguments] | None:
+    """Return an assignment over stored modes and its call; None where operands are converted."""
+    stored, _ = remapped_call(read.assignment, call.objects, call.options)
+    layout = None if stored is None else stored.layout(call.objects)
+    if stored is None or layout is None:
+        return None
+    assignment = stored.cut.assignment
+    options = with_commands_of_one(stored.options(call.options), assignment)
+    return assignment, CallArguments(layout.made(call.objects), options)
 
 
 def explained_over_blocks(
