@@ -30,7 +30,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from benchmarks.measure import Record, record
 from taco_py.arguments.operands import give
-from taco_py.calls.call.kernel import Kernel, compile_plan
+from taco_py.calls.kernels.kernel import Kernel, compile_plan
 from taco_py.compiler.schedule.commands import Make
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.language.diagnostics.errors import TacoError

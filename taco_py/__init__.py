@@ -99,7 +99,7 @@ if TYPE_CHECKING:
     from taco_py.calls.call.derivatives.pullback import Pullback
     from taco_py.calls.call.derivatives.pushforward import Pushforward
     from taco_py.calls.call.derivatives.text_derivatives import jvp, vjp
-    from taco_py.calls.call.kernel import Kernel
+    from taco_py.calls.kernels.kernel import Kernel
     from taco_py.calls.programs.program_call import Program
     from taco_py.compiler.asymptotic.frontier_search import Frontier
     from taco_py.compiler.schedule.schedule import Schedule
@@ -169,7 +169,7 @@ _LATER = {
     "taco_py.calls.call.derivatives.pullback": ("Pullback",),
     "taco_py.calls.call.derivatives.pushforward": ("Pushforward",),
     "taco_py.api.tuning.tune": ("tune", "tuning_store"),
-    "taco_py.calls.call.kernel": ("Kernel",),
+    "taco_py.calls.kernels.kernel": ("Kernel",),
     "taco_py.calls.programs.program_call": ("Program",),
     "taco_py.tuning.bench.tuned_plans": ("TunedCall",),
     "taco_py.tuning.bench.tuning_store": ("TuningStore",),

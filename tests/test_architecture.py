@@ -128,7 +128,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "taco_py.running": ("execute", "export", "plan_texts", "replay"),
     "taco_py.report": ("show", "limits", "explanation"),
-    "taco_py.calls": ("statements", "remapped", "indexed", "call", "programs"),
+    "taco_py.calls": (
+        "statements", "remapped", "indexed", "call", "kernels", "programs",
+    ),
     "taco_py.tuning": (
         "space", "store", "measure", "searches", "session", "tasks", "bench", "jobs",
     ),
@@ -323,7 +325,7 @@ def test_kinds_of_levels_are_named_in_the_rooms_that_own_them() -> None:
 
 # What draws itself, when it is asked to.
 SHOWN = (
-    "taco_py.calls.call.builder", "taco_py.calls.call.kernel", "taco_py.graph.graph_picture",
+    "taco_py.calls.kernels.builder", "taco_py.calls.kernels.kernel", "taco_py.graph.graph_picture",
     "taco_py.report.limits.roofline_picture",
 )  # fmt: skip
 

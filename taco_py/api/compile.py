@@ -11,9 +11,9 @@ from numpy.typing import DTypeLike
 from taco_py.api.over import as_mask, read_over
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.devices.placed import placed
-from taco_py.calls.call.draft import CompileArguments
-from taco_py.calls.call.kernel import Kernel
-from taco_py.calls.call.texts.compile_text import compile_text
+from taco_py.calls.kernels.compile_text import compile_text
+from taco_py.calls.kernels.draft import CompileArguments
+from taco_py.calls.kernels.kernel import Kernel
 from taco_py.calls.statements.read_text import by_name, statements_of
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.data.tensors.byte_counts import check_memory_limit
@@ -21,7 +21,7 @@ from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.language.formats import Format, RemappedFormat
 
 if TYPE_CHECKING:
-    from taco_py.calls.call.builder import ScheduleBuilder
+    from taco_py.calls.kernels.builder import ScheduleBuilder
     from taco_py.language.notation.rewrites.semirings import Semiring
 
 

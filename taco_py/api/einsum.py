@@ -17,7 +17,7 @@ USUAL = (None, True, None, ())
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from taco_py.calls.call.builder import ScheduleBuilder
+    from taco_py.calls.kernels.builder import ScheduleBuilder
     from taco_py.compiler.schedule.schedule import Schedule
     from taco_py.data.storage.tensor_data import Array
     from taco_py.language.formats import Format

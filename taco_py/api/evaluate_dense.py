@@ -20,8 +20,8 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import container
 from taco_py.arguments.semiring_mask import SemiringMask, semiring_mask_of
 from taco_py.calls.call.computation import Computation
-from taco_py.calls.call.over_semirings import to_arithmetic
-from taco_py.calls.call.over_statements import arithmetic_statements
+from taco_py.calls.call.over.over_semirings import to_arithmetic
+from taco_py.calls.call.over.over_statements import arithmetic_statements
 from taco_py.calls.call.requested_outputs import requested_outputs
 from taco_py.calls.indexed.by_fancy_indexing import gather, write
 from taco_py.calls.indexed.domains import ERROR, FILL, BoundaryOptions

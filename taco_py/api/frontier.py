@@ -11,7 +11,7 @@ from taco_py.api.over import as_mask, read_over
 from taco_py.arguments.option_checks import check_budget, check_target, merged
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.devices.placed import placed
-from taco_py.calls.call.draft import CompileArguments, draft
+from taco_py.calls.kernels.draft import CompileArguments, draft
 from taco_py.calls.statements.read_text import accumulated, understood
 from taco_py.compiler.asymptotic.frontier_search import Frontier
 from taco_py.compiler.asymptotic.frontier_search import frontier as search_frontier
@@ -89,7 +89,7 @@ def frontier(
     options = CallOptions(border=border, shape=shape)
     arguments = CompileArguments(formats, over=over, options=options)
     if (border, shape) != ("error", None) or has_subscripts(read.assignment):
-        from taco_py.calls.call.texts.subscript_front import draft_subscripts
+        from taco_py.calls.kernels.subscript_front import draft_subscripts
 
         drafted = draft_subscripts(read, arguments)
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from taco_py.calls.call.builder import ScheduleBuilder
+    from taco_py.calls.kernels.builder import ScheduleBuilder
 
 
 def schedule(
@@ -46,9 +46,9 @@ def schedule(
     Raises as `compile` does.
     """
     from taco_py.arguments.option_checks import check_target
-    from taco_py.calls.call.builder import ScheduleBuilder
     from taco_py.calls.call.devices.placed import placed
-    from taco_py.calls.call.draft import CompileArguments, draft, draft_einsum, named_formats
+    from taco_py.calls.kernels.builder import ScheduleBuilder
+    from taco_py.calls.kernels.draft import CompileArguments, draft, draft_einsum, named_formats
     from taco_py.data.tensors.byte_counts import check_memory_limit
 
     in_order = {f"operand {place}": form for place, form in enumerate(formats)}

@@ -19,8 +19,8 @@ from taco_py.api.files import write
 from taco_py.api.tensor import tensor
 from taco_py.arguments.option_checks import check_threads
 from taco_py.arguments.options import CallOptions
-from taco_py.calls.call.draft import CompileArguments, Draft, draft
-from taco_py.calls.call.kernel import Kernel, compile_draft
+from taco_py.calls.kernels.draft import CompileArguments, Draft, draft
+from taco_py.calls.kernels.kernel import Kernel, compile_draft
 from taco_py.calls.statements.read_text import accumulated, understood
 from taco_py.compiler.devices import device_of
 from taco_py.compiler.driver import source_of

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.calls.call.draft import CompileArguments, draft
+from taco_py.calls.kernels.draft import CompileArguments, draft
 from taco_py.compiler.asymptotic.frontier_search import frontier as search
 from taco_py.compiler.schedule.commands import Precompute
 from taco_py.report.explanation.estimates import with_estimates

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from taco_py.calls.call import compute as front
 from taco_py.calls.call import prepare as checked
-from taco_py.calls.call.kernel import Kernel
+from taco_py.calls.kernels.kernel import Kernel
 from taco_py.data.kernels import KERNELS
 from taco_py.language.notation.parser import parse_assignment
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.calls.call import compute as front
-from taco_py.calls.call.kernel import Kernel
+from taco_py.calls.kernels.kernel import Kernel
 from taco_py.data.kernels import KERNELS
 
 RNG = np.random.default_rng(5)

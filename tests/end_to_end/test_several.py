@@ -18,7 +18,7 @@ from hypothesis import HealthCheck
 
 import taco_py as tp
 from taco_py.calls.call import compute
-from taco_py.calls.call import kernel as kernel_module
+from taco_py.calls.kernels import kernel as kernel_module
 from taco_py.language.diagnostics.errors import NotationError, OperandError, OutputError, TacoError
 from tests.corpus.formats import MORE_OPERANDS, OPERANDS, store, to_dense
 from tests.corpus.statement_lists import FLOATS, Drawn, statement_lists

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from taco_py.calls.call.kernel import Kernel
+from taco_py.calls.kernels.kernel import Kernel
 from tests.codegen import interpreter
 from tests.interpreted import interpreted
 

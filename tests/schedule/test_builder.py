@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.calls.call.builder import ScheduleBuilder
+from taco_py.calls.kernels.builder import ScheduleBuilder
 from taco_py.compiler.schedule.methods import METHODS
 from taco_py.compiler.schedule.parser import syntax
 from taco_py.compiler.schedule.schedule import Schedule
@@ -253,7 +253,7 @@ def test_every_legal_move_is_legal_and_right(
 ) -> None:
     """Kernels are interpreted, which takes a hundredth of the time that compiling takes."""
     monkeypatch.setattr(
-        "taco_py.calls.call.kernel.compile_recipes", lambda all: map(interpreted, all)
+        "taco_py.calls.kernels.kernel.compile_recipes", lambda all: map(interpreted, all)
     )
     s = tp.schedule(text, **operands).apply(begin)
     moves = s.legal_moves()

@@ -15,7 +15,7 @@ from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.compute import compute as compute_statements
 from taco_py.calls.call.explain_call import explained
-from taco_py.calls.call.peak import peak
+from taco_py.calls.call.peak_of_call import peak
 from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.tensors.keys import call_key

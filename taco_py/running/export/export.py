@@ -154,7 +154,7 @@ def exported(
         raise OperandError(
             f"Expected a name for C functions, found {name!r}", hint='as in name="spmv"'
         )
-    steps = [step for step in plan.steps if isinstance(step, KernelStep)]
+    steps = plan.kernels
     for step in plan.steps:
         if not isinstance(step, KernelStep | TakeSize | TakeSide):
             what = "an operand is taken apart"

@@ -18,18 +18,19 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import ARRAY, TENSOR, ResultKind
 from taco_py.arguments.results import container
 from taco_py.arguments.semiring_mask import SemiringMask
-from taco_py.calls.call.conform import by_place_and_name, conforming, typed_number
 from taco_py.calls.call.devices.placed import placed
-from taco_py.calls.call.draft import Draft
 from taco_py.calls.call.explain_call import rounding_lines, with_results
 from taco_py.calls.call.fast_paths import task_of
 from taco_py.calls.call.libraries import without_libraries
 from taco_py.calls.call.outputs import hand_out_results, rounded, run_outputs, writable_out
-from taco_py.calls.call.over_semirings import unfilled
+from taco_py.calls.call.over.over_semirings import unfilled
 from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.call.prepare import Checked, Prepared, start
 from taco_py.calls.call.requested_outputs import RequestedOutputs, by_output
 from taco_py.calls.call.statement_commands import commands_of, with_commands_of_one
+from taco_py.calls.kernels.conform import by_place_and_name, conforming, typed_number
+from taco_py.calls.kernels.draft import Draft
+from taco_py.calls.kernels.front import Front
 from taco_py.calls.statements.elaborate import Elaborated, kinds_of, without_halves_of_scipy
 from taco_py.calls.statements.sequence import Statements
 from taco_py.compiler.driver import CompiledKernel, compile_recipes
@@ -60,7 +61,6 @@ from taco_py.running.replay.call_text import by_name
 from taco_py.running.replay.make_call import Ways, make_call, reads_in_place
 
 if TYPE_CHECKING:
-    from taco_py.calls.call.texts.front import Front
     from taco_py.report.show.graphs import Drawing
 
 OPTIONS = ("out", "threads")
@@ -179,7 +179,8 @@ class Kernel:
         objects = merged(operands, named)
         if self.front is not None and objects:
             kernel, objects = self.front.plain(objects)
-            return kernel.export(folder, objects, name=name)
+            paths: tuple[Path, ...] = kernel.export(folder, objects, name=name)
+            return paths
         if not objects:
             static, bounds = dict(self.options.static), self.schedule.bounds
             types = {name: self.types[name] for name in self.formats}
@@ -195,9 +196,7 @@ class Kernel:
         """Return what to compile again: kernels are found by their recipes, functions are not
         stored."""
         if self.front is not None:
-            from taco_py.calls.call.texts.compile_text import compile_text
-
-            return compile_text, (self.front.read, self.front.arguments)
+            return self.front.recipe
         fields = (self.statements, self.elaborated, self.plan, self.formats, self.types)
         return compile_plan, (*fields, self.requested, self.options, self.over)
 
@@ -279,7 +278,8 @@ class Kernel:
         objects = merged(operands, named)
         if self.front is not None and objects:
             kernel, objects = self.front.plain(objects)
-            return kernel.roofline(path, objects)
+            drawing: Drawing = kernel.roofline(path, objects)
+            return drawing
         given = self._prepared(objects).given if objects else None
         call = (lambda: self(**objects)) if objects else None
         threads = self.options.threads

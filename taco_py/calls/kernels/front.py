@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
-from taco_py.calls.call.draft import CompileArguments
 from taco_py.calls.statements.read_text import Understood
 
-if TYPE_CHECKING:
-    from taco_py.calls.call.kernel import Kernel
+Recipe = tuple[Callable[..., Any], tuple[Any, ...]]
+"""A function and its arguments."""
 
 
 class Front(Protocol):
-    """What a kernel does before its plan runs: it makes operands, for subscripts or of blocks.
-
-    kernels  those over the operands that calls have needed so far
-    """
+    """What a kernel does before its plan runs: it makes operands, for subscripts or of blocks."""
 
     @property
     def read(self) -> Sequence[Understood]:
         """Return the statements of the text."""
 
     @property
-    def arguments(self) -> CompileArguments:
-        """Return what the text was compiled for."""
+    def recipe(self) -> Recipe:
+        """Return what compiles the kernel again."""
 
     @property
-    def kernels(self) -> Iterable[Kernel]:
-        """Return the kernels over operands that are made."""
+    def kernels(self) -> Iterable[Any]:
+        """Return the kernels over operands that are made, which calls have needed so far."""
 
     @property
     def stored(self) -> Mapping[str, tuple[str, str]]:
@@ -41,5 +37,5 @@ class Front(Protocol):
     def call(self, objects: dict[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
         """Compute the results of a call."""
 
-    def plain(self, objects: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]]:
+    def plain(self, objects: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return the kernel for these operands, and the operands that it takes."""

@@ -17,7 +17,8 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arguments.operands import check_names, check_orders, check_sizes
 from taco_py.arguments.result_table import TENSOR
-from taco_py.calls.call.draft import (
+from taco_py.calls.kernels.compile_plain import compile_plain
+from taco_py.calls.kernels.draft import (
     CompileArguments,
     Nominal,
     draft_assignment,
@@ -25,7 +26,8 @@ from taco_py.calls.call.draft import (
     is_array,
     names_to_dtypes,
 )
-from taco_py.calls.call.kernel import Kernel, compile_draft
+from taco_py.calls.kernels.front import Recipe
+from taco_py.calls.kernels.kernel import Kernel, compile_draft
 from taco_py.calls.remapped.cut_indices import (
     AnyFormat,
     CutAssignment,
@@ -88,6 +90,11 @@ class BlockFront:
     def kernels(self) -> Iterable[Kernel]:
         """Return the kernels that were compiled."""
         return self.compiled.values()
+
+    @property
+    def recipe(self) -> Recipe:
+        """Return what compiles the kernel again."""
+        return compile_blocks, (self.read, self.arguments)
 
     @property
     def stored(self) -> dict[str, tuple[str, str]]:
@@ -193,19 +200,15 @@ class BlockFront:
 
     def _plain_kernel(self) -> Kernel:
         """Return the kernel over plain formats, compiled when it is first needed."""
-        from taco_py.calls.call.texts.compile_text import compile_text
-
         if "plain" not in self.compiled:
             formats = {}
             for name, asked in self.arguments.formats.items():
                 form = self.forms.get(name)
-                wanted = remapped(asked) if form is None else form
-                formats[name] = asked
-                if isinstance(wanted, RemappedFormat):
-                    formats[name] = plain_format(wanted.order)
+                wanted = remapped(asked if form is None else form)
+                formats[name] = asked if wanted is None else plain_format(wanted.order)
             dtypes = _types(self.arguments, tuple(self.forms))
             inner = replace(self.arguments, formats=formats, dtypes=dtypes)
-            self.compiled["plain"] = compile_text(self.read, inner)
+            self.compiled["plain"] = compile_plain(self.read, inner)
         return self.compiled["plain"]
 
 

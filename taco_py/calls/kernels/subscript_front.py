@@ -19,16 +19,6 @@ from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.operands import check_given, describe, taken
 from taco_py.calls.call.devices.on_device import to_device
 from taco_py.calls.call.devices.placed import placed
-from taco_py.calls.call.draft import (
-    MASK,
-    CompileArguments,
-    Draft,
-    draft_written,
-    format_of,
-    is_array,
-    names_to_dtypes,
-)
-from taco_py.calls.call.kernel import Kernel, compile_draft
 from taco_py.calls.call.requested_outputs import requested_outputs
 from taco_py.calls.indexed.domains import BoundaryOptions, bounds
 from taco_py.calls.indexed.indexed_call import IndexedCall, boundary_options
@@ -39,6 +29,17 @@ from taco_py.calls.indexed.indexed_statements import (
     refuse_scatter,
 )
 from taco_py.calls.indexed.make_operands import told_operands
+from taco_py.calls.kernels.draft import (
+    MASK,
+    CompileArguments,
+    Draft,
+    draft_written,
+    format_of,
+    is_array,
+    names_to_dtypes,
+)
+from taco_py.calls.kernels.front import Recipe
+from taco_py.calls.kernels.kernel import Kernel, compile_draft
 from taco_py.calls.statements.read_text import Understood, accumulated, names_read
 from taco_py.calls.statements.sequence import needed
 from taco_py.data.storage.borrow import as_dtype
@@ -94,6 +95,11 @@ class SubscriptFront:
     def kernels(self) -> Iterable[Kernel]:
         """Return the kernels over operands that are made."""
         return self.compiled.values()
+
+    @property
+    def recipe(self) -> Recipe:
+        """Return what compiles the kernel again."""
+        return compile_subscripts, (self.read, self.arguments)
 
     @property
     def stored(self) -> dict[str, tuple[str, str]]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from codegen.records import dataclass
 from taco_py.arguments.option_checks import as_schedule, check_threads
 from taco_py.arguments.options import CallOptions
-from taco_py.calls.call.draft import Draft
-from taco_py.calls.call.kernel import Kernel, compile_draft
+from taco_py.calls.kernels.draft import Draft
+from taco_py.calls.kernels.kernel import Kernel, compile_draft
 from taco_py.compiler.concrete.nodes import Race
 from taco_py.compiler.concrete.terms import sums_outside
 from taco_py.compiler.schedule.apply import apply_all

@@ -1,0 +1,1 @@
+"""Calls over semirings, under masks, as calls over numbers."""
