@@ -146,19 +146,19 @@ def rewrite(node: N, fn: Rule) -> N:
     return below(node)  # type: ignore[no-any-return]
 
 
-def rewrite_unsettled(node: N, fn: Rule, settled: dict[int, Any]) -> N:
+def rewrite_again(node: N, fn: Rule, normal_forms: dict[int, Any]) -> N:
     """Return `rewrite(node, fn)`, where `fn` looks at nothing but the node.
 
-    settled  the nodes, by identity, that `fn` is known to keep with all below them: they are passed
-             over, and others are added
+    normal_forms  nodes, by identity, that `fn` is known to keep with all below them: they are
+                  passed over, and others are added
     """
 
     def below(child: Any) -> Any:
-        if id(child) in settled:
+        if id(child) in normal_forms:
             return child
         after = fn(map_children(child, below))
         if after is child:
-            settled[id(child)] = child
+            normal_forms[id(child)] = child
         return after
 
     return below(node)  # type: ignore[no-any-return]

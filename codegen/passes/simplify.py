@@ -105,7 +105,7 @@ from codegen.ir import (
     VectorLoad,
     While,
 )
-from codegen.tree import find, rewrite, rewrite_unsettled
+from codegen.tree import find, rewrite, rewrite_again
 from codegen.variables import declared_vars
 
 N = TypeVar("N")
@@ -121,12 +121,12 @@ def simplify(module: Module, simple: dict[int, Any]) -> Module:
 
     simple  nodes that are simple already, by identity; others are added
     """
-    return rewrite_unsettled(module, _simplify_node, simple)
+    return rewrite_again(module, _simplify_node, simple)
 
 
 def simplify_tree(node: N) -> N:
     """Any expression, statement or function, simplified."""
-    return rewrite_unsettled(node, _simplify_node, {})
+    return rewrite_again(node, _simplify_node, {})
 
 
 def _simplify_node(node: Any) -> Any:

@@ -29,7 +29,7 @@ from codegen.machine.cpu import Processor
 from codegen.machine.target import Target
 from codegen.names import Names, identifier
 from codegen.pretty import pretty
-from codegen.tree import children, find, fixpoint, map_children, rewrite, rewrite_unsettled, walk
+from codegen.tree import children, find, fixpoint, map_children, rewrite, rewrite_again, walk
 from codegen.types import BOOL, FLOAT32, FLOAT64, INT32, INT64
 from codegen.variables import (
     assigned_vars,
@@ -133,12 +133,12 @@ def test_what_a_rule_keeps_is_looked_at_once() -> None:
         seen.append(node)
         return Leaf(1) if node == Leaf(2) else node
 
-    shared, settled = Leaf(5), {}
+    shared, normal_forms = Leaf(5), {}
     tree = Pair(shared, (Leaf(2), Pair(shared, name="inner")))
-    after = rewrite_unsettled(tree, halve, settled)
+    after = rewrite_again(tree, halve, normal_forms)
     assert after == rewrite(tree, halve) == Pair(Leaf(5), (Leaf(1), Pair(Leaf(5), name="inner")))
     seen.clear()
-    assert rewrite_unsettled(after, halve, settled) is after
+    assert rewrite_again(after, halve, normal_forms) is after
     assert seen == [Leaf(1), after]
 
 
