@@ -146,6 +146,24 @@ def rewrite(node: N, fn: Rule) -> N:
     return below(node)  # type: ignore[no-any-return]
 
 
+def rewrite_again(node: N, fn: Rule, normal_forms: dict[int, Any]) -> N:
+    """Return `rewrite(node, fn)`, where `fn` looks at nothing but the node.
+
+    normal_forms  nodes, by identity, that `fn` is known to keep with all below them: they are
+                  passed over, and others are added
+    """
+
+    def below(child: Any) -> Any:
+        if id(child) in normal_forms:
+            return child
+        after = fn(map_children(child, below))
+        if after is child:
+            normal_forms[id(child)] = child
+        return after
+
+    return below(node)  # type: ignore[no-any-return]
+
+
 def fixpoint(node: N, *functions: Callable[[N], N]) -> N:
     """Apply the functions in turn until each of them returns the very object it was given.
 

@@ -14,7 +14,8 @@ it, with the flags that users get; between them they have every kind of kernel.
 
 Of a grid with the marker `rotating(n)` each n-th case is tried, of others of 24 cases and more each
 third: others with each commit, whose id says which, so that a run can be repeated, and n commits
-have tried all.
+have tried all. Without `--thorough`, where folders are asked for and not files, half as many are
+tried of these, and a third of all grids of 4 cases and more.
 
 With `--thorough`, all tests run as if on one of several machines (`IN_TURN`), another one with each
 commit; else on the one here. `python -m tests.pretended_machines` runs them on all.
@@ -56,6 +57,9 @@ QUICK = ("-Og", *(("-fuse-ld=gold",) if shutil.which("ld.gold") else ()))
 LARGE, SHARE = 24, 3
 """Of each grid of so many cases without the marker `rotating`, each third one is tried."""
 
+SMALL = 4
+"""Of grids of as many cases and more, less is tried where folders are, without --thorough."""
+
 FEW = {"combinations": "few", "examples": 10, "user_flags": 0}
 THOROUGH = {"combinations": "few", "examples": 10, "user_flags": 24}
 """What the options are where they are not given, without --thorough and with it."""
@@ -85,6 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # nothing of what is imported and collected is garbage
     config.addinivalue_line("markers", "user_flags: compiled with the flags that users get")
     config.addinivalue_line("markers", "rotating(n, grid): of its grid, each n-th case is tried")
     config.addinivalue_line(
@@ -144,13 +149,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         grids.setdefault((name, share), []).append(item)
     left = set()
     for (_, asked), grid in grids.items():
-        share = asked or (SHARE if len(grid) >= LARGE and not config.option.update_golden else 1)
+        share = _share(asked, len(grid), config)
         grid.sort(key=lambda item: crc32(item.nodeid.encode()))
         turn = int(config.option.rotation) % share
         left.update(id(item) for place, item in enumerate(grid) if place % share != turn)
     gone = [item for item in items if id(item) in left]
     config.hook.pytest_deselected(items=gone)
     items[:] = [item for item in items if id(item) not in left]
+
+
+def _share(asked: int, cases: int, config: pytest.Config) -> int:
+    """Return of how many cases of a grid one is tried.
+
+    asked  what the marker `rotating` says; 0 without it
+    """
+    golden = config.option.update_golden
+    usual = asked or (SHARE if cases >= LARGE and not golden else 1)
+    if golden or config.option.thorough or cases < SMALL or any(".py" in a for a in config.args):
+        return usual
+    return 2 * usual if usual > 1 else SHARE
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -175,9 +192,18 @@ def _with_user_flags(item: pytest.Item) -> bool:
 
 def pytest_collection_finish() -> None:
     """Let the garbage collector leave alone what lives as long as the run, and look less often."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Let tests that collect garbage leave alone what those of other files have left in caches."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect(1)
+        gc.freeze()
 
 
 @pytest.fixture

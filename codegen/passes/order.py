@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from codegen.ir import Module
 from codegen.machine.target import Target
@@ -57,7 +58,12 @@ def _for_any_target(run: Callable[[Module], Module]) -> Pass:
 
 def tidy(module: Module) -> Module:
     """Simplify, propagate copies and remove dead code until nothing changes any more."""
-    return fixpoint(module, simplify, propagate_copies, remove_dead_code)
+    simple: dict[int, Any] = {}
+
+    def simplify_rest(module: Module) -> Module:
+        return simplify(module, simple)
+
+    return fixpoint(module, simplify_rest, propagate_copies, remove_dead_code)
 
 
 _TIDY = _for_any_target(tidy)

@@ -105,7 +105,7 @@ from codegen.ir import (
     VectorLoad,
     While,
 )
-from codegen.tree import find, rewrite
+from codegen.tree import find, rewrite, rewrite_again
 from codegen.variables import declared_vars
 
 N = TypeVar("N")
@@ -116,14 +116,17 @@ _EXPRESSIONS = (
 )  # fmt: skip
 
 
-def simplify(module: Module) -> Module:
-    """Return `module` with the rules above applied wherever they fit."""
-    return simplify_tree(module)
+def simplify(module: Module, simple: dict[int, Any]) -> Module:
+    """Return `module` with the rules above applied wherever they fit.
+
+    simple  nodes that are simple already, by identity; others are added
+    """
+    return rewrite_again(module, _simplify_node, simple)
 
 
 def simplify_tree(node: N) -> N:
     """Any expression, statement or function, simplified."""
-    return rewrite(node, _simplify_node)
+    return rewrite_again(node, _simplify_node, {})
 
 
 def _simplify_node(node: Any) -> Any:

@@ -76,10 +76,9 @@ def test_examples_run(name: str) -> None:
     example = doctest.DocTestParser().get_doctest(text, dict(GLOBALS), name, None, None)
     lines: list[str] = []
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
-    threads = tp.get_threads()
     tp.set_threads(1)
     try:
         runner.run(example, out=lines.append)
     finally:
-        tp.set_threads(threads)
+        tp.set_threads(None)
     assert not runner.failures, "".join(lines)

@@ -29,7 +29,7 @@ from codegen.machine.cpu import Processor
 from codegen.machine.target import Target
 from codegen.names import Names, identifier
 from codegen.pretty import pretty
-from codegen.tree import children, find, fixpoint, map_children, rewrite, walk
+from codegen.tree import children, find, fixpoint, map_children, rewrite, rewrite_again, walk
 from codegen.types import BOOL, FLOAT32, FLOAT64, INT32, INT64
 from codegen.variables import (
     assigned_vars,
@@ -124,6 +124,22 @@ def test_unchanged_trees_are_the_same_object() -> None:
     assert map_children(TREE, lambda node: node) is TREE
     for function in all_functions():
         assert rewrite(function, lambda node: node) is function
+
+
+def test_what_a_rule_keeps_is_looked_at_once() -> None:
+    seen: list[object] = []
+
+    def halve(node: object) -> object:
+        seen.append(node)
+        return Leaf(1) if node == Leaf(2) else node
+
+    shared, normal_forms = Leaf(5), {}
+    tree = Pair(shared, (Leaf(2), Pair(shared, name="inner")))
+    after = rewrite_again(tree, halve, normal_forms)
+    assert after == rewrite(tree, halve) == Pair(Leaf(5), (Leaf(1), Pair(Leaf(5), name="inner")))
+    seen.clear()
+    assert rewrite_again(after, halve, normal_forms) is after
+    assert seen == [Leaf(1), after]
 
 
 def test_fixpoint_stops_or_says_that_it_does_not() -> None:

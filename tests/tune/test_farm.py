@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic, sleep, time
@@ -301,9 +302,15 @@ def test_nothing_is_started_where_nothing_is_left(monkeypatch: pytest.MonkeyPatc
 # ---------------------------------------------------------------- Dask
 
 
+def thread_limits() -> dict[str, str]:
+    """Return the variables of this process that limit the threads of libraries."""
+    return {name: value for name, value in os.environ.items() if name.endswith("_NUM_THREADS")}
+
+
 def test_workers_that_crash_and_hang_are_started_again(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     every = [*tasks(1), task("crash", trials=1), task("hang", trials=2)]
+    limits = thread_limits()
     with tp.TuningStore(tmp_path / "a") as store:
         report = tp.tuning.farm(
             every, store, workers={"c": 1, "cuda-emulated": 1}, targets=("c", "cuda-emulated"),
@@ -316,6 +323,7 @@ def test_workers_that_crash_and_hang_are_started_again(tmp_path: Path) -> None:
         assert failed["hang on cuda-emulated"].startswith(f"{FAIL_TO_GET_RESULT}: no result within")
         kinds = sorted(each.label for each in store.records(all=True))
         assert kinds == ["c", "c", "cuda-emulated", "cuda-emulated"]
+    assert thread_limits() == limits  # nannies limit the threads of their own process
 
 
 def test_workers_of_a_scheduler() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,17 +30,6 @@ def key_of(text: str = "y[i] = A[i,j] * x[j]") -> TuningKey:
 
 
 KEY = key_of()
-THREADS = tp.get_threads()
-"""How many threads the key is for."""
-
-
-@pytest.fixture(autouse=True)
-def _threads_of_the_key() -> Iterator[None]:
-    """Let calls use as many threads as when the key was made, whatever tests before have set."""
-    before = tp.get_threads()
-    tp.set_threads(THREADS)
-    yield
-    tp.set_threads(before)
 
 
 def record(seconds: float = 1e-3, plan: str = PLAN, **more: object) -> TuningRecord:

@@ -56,6 +56,7 @@ class DaskWorkers:
         self._dask = library("distributed", "tacopy[farm]", "workers=0 does without")
         self._tune, self._folder = tune, folder
         self._cluster: Any = None
+        self._environment: dict[str, str | None] = {}
         self._running: dict[Any, tuple[Job, str]] = {}
         self._ending: set[str] = set()
         self._met = monotonic()
@@ -100,7 +101,10 @@ class DaskWorkers:
             "cls": dask.Scheduler,
             "options": {"host": "127.0.0.1", "port": 0, "dashboard_address": "127.0.0.1:0"},
         }
-        library("dask", "tacopy[farm]").config.set(CONFIG)
+        config = library("dask", "tacopy[farm]").config
+        config.set(CONFIG)
+        names = (*config.get("distributed.nanny.pre-spawn-environ"), "PYTHONHASHSEED")
+        self._environment = {name: os.environ.get(name) for name in names}
         return dask.SpecCluster(workers=workers, scheduler=scheduler, silence_logs=50)
 
     # ---------------------------------------------------------------- workers
@@ -227,9 +231,14 @@ class DaskWorkers:
         self._close_cluster()
 
     def _close_cluster(self) -> None:
+        """End the processes that were started here; undo what nannies did to the environment."""
         if self._cluster is not None:
             with suppress(Exception):
                 self._cluster.close(timeout=SECONDS / 6)
+        for name, value in self._environment.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _targets(worker: Mapping[str, Any]) -> list[str]:
