@@ -32,7 +32,7 @@ MOST: dict[str, tuple[int, int, int, int]] = {
     "taco_py/report": (244, 29, 6, 33),
     "taco_py/running": (314, 57, 11, 53),
     "taco_py/tool": (28, 16, 0, 16),
-    "taco_py/tuning": (528, 63, 7, 85),
+    "taco_py/tuning": (490, 61, 6, 82),
     "taco_py": (15, 0, 0, 0),
     "polyhedral": (3, 0, 0, 1),
     "codegen": (612, 128, 24, 138),

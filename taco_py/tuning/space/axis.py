@@ -31,6 +31,7 @@ class Option:
     drops    kinds of planned commands that these take the place of
     make     the way that the kernel is made, None for the planned one
     threads  that run the kernel, None for as many as are planned
+    words    that say it without its axis, where `schedule="measure"` tries it
     """
 
     name: str
@@ -41,6 +42,7 @@ class Option:
     drops: tuple[type, ...] = ()
     make: Make | None = None
     threads: Threads | None = None
+    words: str = ""
 
     @property
     def feature(self) -> str:

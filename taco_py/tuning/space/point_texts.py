@@ -47,7 +47,7 @@ class Space:
 
     def axes(self, point: Point) -> tuple[Axis, ...]:
         """Return the axes at a point: the planner's, then those of its plan's kernels."""
-        return (*self.planner, *self._kernel_axes(self._settings(point)))
+        return (*self.planner, *self._kernel_axes(self.settings_of(point)))
 
     def _kernel_axes(self, settings: CallOptions) -> tuple[Axis, ...]:
         key = "axes", settings
@@ -78,7 +78,7 @@ class Space:
 
     # ------------------------------------------------------------ plans
 
-    def _settings(self, point: Point) -> CallOptions:
+    def settings_of(self, point: Point) -> CallOptions:
         """Return the settings that the planner is asked with."""
         chosen, settings = dict(point), self.settings
         for axis in self.planner:
@@ -101,7 +101,7 @@ class Space:
     def plan(self, point: Point) -> Plan:
         """Return the plan of a point, with the planner's log. Raises ScheduleError where there is
         none."""
-        settings = self._settings(point)
+        settings = self.settings_of(point)
         plan = self._plan(settings)
         if plan is None:
             raise ScheduleError(self.known["plan", settings][1])
@@ -168,7 +168,7 @@ class Space:
         for options in product(*(axis.options for axis in self.planner)):
             names = (axis.name for axis in self.planner)
             planned = point_of({n: o.name for n, o in zip(names, options, strict=True)})
-            axes = self._kernel_axes(self._settings(planned))
+            axes = self._kernel_axes(self.settings_of(planned))
             for inner in product(*(axis.options for axis in axes)):
                 own = {axis.name: option.name for axis, option in zip(axes, inner, strict=True)}
                 yield point_of({**dict(planned), **own})
