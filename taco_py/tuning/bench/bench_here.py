@@ -77,7 +77,7 @@ class BenchHere:
 
 
 def in_words(step: Callable[[], Timed]) -> Timed:
-    """What came of a step."""
+    """Return the result of a step, with its error in words."""
     try:
         return step()
     except WrongResultError as error:
@@ -89,7 +89,7 @@ def in_words(step: Callable[[], Timed]) -> Timed:
 
 
 def timed_of(turns: Turns) -> Timed:
-    """What two plans took, where the first has to be clearly faster."""
+    """Return the result of turns, where the first plan has to be clearly faster."""
     other = None if turns.other is None else turns.other.seconds
     result = OK if turns.verdict is Verdict.FASTER else SLOWER
     mine = turns.mine

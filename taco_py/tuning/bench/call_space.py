@@ -83,6 +83,6 @@ def space_of(
 
 
 def _facts(prepared: Prepared, squeezed: Squeezed) -> dict[str, Operand]:
-    """What is known of the operands as the assignment reads them."""
+    """Return the facts of the operands as the assignment reads them."""
     facts = {name: g.operand for name, g in prepared.given.items()}
     return facts | {name: squeezed_facts(facts[name], axes) for name, axes in squeezed}

@@ -33,7 +33,7 @@ Times = tuple[str, tuple[Tried, ...]]
 
 
 def note_key(told: object, given: Mapping[str, Given]) -> str:
-    """What times are kept under.
+    """Return the key that times are kept under.
 
     told  what tells calls apart already
     """
@@ -41,7 +41,7 @@ def note_key(told: object, given: Mapping[str, Given]) -> str:
 
 
 def _fullness(given: Mapping[str, Given]) -> list[tuple[str, list[int]]]:
-    """For each mode of a sparse operand the entries of its fullest coordinate, as bits."""
+    """Count, for each mode of a sparse operand, the entries of its fullest coordinate, in bits."""
     found = []
     for name, operand in given.items():
         entries = operand.operand.entries
@@ -53,13 +53,13 @@ def _fullness(given: Mapping[str, Given]) -> list[tuple[str, list[int]]]:
 
 
 def recalled(key: str, labels: Collection[str]) -> Times | None:
-    """Return what an earlier process timed; None where it took no plan with one of the labels."""
+    """Return the times of an earlier process; None where it took no plan with one of the labels."""
     times = _parsed(KERNELS.note(key))
     return times if times is not None and times[0] in labels else None
 
 
 def keep(key: str, taken: str, tried: Sequence[Tried]) -> None:
-    """Store what was found."""
+    """Store the times."""
     rows = [[each.label, each.seconds, each.why] for each in tried]
     KERNELS.write_note(key, json.dumps({"taken": taken, "tried": rows}))
 

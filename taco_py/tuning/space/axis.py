@@ -46,7 +46,7 @@ class Option:
 
     @property
     def feature(self) -> str:
-        """What it is learned by."""
+        """Return the feature by which its worth is learned."""
         return self.kind or self.name
 
 
@@ -79,7 +79,7 @@ NO_OPTIONS = "as auto plans it"
 
 
 def label_of(point: Point, features: Iterable[str] = ()) -> str:
-    """Return a point in words, with what its options are learned by.
+    """Return a point in words, with the features of its options.
 
     "kernel y: share = serial(); plan: libraries = none [serial + no libraries]"
     """

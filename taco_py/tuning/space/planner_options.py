@@ -96,7 +96,7 @@ def _contractions(
 
 
 def _sizes(plan: Plan, settings: CallOptions) -> Iterator[tuple[str, tuple[Option, ...]]]:
-    """Small sizes compiled in, of indices that no sparse operand has."""
+    """Yield small sizes to compile in, of indices that no sparse operand has."""
     if plan.chosen is None:
         return
     text = plan.chosen.text
@@ -145,7 +145,7 @@ def _rules(plan: Plan) -> Iterator[tuple[str, Option]]:
 def _orders(
     plan: Plan, operands: Mapping[str, Operand], request: Request
 ) -> Iterator[tuple[str, tuple[Option, ...]]]:
-    """Loop orders for each assignment of the program, one term at a time."""
+    """Yield loop orders for each assignment of the program, one term at a time."""
     if plan.chosen is None:
         return
     program = plan.chosen.program

@@ -73,7 +73,7 @@ class Space:
         return {a.name: o for a, o in named if o is not None and a.name in wanted}
 
     def settled(self, point: Point) -> Point:
-        """Return the point without what its plan has no axis or no option for."""
+        """Return the point without axes and options that its plan has not."""
         return point_of({name: option.name for name, option in self.chosen(point).items()})
 
     # ------------------------------------------------------------ plans
@@ -122,8 +122,9 @@ class Space:
         return program_text(self.plan(point).program)
 
     def identity(self, plan: Plan) -> str:
-        """What plans have in common that do the same: the text, without the loop orders of kernels
-        that are no loops."""
+        """Return the text that plans of the same effect have in common.
+
+        It has no loop orders of kernels that are no loops."""
         program = plan.program
         for step in program.kernels:
             if not way_of(step.schedule.make).in_loops:
@@ -132,7 +133,7 @@ class Space:
         return program_text(program)
 
     def features(self, point: Point) -> tuple[str, ...]:
-        """What the point's options are learned by."""
+        """Return the features of the point's options."""
         return tuple(option.feature for option in self.chosen(point).values())
 
     # ------------------------------------------------------------ walks
@@ -150,8 +151,7 @@ class Space:
         return self.mutated((), numbers, changes)
 
     def mutated(self, point: Point, numbers: Random, changes: int = 1) -> Point:
-        """Return a point that differs from one at so many axes at most, of the planner's as often
-        as of the kernels'."""
+        """Return a point that differs at so many axes at most, evenly of planner and kernels."""
         for _ in range(changes):
             axes = self.axes(point)
             groups = [[a for a in axes if a.name.startswith(head)] for head in (PLAN, KERNEL)]
