@@ -98,14 +98,13 @@ def guarded(act: Callable[[], int], input: str) -> int:
 
 
 def silenced() -> int:
-    """Return the status when nobody reads what is printed; Python's flush at the end goes nowhere
-    then."""
+    """Return the status where nobody reads the output; Python's last flush goes nowhere then."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return NO_READER
 
 
 def complain(text: str, status: int) -> int:
-    """Print what went wrong; the status."""
+    """Print the error, and return the status."""
     print(f"taco-py: {text}", file=sys.stderr)
     return status
 
@@ -121,7 +120,7 @@ def thread_count(text: str) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command line accepts."""
+    """Return the parser of the command line."""
     top = argparse.ArgumentParser(prog="taco-py", description="sparse tensor compiler")
     commands = top.add_subparsers(required=True, metavar="command")
     run = commands.add_parser(

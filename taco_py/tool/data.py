@@ -51,9 +51,9 @@ class Declared:
 
 
 def declared(
-    line: CommandLine, assignment: Assignment, result: str, known: Mapping[str, Tensor]
+    line: CommandLine, assignment: Assignment, result: str, operands: Mapping[str, Tensor]
 ) -> Declared:
-    """Formats, types and sizes. Raises UsageError, FormatError or OperandError.
+    """Return formats, types and sizes. Raises UsageError, FormatError or OperandError.
 
     result  what the user calls the result
     """
@@ -64,14 +64,14 @@ def declared(
         for name, _ in line.pairs(flag):
             check_tensor(name, tuple(orders), flag)
     formats = {name: dense(order) for name, order in orders.items()}
-    formats.update({name: Format.parse(text) for name, text in line.named("f").items()})
+    formats.update({name: Format.parse(text) for name, text in line.values_of("f").items()})
     dtypes = dict.fromkeys(names, "float64")
-    for name, text in line.named("t").items():
+    for name, text in line.values_of("t").items():
         if text not in TYPES:
             raise UsageError(f"Expected a type for {name} out of {', '.join(TYPES)}, found {text}")
         if name in dtypes:
             dtypes[name] = TYPES[text]
-    return Declared(formats, dtypes, _sizes(line, assignment, known))
+    return Declared(formats, dtypes, _sizes(line, assignment, operands))
 
 
 def check_tensor(name: str, tensors: tuple[str, ...], flag: str) -> None:
@@ -81,33 +81,33 @@ def check_tensor(name: str, tensors: tuple[str, ...], flag: str) -> None:
 
 
 def _sizes(
-    line: CommandLine, assignment: Assignment, known: Mapping[str, Tensor]
+    line: CommandLine, assignment: Assignment, operands: Mapping[str, Tensor]
 ) -> dict[str, int]:
     """Return the size of each index: of tensors that were read and from -d, 42 where neither says.
 
     Raises OperandError where two of them differ, and UsageError.
     """
-    found: dict[str, tuple[int, str]] = {}
-    for index, size, source in _said_sizes(line, assignment, known):
-        other, first = found.setdefault(index, (size, source))
+    sources: dict[str, tuple[int, str]] = {}
+    for index, size, source in _said_sizes(line, assignment, operands):
+        other, first = sources.setdefault(index, (size, source))
         if other != size:
             raise OperandError(
                 f"Expected one size of {index}, found {other} in {first} and {size} in {source}"
             )
     indices = dict.fromkeys(i for access in accesses(assignment) for i in access.indices)
-    return {index: found.get(index, (SIZE, ""))[0] for index in indices}
+    return {index: sources.get(index, (SIZE, ""))[0] for index in indices}
 
 
 def _said_sizes(
-    line: CommandLine, assignment: Assignment, known: Mapping[str, Tensor]
+    line: CommandLine, assignment: Assignment, operands: Mapping[str, Tensor]
 ) -> Iterator[tuple[str, int, str]]:
-    """Yield each index whose size something says, with the size and what says it."""
+    """Yield each index whose size is stated, with the size and its source."""
     every = (*accesses(assignment), assignment.target)
     tensors, indices = {a.tensor for a in every}, {i for a in every for i in a.indices}
-    files = line.named("i")
+    files = line.values_of("i")
     for access in every:
-        if access.tensor in known:
-            sizes, source = known[access.tensor].shape, files[access.tensor]
+        if access.tensor in operands:
+            sizes, source = operands[access.tensor].shape, files[access.tensor]
             yield from ((i, n, source) for i, n in zip(access.indices, sizes, strict=False))
     for name, text in line.pairs("d"):
         sizes, source = _numbers(text), f"-d={name}:{text}"
@@ -141,21 +141,21 @@ def read_operands(line: CommandLine, assignment: Assignment) -> dict[str, Tensor
     """Return the operands that are in files. Raises FileFormatError, OSError and what `declared`
     does."""
     indices = {a.tensor: a.indices for a in accesses(assignment)}
-    formats, types = line.named("f"), line.named("t")
-    found = {}
-    for name, path in line.named("i").items():
+    formats, types = line.values_of("f"), line.values_of("t")
+    tensors = {}
+    for name, path in line.values_of("i").items():
         check_tensor(name, tuple(indices), "i")
         form = formats.get(name, "d" * len(indices[name]))
         dtype = TYPES.get(types.get(name, "double"))
         open_ended = suffix(Path(path)) in (".tns", ".ttx")
         shape = _said_shape(line, name, indices[name]) if open_ended else None
-        found[name] = read(path, form, shape, dtype)
-    return found
+        tensors[name] = read(path, form, shape, dtype)
+    return tensors
 
 
 def _said_shape(line: CommandLine, name: str, indices: Sequence[str]) -> tuple[int, ...] | None:
-    """What -d says of a tensor's sizes, or of all of its indices', where its file says none."""
-    said = {known: _numbers(text) for known, text in line.pairs("d")}
+    """Return the sizes that -d states for a tensor or its indices, where its file has none."""
+    said = {key: _numbers(text) for key, text in line.pairs("d")}
     if name in said:
         return said[name] if len(said[name]) == len(indices) else None
     if not all(len(said.get(index, ())) == 1 for index in indices):
@@ -163,7 +163,7 @@ def _said_shape(line: CommandLine, name: str, indices: Sequence[str]) -> tuple[i
     return tuple(said[index][0] for index in indices)
 
 
-def made_up(name: str, fill: str, shape: tuple[int, ...], form: Format, dtype: str) -> Tensor:
+def generate(name: str, fill: str, shape: tuple[int, ...], form: Format, dtype: str) -> Tensor:
     """Return a tensor of random values, of which the part that `fill` says is stored; always the
     same.
 

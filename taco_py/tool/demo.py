@@ -77,7 +77,7 @@ def inputs(path: str | None) -> Iterator[tuple[str, list[Job]]]:
 
 
 def floating(array: Any) -> Any:
-    """Counts and patterns as float64, so that sums neither overflow nor saturate."""
+    """Convert counts and patterns to float64, so that sums neither overflow nor saturate."""
     return array if array.dtype.kind in "fc" else array.astype(np.float64)
 
 
@@ -127,7 +127,7 @@ def is_sparse(array: Any) -> bool:
 
 
 def largest_of(values: NDArray[Any]) -> float:
-    """NaN counts as a difference: it stays NaN, and NaN is not within any tolerance."""
+    """Return the largest magnitude; NaN stays NaN, which is not within any tolerance."""
     return float(np.abs(values).max(initial=0.0))
 
 

@@ -100,17 +100,17 @@ class CommandLine:
         """Return the value that was given last, "" for none."""
         return self.values.get(flag, ("",))[-1]
 
-    def named(self, flag: str) -> dict[str, str]:
+    def values_of(self, flag: str) -> dict[str, str]:
         """Return `<name>:<value>` as a mapping. Raises UsageError, also for a name that is
         repeated."""
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         for name, value in self.pairs(flag):
-            if name in found:
+            if name in values:
                 raise UsageError(
-                    f"Expected one -{flag} for {name}, found {found[name]} and {value}"
+                    f"Expected one -{flag} for {name}, found {values[name]} and {value}"
                 )
-            found[name] = value
-        return found
+            values[name] = value
+        return values
 
     def pairs(self, flag: str) -> Iterator[tuple[str, str]]:
         """Yield each `<name>:<value>`. Raises UsageError."""
@@ -165,7 +165,7 @@ def check_flag(name: str, has_value: bool, value: str) -> None:
 
 
 def help_text() -> str:
-    """What -help prints."""
+    """Return the text that -help prints."""
     return "\n".join(
         (
             "usage: taco-py <expression> [flags]",

@@ -64,7 +64,7 @@ def rmat(scale: int, edges: int = 8, seed: int = 0) -> sp.csr_array:
 
 
 def uniform(rows: int, columns: int, per_row: int, seed: int = 0) -> sp.csr_array:
-    """About `per_row` nonzeros in each row, anywhere."""
+    """Draw about `per_row` nonzeros in each row, anywhere."""
     random = np.random.default_rng(seed)
     keys = np.unique(random.integers(0, rows * columns, rows * per_row))
     return _from_keys(keys, (rows, columns), random)

@@ -29,7 +29,7 @@ class Job:
 
 
 def matrix_jobs(matrix: sp.csr_array) -> list[Job]:
-    """SpMV, SpMM, SpGEMM and SDDMM."""
+    """Return SpMV, SpMM, SpGEMM and SDDMM."""
     random = np.random.default_rng(1)
     rows, columns = matrix.shape
     x = random.random(columns)
@@ -61,7 +61,7 @@ def products(a: sp.csr_array, b: sp.csr_array) -> int:
 
 
 def sampled_product(s: sp.csr_array, u: NDArray[Any], v: NDArray[Any]) -> sp.csr_array:
-    """S ∘ (U Vᵀ) as scipy users write it: gather both rows of every nonzero, then sum."""
+    """Compute S ∘ (U Vᵀ) as scipy users write it: gather both rows of every nonzero, then sum."""
     rows = np.repeat(np.arange(s.shape[0]), np.diff(s.indptr))
     values = s.data * np.einsum("nk,nk->n", u[rows], v[s.indices])
     return sp.csr_array((values, s.indices, s.indptr), shape=s.shape)
@@ -70,18 +70,18 @@ def sampled_product(s: sp.csr_array, u: NDArray[Any], v: NDArray[Any]) -> sp.csr
 def tensor_jobs(
     coordinates: NDArray[Any], values: NDArray[Any], shape: tuple[int, ...]
 ) -> list[Job]:
-    """TTV over the last mode, MTTKRP over the first, and the squared norm."""
+    """Return TTV over the last mode, MTTKRP over the first, and the squared norm."""
     random = np.random.default_rng(1)
     tensor = tp.Tensor.from_coo(coordinates, values, shape, tp.CSF(len(shape)), axis=1)
     letters = [f"i{mode}" for mode in range(len(shape))]
-    every, kept = ",".join(letters), ",".join(letters[:-1])
+    every, free = ",".join(letters), ",".join(letters[:-1])
     x = random.random(shape[-1])
     factors = {f"F{mode}": random.random((shape[mode], COLUMNS)) for mode in range(1, len(shape))}
     product = " * ".join(f"F{mode}[{letters[mode]},r]" for mode in range(1, len(shape)))
     return [
         Job(
             "TTV",
-            f"R[{kept}] = T[{every}] * x[{letters[-1]}]",
+            f"R[{free}] = T[{every}] * x[{letters[-1]}]",
             {"T": tensor, "x": x},
             lambda: times_vector(coordinates, values, shape, x),
         ),
@@ -103,15 +103,16 @@ def tensor_jobs(
 def times_vector(
     coordinates: NDArray[Any], values: NDArray[Any], shape: tuple[int, ...], x: NDArray[Any]
 ) -> Any:
-    """TTV as scipy users write it: scale the nonzeros, then let scipy add those that coincide."""
-    kept = tuple(coordinates[:, mode] for mode in range(len(shape) - 1))
-    return summed(values * x[coordinates[:, -1]], kept, shape[:-1])
+    """Compute TTV as scipy users write it: scale the nonzeros, then let scipy add those that
+    coincide."""
+    rows = tuple(coordinates[:, mode] for mode in range(len(shape) - 1))
+    return summed(values * x[coordinates[:, -1]], rows, shape[:-1])
 
 
 def mttkrp(
     coordinates: NDArray[Any], values: NDArray[Any], rows: int, factors: list[NDArray[Any]]
 ) -> NDArray[Any]:
-    """MTTKRP as scipy users write it: a sparse matrix that adds the scaled factor rows up."""
+    """Compute MTTKRP as scipy users write it: a sparse matrix adds the scaled factor rows up."""
     scaled = values[:, None]
     for mode, factor in enumerate(factors, start=1):
         scaled = scaled * factor[coordinates[:, mode]]

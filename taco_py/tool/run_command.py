@@ -35,7 +35,7 @@ from taco_py.language.formats import Format
 from taco_py.language.notation.checks import accesses, refuse_subscripts
 from taco_py.language.notation.nodes import Assignment
 from taco_py.language.phase import ASSEMBLE, COMPUTE, EVALUATE
-from taco_py.tool.data import Declared, declared, made_up, read_operands
+from taco_py.tool.data import Declared, declared, generate, read_operands
 from taco_py.tool.flags import CommandLine, UsageError
 
 NEEDS_DATA = ("i", "g", "o", "O", "time", "write-time", "verify")
@@ -73,7 +73,7 @@ class Job:
 
 
 def run_tool(line: CommandLine) -> int:
-    """Do what the command line says; the exit status: 1 for a result that is wrong."""
+    """Carry out the command line; return the exit status, 1 for a wrong result."""
     job = prepare(line)
     for text in texts(job):
         print(text)
@@ -86,37 +86,37 @@ def prepare(line: CommandLine) -> Job:
     target = target_of(line)
     check_prefix(line.last("prefix"))
     check_written(line)
-    written = understood(line.text).assignment
-    refuse_subscripts(written)
-    result = written.target.tensor
-    assignment = accumulated(written, {result: None})
-    used = (written.target, *accesses(assignment))
+    statement = understood(line.text).assignment
+    refuse_subscripts(statement)
+    result = statement.target.tensor
+    assignment = accumulated(statement, {result: None})
+    used = (statement.target, *accesses(assignment))
     check_orders(line, {access.tensor: len(access.indices) for access in used})
     read = read_operands(line, assignment)
     facts = declared(line, assignment, result, read)
     check_verifiable(line, facts.sizes)
     operands = {**read, **_filled(line, assignment, facts, read)}
-    given: dict[str, Tensor | Format] = {**facts.formats, **operands}
+    arguments: dict[str, Tensor | Format] = {**facts.formats, **operands}
     start = perf_counter()
     schedule = Schedule.parse(", ".join(line.all("s")))
     threads = check_threads(line.count("nthreads", None))
     limit = check_memory_limit(line.last("memory-limit") or None)
     options = CallOptions(schedule=schedule, threads=threads, target=target, memory_limit=limit)
-    kernel = compiled(draft(line.text, CompileArguments(given, dict(facts.dtypes))), options)
+    kernel = compiled(draft(line.text, CompileArguments(arguments, dict(facts.dtypes))), options)
     return Job(line, assignment, result, kernel, operands, perf_counter() - start)
 
 
 def target_of(line: CommandLine) -> str:
-    """What -cuda says that kernels run on.
+    """Return the target that -cuda names.
 
     Raises UsageError for flags that go with the CPU alone, DeviceError where kernels are to run and
     something that they need is missing.
     """
     if not line.has("cuda"):
         return "c"
-    wanted = line.last("cuda")
-    if wanted not in ("", "emulated"):
-        raise UsageError(f"Expected -cuda or -cuda=emulated, found -cuda={wanted}")
+    device = line.last("cuda")
+    if device not in ("", "emulated"):
+        raise UsageError(f"Expected -cuda or -cuda=emulated, found -cuda={device}")
     for flag in NOT_ON_GPU:
         if line.has(flag):
             raise UsageError(
@@ -128,7 +128,7 @@ def target_of(line: CommandLine) -> str:
             "Expected -nthreads without -cuda, for the threads of a GPU follow from loops",
             hint="split loops and share them: -help=scheduling",
         )
-    target = f"cuda-{wanted}" if wanted else "cuda"
+    target = f"cuda-{device}" if device else "cuda"
     if line.has(*NEEDS_DATA):
         device_of(target)  # before operands are read and made up
     return target
@@ -170,8 +170,8 @@ def check_written(line: CommandLine) -> None:
 def check_orders(line: CommandLine, orders: Mapping[str, int]) -> None:
     """Raise UsageError where a tensor is to be written into a file that cannot hold its order."""
     for name, text in line.pairs("o"):
-        held = suffix(Path(text)) != ".mtx" or orders.get(name, 2) == 2
-        if not held or orders.get(name) == 0:
+        can_hold = suffix(Path(text)) != ".mtx" or orders.get(name, 2) == 2
+        if not can_hold or orders.get(name) == 0:
             raise UsageError(
                 f"Expected a file that can hold {name}, a tensor of order {orders[name]}, found "
                 f"{text}",
@@ -198,13 +198,13 @@ def _filled(
     line: CommandLine, assignment: Assignment, facts: Declared, read: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
     """Return the operands that are made up: those of -g, and all others where data is needed."""
-    fills = line.named("g")
+    fills = line.values_of("g")
     if line.has(*NEEDS_DATA):
         fills = {**{name: "d" if form.is_dense else "s" for name, form in facts.formats.items()},
                  **fills}  # fmt: skip
     shapes = {a.tensor: tuple(facts.sizes[i] for i in a.indices) for a in accesses(assignment)}
     return {
-        name: made_up(name, fill, shapes[name], facts.formats[name], facts.dtypes[name])
+        name: generate(name, fill, shapes[name], facts.formats[name], facts.dtypes[name])
         for name, fill in fills.items()
         if name in facts.dtypes and name not in read
     }
@@ -214,10 +214,10 @@ def _filled(
 
 
 def texts(job: Job) -> Iterator[str]:
-    """What is printed before anything is computed."""
+    """Return the texts that are printed before anything is computed."""
     line, kernel = job.line, job.kernel
     if line.has("print-concrete"):
-        yield "\n".join(each.report.concrete for each in kernel.compiled)
+        yield "\n".join(function.report.concrete for function in kernel.compiled)
     if line.has("print-iteration-graph"):
         yield str(kernel.show())
     if line.has("print-schedule"):
@@ -231,13 +231,13 @@ def texts(job: Job) -> Iterator[str]:
 
 
 def phases(line: CommandLine) -> dict[str, str]:
-    """Return the phases that kernels have, by what flags call them."""
+    """Return the phases that kernels have, by their names in flags."""
     return {"evaluate": EVALUATE} if line.has("cuda") else PHASES
 
 
 def source(job: Job, phase: str) -> str:
-    """C or CUDA of the plan's kernels, the last one's in `phase`."""
-    *before, last = [each.recipe for each in job.kernel.compiled]
+    """Return C or CUDA of the plan's kernels, the last one's in `phase`."""
+    *before, last = [function.recipe for function in job.kernel.compiled]
     recipes = [*before, replace(last, phase=phase)]
     names = [f"{job.line.last('prefix')}{recipe.phase}" for recipe in recipes]
     if before:
@@ -248,7 +248,7 @@ def source(job: Job, phase: str) -> str:
 
 
 def write_files(job: Job) -> None:
-    """What is written before anything is computed."""
+    """Write the files that need no computation."""
     line = job.line
     for path in line.all("write-source"):
         text = "\n\n".join(source(job, phase) for phase in phases(line).values())
@@ -285,8 +285,8 @@ def evaluate(job: Job) -> int:
         write(tensors[name], path)
     for folder in line.all("O"):
         Path(folder or ".").mkdir(parents=True, exist_ok=True)
-        for name, each in tensors.items():
-            write(each, Path(folder or ".") / f"{name}.tns")
+        for name, output in tensors.items():
+            write(output, Path(folder or ".") / f"{name}.tns")
     return verify(job, tensors[job.result]) if line.has("verify") else 0
 
 
@@ -305,7 +305,7 @@ def verify(job: Job, result: Tensor) -> int:
     from taco_py.language.oracle import evaluate_dense
 
     dense = {name: to_dense(operand.data) for name, operand in job.operands.items()}
-    wanted = evaluate_dense(job.assignment, dense)
-    right = bool(np.allclose(result.to_numpy(), wanted, equal_nan=True))
+    expected = evaluate_dense(job.assignment, dense)
+    right = bool(np.allclose(result.to_numpy(), expected, equal_nan=True))
     print("verified" if right else "WRONG: the result differs from a dense evaluation")
     return 0 if right else 1

@@ -14,7 +14,7 @@ LOG = ".jsonl"
 
 
 def add_store_commands(commands: Any) -> None:
-    """Let a parser take `store` and what stands behind it."""
+    """Let a parser take `store` and its arguments."""
     store = commands.add_parser("store", help="list, export, merge or prune a store of tuned plans")
     kinds = store.add_subparsers(dest="act", required=True, metavar="list|show|export|merge|prune")
     for name, what in (
@@ -24,42 +24,42 @@ def add_store_commands(commands: Any) -> None:
         ("merge", "take the trials of other stores, and of logs that export wrote"),
         ("prune", "remove trials"),
     ):
-        each = kinds.add_parser(name, help=what)
-        each.add_argument("file", help="the store")
+        command = kinds.add_parser(name, help=what)
+        command.add_argument("file", help="the store")
         if name == "export":
-            each.add_argument("log", help="the file to write")
+            command.add_argument("log", help="the file to write")
         if name == "merge":
-            each.add_argument("others", nargs="+", help="stores, or logs named *.jsonl")
+            command.add_argument("others", nargs="+", help="stores, or logs named *.jsonl")
         if name == "prune":
-            each.add_argument("--keep", type=int, help="plans of each key whose trials stay")
-            each.add_argument("--older-than", type=float, help="days: what is older goes")
-            each.add_argument("--version", action="append", help="trials of other versions go")
+            command.add_argument("--keep", type=int, help="plans of each key whose trials stay")
+            command.add_argument("--older-than", type=float, help="days: what is older goes")
+            command.add_argument("--version", action="append", help="trials of other versions go")
 
 
 def run_store(options: argparse.Namespace) -> int:
-    """Do what a `store` command says. Raises TuningStoreError, UsageError or OSError."""
+    """Carry out a `store` command. Raises TuningStoreError, UsageError or OSError."""
     from taco_py.tuning.bench.tuning_store import TuningStore
 
     changes = options.act in ("merge", "prune")
     if not Path(options.file).exists():
         raise FileNotFoundError(2, "No such file or directory", options.file)
     with TuningStore(options.file, write=changes) as store:
-        print(_done(store, options))
+        print(_carry_out(store, options))
     return 0
 
 
-def _done(store: Any, options: argparse.Namespace) -> str:
-    """Do it; what is told of it."""
+def _carry_out(store: Any, options: argparse.Namespace) -> str:
+    """Carry out a command, and return its report."""
     match options.act:
         case "list":
-            lines = (_line(each) for each in store.records())
+            lines = (_line(record) for record in store.records())
             return "\n".join((f"{len(store)} trials, {store.size} bytes", *lines))
         case "show":
-            return "\n\n".join(_shown(each) for each in store.records()) or "no records"
+            return "\n\n".join(_lines_of(record) for record in store.records()) or "no records"
         case "export":
             return f"{store.export(options.log)} trials written to {options.log}"
         case "merge":
-            return f"{sum(_taken(store, each) for each in options.others)} trials taken"
+            return f"{sum(_merge(store, other) for other in options.others)} trials taken"
     days, versions = options.older_than, options.version or ()
     if options.keep is None and days is None and not versions:
         raise UsageError("Expected --keep, --older-than or --version, found none of them")
@@ -67,7 +67,7 @@ def _done(store: Any, options: argparse.Namespace) -> str:
     return f"{store.prune(keep=options.keep, older_than=older, versions=versions)} trials removed"
 
 
-def _taken(store: Any, other: str) -> int:
+def _merge(store: Any, other: str) -> int:
     """Take the trials of a store or of a log; how many are new."""
     take = store.load if other.endswith(LOG) else store.merge
     return int(take(other))
@@ -78,7 +78,7 @@ def _line(record: Any) -> str:
     return f"{record.key.hash[:8]}  {record.seconds * 1e3:10.4f} ms  {problem}  {record.label}"
 
 
-def _shown(record: Any) -> str:
+def _lines_of(record: Any) -> str:
     key = record.key
     pairs = zip(key.measures, key.buckets, strict=True)
     sizes = ", ".join(f"{what} 2^{bits}" for what, bits in pairs)

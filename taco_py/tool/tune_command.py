@@ -30,7 +30,7 @@ a machine that answers to no scheduler gets a file of jobs, and a log comes back
 
 
 def add_tune_command(commands: Any) -> None:
-    """Let a parser take `tune` and what stands behind it."""
+    """Let a parser take `tune` and its arguments."""
     tune = commands.add_parser(
         "tune",
         help="tune the tasks of a file on many workers",
@@ -68,7 +68,7 @@ def add_tune_command(commands: Any) -> None:
 
 
 def run_tune(options: argparse.Namespace) -> int:
-    """Do what a `tune` command says; 1 where a task failed, or has no worker.
+    """Carry out a `tune` command; return 1 where a task failed, or has no worker.
 
     Raises UsageError, FileFormatError, TuningStoreError, FarmError or OSError.
     """
@@ -109,7 +109,7 @@ def _farm(options: argparse.Namespace) -> int:
 
 
 def _targets(options: argparse.Namespace) -> tuple[str, ...]:
-    """Return the targets that are asked for, those of the file, or "c"."""
+    """Return the targets of the command, else the targets of the file, else "c"."""
     from taco_py.tuning.tasks.task_file import read_targets
 
     if options.target:
@@ -167,11 +167,11 @@ def _run_batch(options: argparse.Namespace) -> int:
     if not options.log:
         raise UsageError("Expected --log beside --run-batch, found none", hint="--log log.jsonl")
 
-    def told(done: int, all: int) -> None:
+    def report(count: int, all: int) -> None:
         if not options.quiet:
-            print(f"{done} of {all} done", flush=True)
+            print(f"{count} of {all} done", flush=True)
 
-    count = run_batch(options.run_batch, options.log, tune_task, told)
+    count = run_batch(options.run_batch, options.log, tune_task, report)
     print(f"{count} jobs done, the log is {options.log}")
     return 0
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -22,20 +23,18 @@ from codegen.toolchain.store import Store
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.prepare import prepare, start
 from taco_py.calls.statements.read_text import parsed
-from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.problem import TensorType
-from taco_py.planner.ir.log import Log
-from taco_py.planner.ir.nodes import Operand, Squeeze
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.ir.program import Program
+from taco_py.planner.ir.printer import program_text
 from taco_py.running.execute.run import run
-from taco_py.tuning.space import candidates as measure
-from taco_py.tuning.space.candidates import PLAIN, Choice, alternatives, fastest
-from tests.problems import operands as sizes_of
-from tests.problems import problem
+from taco_py.tuning.bench.call_space import CallSpace, space_of
+from taco_py.tuning.bench.measured_schedule import PLAIN, measure, points_of
+from taco_py.tuning.measure.sequential_test import Verdict, fewest_pairs
+from taco_py.tuning.measure.turns import in_turns
+from taco_py.tuning.space.plan_price import PricedFor
 
+Attempt = Callable[[CallOptions], None]
 TEXTS = (
     "A[i,j] = B[i,k] * C[k,j]",
     "y[i] = sum(j, k, B[i,j] * C[j,k] * x[k])",
@@ -94,7 +93,7 @@ def test_explain_shows_each_candidate_with_its_time(text: str) -> None:
     timed = [float(t.removesuffix(" ms")) for t in found.values() if t.endswith(" ms")]
     assert len(timed) > 1
     assert timed == sorted(timed)
-    assert found[taken[0]] == f"{timed[0]:.3f} ms"
+    assert found[taken[0]].endswith(" ms")
     assert "loop order" in told
 
 
@@ -198,37 +197,44 @@ def test_formats_alone_cannot_be_measured() -> None:
         tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), schedule="measure")
 
 
+def space_at(text: str, given: dict[str, Any], **options: Any) -> CallSpace:
+    return space_of(parsed(text), given, CallOptions(**options))
+
+
+CHAIN = "Z[i,l] = A[i,j] * B[j,k] * C[k,l]"
+
+
 def test_contractions_that_were_given_are_kept() -> None:
-    known = problem("Z[i,l] = A[i,j] * B[j,k] * C[k,l]", dict.fromkeys("ABC", "CSR"))
-    for path, found in ((None, True), (((1, 2), (0, 1)), False)):
-        settings = CallOptions(path=path)
-        others = alternatives(known.assignment, sizes_of(known), known.result, settings, Log())
-        assert bool(others) == found
+    given = {name: operands(TEXTS[0])["B"] for name in "ABC"}
+    for path, expected in ((None, True), (((1, 2), (0, 1)), False)):
+        assert (len(points_of(space_at(CHAIN, given, path=path))) > 1) == expected
 
 
 def test_steps_of_more_than_two_are_timed_too() -> None:
-    known = problem("O[i,f] = S[i,j] * U[i,k] * V[j,k] * X[j,f]", {"S": "CSR"}, "dd")
-    others = alternatives(known.assignment, sizes_of(known), known.result, CallOptions(), Log())
-    assert "in steps (0,1,2), (0,1)" in {choice.label for choice in others}
+    rng = np.random.default_rng(3)
+    given = {name: rng.random((30, 30)) for name in "UVX"} | {"S": operands(TEXTS[0])["B"]}
+    call = space_at("O[i,f] = S[i,j] * U[i,k] * V[j,k] * X[j,f]", given)
+    assert "in steps (0,1,2), (0,1)" in points_of(call)
 
 
 def test_decisions_of_the_log_are_tried_the_other_way() -> None:
-    """The closest decision first; each leads to other steps and to the same value."""
+    """Each leads to other steps and to the same value."""
     text, given = TEXTS[1], operands(TEXTS[1])
-    plain = prepare(parsed(text), given, CallOptions())
-    facts = {name: each.operand for name, each in plain.given.items()}
-    choices = alternatives(parsed(text), facts, plain.plan.result, CallOptions(), plain.plan.log)
-    others = [choice for choice in choices if choice.settings.reversed]
-    assert "without contract for y" in {choice.label for choice in others}
+    call = space_at(text, given)
+    points = points_of(call)
+    assert "without contract for y" in points
+    settings = [call.space.settings_of(point) for point in points.values()]
     expected = tp.evaluate_dense(text, given)
-    for choice in others:
-        changed = prepare(parsed(text), given, choice.settings)
-        assert changed.plan.steps != plain.plan.steps
-        (decision,) = choice.settings.reversed
-        before, after = (each.plan.log.decisions[decision] for each in (plain, changed))
-        assert before.taken is not after.taken
-        found = run(changed.plan, start(changed, choice.settings, None))
-        np.testing.assert_allclose(found.values, expected)
+    for choice in settings:
+        if choice.reversed:
+            changed = prepare(parsed(text), given, choice)
+            assert changed.plan.steps != call.prepared.plan.steps
+            (decision,) = choice.reversed
+            plans = call.prepared.plan, changed.plan
+            before, after = (plan.log.decisions[decision] for plan in plans)
+            assert before.taken is not after.taken
+            result = run(changed.plan, start(changed, choice, None))
+            np.testing.assert_allclose(result.values, expected)
 
 
 def test_threads_that_call_at_once_measure_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,16 +242,14 @@ def test_threads_that_call_at_once_measure_once(monkeypatch: pytest.MonkeyPatch)
     measured: list[int] = []
     KERNELS.memo.clear()
     # taco_py.tuning is the function of that name, so that its modules are found by import alone
-    monkeypatch.setattr(
-        import_module("taco_py.tuning.session.timing_store"), "recalled", lambda *_: None
-    )
+    module = import_module("taco_py.tuning.bench.measured_schedule")
     monkeypatch.setattr(KERNELS, "note", lambda key: None)  # nothing from earlier processes
 
     def counted(*given: Any) -> Any:
         measured.append(1)
-        return fastest(*given)
+        return measure(*given)
 
-    monkeypatch.setattr(import_module("taco_py.tuning.space.candidates"), "fastest", counted)
+    monkeypatch.setattr(module, "measure", counted)
     text = TEXTS[0].replace("A[", "Once[")
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: tp.evaluate(text, given, schedule="measure"), range(4)))
@@ -253,68 +257,93 @@ def test_threads_that_call_at_once_measure_once(monkeypatch: pytest.MonkeyPatch)
     assert all(abs(each - found[0]).max() == 0 for each in found)
 
 
-def choices() -> tuple[CallOptions, ...]:
-    return tuple(CallOptions(schedule=s) for s in (None, *map(Schedule.parse, ("serial()", ""))))
+PAIRS = "in pairs (0,1), (0,1)"
 
 
-def counting(order: dict[CallOptions, float]) -> Callable[[CallOptions], None]:
-    """An attempt that takes as long as it says; a negative time is a refusal."""
-    from time import perf_counter
+def chain(monkeypatch: pytest.MonkeyPatch, prices: dict[str, float] | None = None) -> CallSpace:
+    """Return the space of a product of three whose points are priced as it says, others as 0."""
+    given = {name: operands(TEXTS[0])["B"] for name in "ABC"}
+    call = space_at(CHAIN, given)
+    plans = {call.space.text(points_of(call)[name]): p for name, p in (prices or {}).items()}
+
+    def price(_: object, plan: Plan) -> float:
+        return plans.get(program_text(plan.program), 0.0)
+
+    monkeypatch.setattr(PricedFor, "plan", price)
+    return call
+
+
+def taking(call: CallSpace, seconds: dict[str, float]) -> tuple[list[str], Attempt]:
+    """Return the labels of attempts, and an attempt that takes as long as it says, 1 ms else.
+
+    A negative time is a refusal.
+    """
+    attempts: list[str] = []
+    labels = {call.space.settings_of(p): label for label, p in points_of(call).items()}
 
     def attempt(choice: CallOptions) -> None:
-        if order[choice] < 0:
+        label = labels[choice]
+        attempts.append(label)
+        if seconds.get(label, 1e-3) < 0:
             raise ScheduleError("Expected nothing, found something")
-        end = perf_counter() + order[choice]
+        end = perf_counter() + seconds.get(label, 1e-3)
         while perf_counter() < end:
             pass
 
-    return attempt
+    return attempts, attempt
 
 
-def planned(choice: CallOptions) -> Plan:
-    """Different steps for different settings."""
-    type = TensorType(tp.dense(0), "float64")
-    target = str(choice.schedule)
-    program = Program((Squeeze(target, "", ()),), {target: Operand(type, (), 1.0)}, (target,), {})
-    return Plan(program, type)
+def test_the_fastest_is_taken_and_refusals_are_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    call = chain(monkeypatch)
+    _, attempt = taking(call, {PLAIN: 0.02, "in one kernel": -1.0, PAIRS: 1e-4})
+    label, timings = measure(call, points_of(call), attempt)
+    assert label == PAIRS
+    times = {each.label: each.seconds for each in timings}
+    assert times["in one kernel"] is None
+    assert 0 < (times[PAIRS] or 0.0) < (times[PLAIN] or 0.0)
+    (why,) = (each.why for each in timings if each.label == "in one kernel")
+    assert why == "refused: Expected nothing, found something"
 
 
-def test_the_fastest_is_taken_and_refusals_are_passed_over() -> None:
-    first, second, third = choices()
-    times = {first: 0.02, second: -1.0, third: 0.0}
-    others = (Choice(second, "refused"), Choice(third, "fast"))
-    taken, tried = fastest(first, others, counting(times), planned)
-    assert taken == third
-    assert [t.label for t in tried if t.seconds is not None] == [PLAIN, "fast"]
-    assert [t.why[:7] for t in tried if t.seconds is None] == ["refused"]
+def test_the_plan_without_timing_stays_where_nothing_is_clearly_faster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    call = chain(monkeypatch)
+    _, attempt = taking(call, {PLAIN: 1e-4})
+    assert measure(call, points_of(call), attempt)[0] == PLAIN
 
 
-def test_what_is_expected_to_be_much_slower_is_not_tried() -> None:
-    first, second, third = choices()
-    run: list[CallOptions] = []
-    others = (Choice(second, "near", 1e-4), Choice(third, "far", 1e4))
-    _, tried = fastest(first, others, run.append, planned)
-    assert set(run) == {first, second}
-    assert [t.why for t in tried if t.seconds is None] == ["expected to take 1e+04 s"]
+def test_what_is_expected_to_be_much_slower_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = chain(monkeypatch, {"in one kernel": 1e4})
+    attempts, attempt = taking(call, {})
+    _, timings = measure(call, points_of(call), attempt)
+    assert PAIRS in attempts
+    assert "in one kernel" not in attempts
+    whys = {each.label: each.why for each in timings if each.seconds is None}
+    assert whys["in one kernel"] == "expected to take 1e+04 s"
 
 
 def test_nothing_new_is_tried_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "PATIENCE", 0.02)
-    first, second, third = choices()
-    run: list[CallOptions] = []
-    slow = counting({first: 0.0, second: 0.05, third: 0.0})
+    module = import_module("taco_py.tuning.bench.measured_schedule")
+    monkeypatch.setattr(module, "SECONDS", 0.05)
+    monkeypatch.setattr(module, "TIMES", 0.0)
+    call = chain(monkeypatch, {PAIRS: 1e-4, "in one kernel": 2e-4})
+    points = {name: points_of(call)[name] for name in (PLAIN, PAIRS, "in one kernel")}
+    attempts, attempt = taking(call, {PAIRS: 0.06})
+    _, timings = measure(call, points, attempt)
+    assert set(attempts) == {PLAIN, PAIRS}
+    (last,) = (each for each in timings if each.seconds is None)
+    assert last.label == "in one kernel"
+    assert last.why == "the 0.05 s for trying others were over, for what follows too"
 
-    def attempt(choice: CallOptions) -> None:
-        run.append(choice)
-        slow(choice)
 
-    _, tried = fastest(first, (Choice(second, "slow"), Choice(third, "next")), attempt, planned)
-    assert set(run) == {first, second}
-    (last,) = (t for t in tried if t.seconds is None)
-    assert (last.label, last.why) == (
-        "next",
-        "the 0.02 s for trying others were over, for what follows too",
-    )
+def test_slow_plans_take_as_many_turns_as_a_verdict_needs() -> None:
+    """However short the time is that turns are taken for."""
+    turns = in_turns(lambda: sleep(0.001), lambda: sleep(0.004), limit=0.0)
+    assert turns.verdict is Verdict.FASTER
+    assert turns.mine.count == fewest_pairs() == 3
 
 
 @pytest.mark.parametrize(
@@ -334,26 +363,15 @@ def test_sums_of_other_types_and_differences_are_measured_as_written_too(text: s
     assert any(name.startswith(written) for name in found)
 
 
-def test_what_leads_to_the_same_steps_is_timed_once() -> None:
-    first, second, third = choices()
-    run: list[CallOptions] = []
-    others = (Choice(second, "same"), Choice(third, "same again"))
-    _, tried = fastest(first, others, run.append, lambda _: planned(first))
-    assert set(run) == {first}
-    assert len(tried) == 1
-
-
-def test_what_is_much_slower_is_not_tried_again() -> None:
-    first, second, _ = choices()
-    tried: list[CallOptions] = []
-    run = counting({first: 0.0, second: 0.03})
-
-    def attempt(choice: CallOptions) -> None:
-        tried.append(choice)
-        run(choice)
-
-    assert fastest(first, (Choice(second, "slow"),), attempt, planned)[0] == first
-    assert tried.count(second) == 2
+def test_what_leads_to_the_same_steps_is_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = chain(monkeypatch)
+    attempts, attempt = taking(call, {})
+    points = points_of(call)
+    _, timings = measure(call, points, attempt)
+    texts = {label: call.space.text(points[label]) for label in points}
+    assert len({texts[each.label] for each in timings}) == len(timings)
+    assert len(timings) < len(points)
+    assert set(attempts) == {each.label for each in timings}
 
 
 def test_products_are_tried_in_pairs_and_loops_only_where_they_may_pay() -> None:

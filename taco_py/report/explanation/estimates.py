@@ -46,7 +46,7 @@ SEARCH = 2 / 3
 def with_estimates(
     found: Frontier, operands: Mapping[str, Operand], request: Request, until: float = inf
 ) -> Frontier:
-    """Return the frontier with what each of its schedules is expected to cost, the cheapest first.
+    """Return the frontier with the expected cost of each schedule, the cheapest first.
 
     A fused one runs through its loops as one kernel. Where its loops have no single order, it is
     compared to kernels in turn whose temporaries are over the loops around them too, without what
@@ -122,7 +122,7 @@ def sequence_cost(
     request: Request,
     stored: bool = True,
 ) -> float:
-    """What kernels cost that are computed in turn, with the temporaries between them.
+    """Return the cost of kernels that are computed in turn, with the temporaries between them.
 
     stored  whether the temporaries are, or no more than handed from loops to loops
     """
@@ -155,7 +155,7 @@ def _as_filled(made: Operand, kernel: ScheduledKernel) -> Operand:
 def kernel_cost(
     kernel: ScheduledKernel, operands: Mapping[str, Operand], request: Request
 ) -> float:
-    """What one kernel costs in its loop order, copies included."""
+    """Return the cost of one kernel in its loop order, copies included."""
     stats = statistics(kernel.assignment, operands, request.machine)
     problem = draft_of(kernel.assignment, operands, request)
     return sum(
@@ -177,7 +177,7 @@ def _loops(kernel: ScheduledKernel) -> Order:
 
 
 def _sizes(kernels: Sequence[ScheduledKernel], operands: Mapping[str, Operand]) -> dict[str, float]:
-    """Return the size of each index, of those that given operands have."""
+    """Return the size of each index of the given operands."""
     return {
         index: float(size)
         for kernel in kernels

@@ -47,7 +47,7 @@ def told_resources(kernel: CompiledKernel, target: Target) -> Iterator[str]:
 
 
 def _told(report: KernelReport, block: int) -> str:
-    """What a thread takes, and what a multiprocessor runs at once."""
+    """Describe the resources of a thread, and how many blocks a multiprocessor runs at once."""
     spills = f"{report.spills} bytes spilled" if report.spills else "no spills"
     takes = f"{report.registers} registers a thread, {spills}"
     if report.shared_bytes:

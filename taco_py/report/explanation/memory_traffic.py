@@ -60,7 +60,7 @@ def _of_loops(
 def _read(
     step: KernelStep, access: Access, data: TensorData, work: int, cache: int, line: int
 ) -> int:
-    """Return the bytes of an operand that come into a cache of so many, with lines of so many."""
+    """Return the bytes of an operand that come into a cache, for its size and lines."""
     order = step.schedule.orders[0]
     stored = data.format.stored(access.indices)
     size = bytes_of(data)
@@ -78,6 +78,6 @@ def _written(step: KernelStep, tensors: Mapping[str, TensorData], work: int) -> 
 
 
 def bytes_of(data: TensorData) -> int:
-    """What the values and coordinates of a tensor take."""
+    """Return the bytes of the values and coordinates of a tensor."""
     arrays = (array for level in data.levels for array in (level.pos, level.crd))
     return data.values.nbytes + sum(array.nbytes for array in arrays if array is not None)

@@ -21,7 +21,7 @@ def told_peak(
     tensors: Mapping[str, TensorData],
     threads: int,
 ) -> Iterator[str]:
-    """Say what a plan takes at most at once, besides its operands, and the limit that there is."""
+    """Describe the peak memory of a plan besides its operands, and its limit."""
     steps = zip(plan.kernels, kernels, strict=True)
     compiled = {(step.target, "evaluate"): kernel for step, kernel in steps}
     found = tuple(moments(plan, tensors, compiled, threads, False))

@@ -69,7 +69,7 @@ def explain(
 
 
 def _together(plan: Plan, limit: int) -> Iterator[str]:
-    """Which kernels run beside each other in later calls, and from when on."""
+    """Tell which kernels run beside each other in later calls, and from when on."""
     for group in independent_groups(plan) if limit > 1 else ():
         names = ", ".join(plan.steps[number].target for number in group)
         yield (
@@ -153,7 +153,7 @@ def _tiles(
     tensors: Mapping[str, TensorData] | None,
     machine: Machine,
 ) -> Iterator[str]:
-    """What was made of the loops, and the bytes that move where the sizes are known."""
+    """Describe the loops after tiling, and the bytes that move where the sizes are known."""
     tiles = kernel.report.tiles
     yield from tiles
     traffic = told_traffic(step, tensors, native_target(), machine) if tiles else ""

@@ -208,8 +208,8 @@ def verdict(
 
 
 def work(stats: Statistics, cost: Cost, sparse: Iterable[Access]) -> float:
-    """Return the tasks of a cost that are expected where entries are spread evenly, with the
-    reading of the sparse operands."""
+    """Return the expected tasks of a cost for evenly spread entries, with the reading of sparse
+    operands."""
     reading = sum(stats.patterns[access.tensor].nnz for access in sparse)
     return reading + sum(query_size(stats, query) for query in cost.queries)
 
@@ -274,8 +274,7 @@ def _below(costs: Costs, union: Union, frontier: Iterable[tuple[Cost, Union]]) -
 def _least(
     costs: Costs, nests: Nests, sparse: Sequence[Access], scope: Scope, end: float
 ) -> tuple[Union, ...]:
-    """Return the least costs of a statement over all choices of protocols, as far as found by the
-    `end`.
+    """Return the least costs of a statement over all choices of protocols, until the time `end`.
 
     Protocols are chosen for one access after the other; with those left open known and free, a cost
     that is no less than one found already has nothing less below it.

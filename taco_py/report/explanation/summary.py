@@ -47,7 +47,7 @@ COPIES = Reformat | Cast | Gather | Locate | TakeValues
 
 
 def summary(plan: Plan, limit: int) -> Iterator[str]:
-    """Five lines for everybody, and a sixth where a result might be expected to be sparse.
+    """Return five lines for everybody, and a sixth where a result might be expected to be sparse.
 
     limit  the most threads that a call may use
     """
@@ -166,7 +166,7 @@ def _expected_on_gpu(plan: Plan) -> str:
 
 
 def expected_seconds(plan: Plan, goal: Request) -> float:
-    """Return what the kernels of a plan are expected to take in the ways that make each fastest.
+    """Return the expected seconds of the kernels of a plan, each made in its fastest way.
 
     goal  what the plan was made for: libraries that may be called, searches that were made
     """
@@ -212,7 +212,7 @@ def _largest(chosen: Chosen | None) -> str:
 
 
 def numbers(plan: Plan) -> str:
-    """What the rules that were taken may change in numbers, and which rules these are."""
+    """Describe the changes in numbers that the rules of the plan may cause, by rule."""
     facts = (plan.program.facts.get(name) for name in plan.program.results)
     types = [plan.result, *(each.type for each in facts if each is not None)]
     if all(computes_exactly(type.dtype) for type in types):

@@ -30,7 +30,7 @@ def told_roofline(
     tensors: Mapping[str, TensorData] | None,
     limit: int,
 ) -> Iterator[str]:
-    """Say what is possible at most, why no more, what is expected, and what was measured last."""
+    """Describe the bound of a plan, its reason, the expected time, and the last measured time."""
     try:
         found = whole_roofline(plan, kernels, tensors, limit)
     except CompilerError as error:
@@ -54,7 +54,7 @@ def whole_roofline(
     tensors: Mapping[str, TensorData] | None,
     limit: int,
 ) -> Roofline:
-    """Return the bounds of a plan, with what is expected of it and what was measured last.
+    """Return the bounds of a plan, with its expected and its last measured time.
 
     Raises CompilerError where the processor cannot be measured.
     """
@@ -92,6 +92,6 @@ def _least_time(call: Callable[[], object]) -> float:
 
 
 def _rate(found: Roofline, seconds: float) -> str:
-    """Return operations a second, of those that do none bytes a second."""
+    """Return operations a second, or bytes a second where there are no operations."""
     amount, unit = (found.flops, "F/s") if found.flops else (found.bytes, "B/s")
     return shown(amount / seconds if seconds else 0.0, unit)

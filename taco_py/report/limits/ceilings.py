@@ -24,7 +24,7 @@ class Rate:
     all: float
 
     def of(self, threads: int, most: int) -> float:
-        """By so many threads of `most`.
+        """Return the rate of so many threads of `most`.
 
         >>> Rate(10.0, 15.0).of(2, 4)
         15.0
@@ -35,7 +35,7 @@ class Rate:
 
     @property
     def most(self) -> float:
-        """By any number of threads."""
+        """Return the rate of any number of threads."""
         return max(self.one, self.all)
 
 
@@ -82,7 +82,7 @@ class Ceilings:
 
     @property
     def register_bytes(self) -> int:
-        """What all vector registers of a thread hold."""
+        """Return the bytes of all vector registers of a thread."""
         return self.vector_bytes * self.registers
 
 
@@ -110,7 +110,7 @@ def _higher(one: Rate, other: Rate) -> Rate:
 
 
 def to_json(found: Ceilings) -> dict[str, Any]:
-    """What a file keeps of them."""
+    """Return the fields that a file keeps of the ceilings."""
     return {
         "processor": found.processor,
         "when": found.when,
@@ -125,7 +125,8 @@ def to_json(found: Ceilings) -> dict[str, Any]:
 
 
 def from_json(kept: Mapping[str, Any]) -> Ceilings:
-    """What `to_json` has written. Raises KeyError, TypeError or ValueError for something else."""
+    """Return the ceilings that `to_json` has written. Raises KeyError, TypeError or ValueError for
+    something else."""
     roofs = tuple(
         Roof(str(name), int(size), bool(shared), _rate(rates))
         for name, size, shared, *rates in kept["roofs"]

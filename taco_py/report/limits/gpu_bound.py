@@ -102,7 +102,7 @@ def _balance(step: KernelStep, work: Work, gpu: Gpu) -> tuple[float, str]:
 
 
 def block_resources(tile: GpuTile, element_bytes: int) -> BlockResources:
-    """What a block of tiles needs of a multiprocessor."""
+    """Return the resources of a multiprocessor that a block of tiles needs."""
     from polyhedral.products.gpu_tile import LONGEST_RUN, registers_of, shared_bytes_of
 
     return BlockResources(

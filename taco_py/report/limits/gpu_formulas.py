@@ -31,7 +31,7 @@ class BlockResources:
 
 
 def balance_ratio(blocks: int, processors: int) -> float:
-    """WBRatio = blocks / (processors · ⌈blocks / processors⌉).
+    """Compute WBRatio = blocks / (processors · ⌈blocks / processors⌉).
 
     >>> balance_ratio(81, 80)
     0.50625
@@ -40,7 +40,7 @@ def balance_ratio(blocks: int, processors: int) -> float:
 
 
 def has_room(block: BlockResources, gpu: Gpu) -> bool:
-    """COEF_r: whether at least one block fits a multiprocessor, by `codegen.occupancy`."""
+    """Compute COEF_r: whether at least one block fits a multiprocessor, by `codegen.occupancy`."""
     if block.threads > gpu.most_block_threads:
         return False
     found = occupancy(gpu.multiprocessor, block.threads, block.registers, block.shared_bytes)

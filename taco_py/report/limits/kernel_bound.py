@@ -186,7 +186,7 @@ def _loads(nest: LoopNest, ceilings: Ceilings, threads: int) -> Iterator[Limit]:
 def _from_caches(
     work: Work, nest: LoopNest | None, ceilings: Ceilings, threads: int
 ) -> Iterator[Limit]:
-    """What comes from each cache into the nearer ones, at least, and from the first into registers.
+    """Return the least bytes that come from each cache into the nearer ones and into registers.
 
     All operands and the result are touched once, and no cache has more of them than it holds; what
     the loops' order asks for beside that, `loop_nest` knows. Where no cache is known, any may hold

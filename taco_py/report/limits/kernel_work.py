@@ -96,7 +96,7 @@ class Work:
 def work_of_step(
     step: KernelStep, facts: Mapping[str, Operand], memory: Mapping[str, str] | None = None
 ) -> Work:
-    """What a kernel does at least on operands with these facts, which go by the plan's names.
+    """Return the least work of a kernel on operands with these facts, by the plan's names.
 
     memory  behind each of the kernel's operands, of `operand_memory`; None if each has its own
     """
@@ -260,8 +260,7 @@ def _of_term(term: Term, sizes: Mapping[str, float], walked: Counted | None) -> 
 
 
 def _restricts(body: Expr, walked: Counted) -> bool:
-    """Tell whether the only sparse operand is a factor of a product, so that the entries are all
-    that counts."""
+    """Tell whether the only sparse operand is a factor of a product, so that only entries count."""
     return _is_product(body) and any(a.tensor == walked.tensor for a in accesses(body))
 
 
@@ -271,8 +270,7 @@ def _is_product(body: Expr) -> bool:
 
 
 def _points(indices: Sequence[str], sizes: Mapping[str, float], walked: Counted | None) -> float:
-    """Return the points over indices, of which those that the sparse operand has are its
-    entries."""
+    """Return the points over indices, where indices of the sparse operand have its entries."""
     whole = set(indices)
     if walked is None:
         return prod(sizes[index] for index in whole)

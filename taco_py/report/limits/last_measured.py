@@ -15,14 +15,14 @@ def note_seconds(
     threads: int,
     seconds: float,
 ) -> None:
-    """Remember what kernels took on operands of these sizes."""
+    """Remember the seconds of kernels on operands of these sizes."""
     KERNELS.memo.put(_key(kernels, tensors, threads), seconds)
 
 
 def last_seconds(
     kernels: Sequence[CompiledKernel], tensors: Mapping[str, TensorData], threads: int
 ) -> float | None:
-    """What they took last, None where nobody has timed them."""
+    """Return the last seconds of kernels, None where nobody has timed them."""
     found: float | None = KERNELS.memo.get(_key(kernels, tensors, threads))
     return found
 

@@ -75,7 +75,7 @@ class Segment:
 
 
 def segments(nest: LoopNest) -> Iterator[Segment]:
-    """Segments of the nest, from all of it down to few iterations of inner loops."""
+    """Return segments of the nest, from all of it down to few iterations of inner loops."""
     yield Segment(-1, 1.0, 1.0)
     outside = 1.0
     last = len(nest.loops) - 1
@@ -212,9 +212,9 @@ def single_loads(nest: LoopNest, registers: float) -> float:
 
 
 def loop_turns(nest: LoopNest) -> float:
-    """Count how many turns all loops take, but for those that may be written out; of the innermost
-    one, which may run in vectors, one each time, and where others inside are written out, as many
-    as are left if a compiler joins some.
+    """Count the turns of all loops, except loops that may be written out; of the innermost one,
+    which may run in vectors, one each time, and where others inside are written out, as many as are
+    left if a compiler joins some.
 
     for i in 100, k in 20, j in 64   →   100 turns over i, and 2000 over k
     """

@@ -51,7 +51,7 @@ def plan_bound(
     ceilings: Ceilings | None = None,
     memory: OperandMemory = APART,
 ) -> Bound:
-    """Return the least seconds of the kernels of a plan, and what says so of the longest.
+    """Return the least seconds of the kernels of a plan, and the limit of the longest one.
 
     memory  behind the operands; by default each has its own, which facts do not tell
 

@@ -16,7 +16,7 @@ from taco_py.planner.ir.program import reads
 
 
 def facts_for_bounds(plan: Plan, given: Mapping[str, Operand] | None) -> dict[str, Operand]:
-    """Return the facts of operands, and of what steps make if that is certain.
+    """Return the facts of operands, and of the results of steps if they are certain.
 
     given  of the operands, where they are not those that the plan was made for
     """
@@ -34,7 +34,7 @@ def _alike(one: Operand, other: Operand) -> bool:
 
 
 def _certain(plan: Plan) -> Iterator[tuple[str, Operand]]:
-    """What steps make, but for sparse results of kernels, whose entries are estimated."""
+    """Return the results of steps, without sparse results, whose entries are estimated."""
     estimated: set[str] = set()
     for step in plan.steps:
         if isinstance(step, KernelStep):

@@ -64,7 +64,8 @@ def probe_source(probe: Probe) -> str:
 
 
 def _peak(element: str, chains: range) -> str:
-    """Rounds of products and sums in registers, each of which waits for its own last one alone.
+    """Write rounds of products and sums in registers, each of which waits for its own last one
+    alone.
 
     s0 = s0 * x + y; s1 = s1 * x + y; …
     """

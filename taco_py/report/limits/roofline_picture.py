@@ -71,7 +71,7 @@ class Axis:
 
 
 def draw_roofline(found: Roofline) -> Drawing:
-    """Draw the roofs, and what is possible, expected and measured."""
+    """Draw the roofs, and the possible, expected and measured times."""
     from taco_py.report.show.graphs import Drawing
 
     shapes = [*_head(found)]
@@ -113,7 +113,7 @@ def _unit(found: Roofline) -> str:
 
 
 def _marks(found: Roofline) -> Iterator[Mark]:
-    """What is possible, expected and measured, of all kernels together."""
+    """Yield the possible, expected and measured times of all kernels together."""
     amount = found.flops if _unit(found) == "F/s" else found.bytes
     for name, seconds in (
         ("at most", found.seconds),
@@ -196,7 +196,7 @@ def _grid(across: Axis, up: Axis) -> Iterator[str]:
 
 
 def _roofs(found: Roofline, across: Axis, up: Axis) -> Iterator[str]:
-    """Rising roofs, each in its colour, and the flat one of the peak."""
+    """Draw rising roofs, each in its colour, and the flat one of the peak."""
     peak = found.peak or 1.0
     right = across.start + across.length
     last = found.roofs[-1]

@@ -49,7 +49,7 @@ def nest_of_graph(graph: IterationGraph, work: Work) -> LoopNest | None:
 
 
 def _is_fixed(graph: IterationGraph, loop: Loop, work: Work) -> bool:
-    """Tell whether a loop's rounds are a number that a split has, or a size that is compiled in."""
+    """Tell whether a loop's rounds are the factor of a split, or a size that is compiled in."""
     variable = _variable(graph, loop, work)
     root = graph.provenance.roots(variable)[0]
     if work.walked is not None and root in work.walked.indices:
@@ -61,7 +61,7 @@ def _is_fixed(graph: IterationGraph, loop: Loop, work: Work) -> bool:
 
 
 def _variable(graph: IterationGraph, loop: Loop, work: Work) -> str:
-    """What a loop runs over: the last tile of an index goes by the index's name."""
+    """Return the variable of a loop: the last tile of an index goes by the index's name."""
     if loop.index in work.sizes:
         return graph.provenance.leaf(loop.index, loop.outer)
     return loop.index
@@ -88,7 +88,7 @@ def _extent(graph: IterationGraph, variable: str, work: Work) -> float | None:
 def _of_tiles(
     graph: IterationGraph, relation: Split | Divide, variable: str, work: Work
 ) -> float | None:
-    """Tiles, or what is in each."""
+    """Count the tiles, or the contents of each."""
     whole = _extent(graph, relation.parent, work)
     root = graph.provenance.roots(relation.parent)
     if whole is None or len(root) != 1:
@@ -103,7 +103,7 @@ def _of_tiles(
 
 
 def _walked(index: str, work: Work) -> float | None:
-    """Return the coordinates of an index in a row of what is walked, or all of them."""
+    """Return the coordinates of an index in a row of the walked operand, or all of them."""
     walked = work.walked
     if walked is None or index not in walked.indices:
         return work.sizes[index]

@@ -90,8 +90,7 @@ def as_text(graph: IterationGraph) -> str:
 
 
 def _provenance_lines(graph: IterationGraph) -> Iterator[str]:
-    """Yield each relation, below those that its parents come from; indices that stay are named
-    last."""
+    """Yield each relation, below the relations of its parents; indices that stay are named last."""
     provenance = graph.provenance
     depths = layers(graph)
     for relation in provenance.relations:
@@ -104,7 +103,7 @@ def _provenance_lines(graph: IterationGraph) -> Iterator[str]:
 
 
 def label(relation: Relation) -> str:
-    """Return a relation's name, and what it has besides variables: `split 16`, `pos A`."""
+    """Return a relation's name, and its parameters besides variables: `split 16`, `pos A`."""
     name, _, arguments = str(relation).removesuffix(")").partition("(")
     variables = {*relation.parents, *relation.children}
     words = re.split(r",(?![^(]*\))", arguments)  # not at those inside an access
@@ -118,7 +117,7 @@ def _loop_lines(graph: IterationGraph) -> Iterator[str]:
 
 
 def _name_words(graph: IterationGraph, loop: Loop) -> Iterator[str]:
-    """Which workspace a loop fills, unless it is one number, and the loop's own name there."""
+    """Name the workspace that a loop fills, unless it is one number, and the loop's name there."""
     kinds = {w.name: w.kind for w in workspaces_of(graph.statement)}
     tensors = [name for name in loop.fills if kinds[name] is not WorkspaceKind.SCALAR]
     if tensors:
@@ -250,7 +249,7 @@ def _provenance_part(graph: IterationGraph) -> Part:
 
 
 def _places(graph: IterationGraph) -> dict[str, tuple[float, float]]:
-    """Where each variable stands: a row a layer, side by side in order of appearance."""
+    """Return the place of each variable: a row a layer, side by side in order of appearance."""
     found: dict[str, tuple[float, float]] = {}
     counts: dict[int, int] = {}
     for name, depth in layers(graph).items():

@@ -48,7 +48,7 @@ class BenchHere:
             self.plans.build(text)
             return BUILT
 
-        return _in_words(build)
+        return in_words(build)
 
     def first(self, text: str) -> Timed:
         """Run a plan once, and compare its results; the note says what could not be."""
@@ -58,7 +58,7 @@ class BenchHere:
             why = self.plans.check(text)
             return replace(BUILT, note=f"unchecked: {why}" if why else "")
 
-        return _in_words(first)
+        return in_words(first)
 
     def alone(self, text: str) -> Timed:
         """Time a plan that ran before."""
@@ -73,11 +73,11 @@ class BenchHere:
             self.plans.first(rival)
             return timed_of(self.plans.race(text, rival, PATIENCE * (1 + last), last))
 
-        return _in_words(turns)
+        return in_words(turns)
 
 
-def _in_words(step: Callable[[], Timed]) -> Timed:
-    """What came of a step."""
+def in_words(step: Callable[[], Timed]) -> Timed:
+    """Return the result of a step, with its error in words."""
     try:
         return step()
     except WrongResultError as error:
@@ -89,7 +89,7 @@ def _in_words(step: Callable[[], Timed]) -> Timed:
 
 
 def timed_of(turns: Turns) -> Timed:
-    """What two plans took, where the first has to be clearly faster."""
+    """Return the result of turns, where the first plan has to be clearly faster."""
     other = None if turns.other is None else turns.other.seconds
     result = OK if turns.verdict is Verdict.FASTER else SLOWER
     mine = turns.mine

@@ -78,7 +78,7 @@ class BenchProcess:
         return self.spare + plans * SLOWEST * self.usual
 
     def _ask(self, head: dict[str, Any], seconds: float) -> Timed:
-        """What came of a step; the process is started where it does not run."""
+        """Return the result of a step; the process is started where it does not run."""
         try:
             self._open()
             told, _ = self.child.ask(head, (), self.opened, seconds)

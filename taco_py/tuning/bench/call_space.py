@@ -21,7 +21,6 @@ from taco_py.planner.algebra.normalize import normal_form
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.unit_modes import squeezed_facts
 from taco_py.tuning.space.axis import Point
-from taco_py.tuning.space.candidates import contractions
 from taco_py.tuning.space.plan_price import PricedFor
 from taco_py.tuning.space.planner_options import planner_axes
 from taco_py.tuning.space.point_texts import Space
@@ -64,14 +63,12 @@ def space_of(
     operands = _facts(prepared, squeezed)
     type = TensorType(prepared.kind.format, prepared.dtype.name)
     request = replace(open_goal(settings, type), libraries=libraries_of(settings))
-    whole = normal_form(prepared.assignment, operands)
-    free = settings.path is None and settings.contract
-    trees = tuple(contractions(whole, operands, request, settings)) if free else ()
+    product = normal_form(prepared.assignment, operands)
 
     def planned(asked: CallOptions) -> Any:
         return prepare(assignment, objects, asked, squeezed).plan
 
-    axes = planner_axes(prepared.plan, operands, request, settings, trees)
+    axes = planner_axes(prepared.plan, operands, request, settings, product)
     threads = settings.threads or KERNELS.cores
     given = {name: g.operand for name, g in prepared.given.items()}
     return CallSpace(
@@ -86,6 +83,6 @@ def space_of(
 
 
 def _facts(prepared: Prepared, squeezed: Squeezed) -> dict[str, Operand]:
-    """What is known of the operands as the assignment reads them."""
+    """Return the facts of the operands as the assignment reads them."""
     facts = {name: g.operand for name, g in prepared.given.items()}
     return facts | {name: squeezed_facts(facts[name], axes) for name, axes in squeezed}

@@ -8,7 +8,6 @@ from typing import Any
 from taco_py.arguments.options import CallOptions
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.nodes import Assignment
-from taco_py.tuning.bench.timing import measured, told_times
 
 
 def chosen(
@@ -17,8 +16,10 @@ def chosen(
     """Return the settings that a call is carried out with, and what explain() says of how they
     came."""
     if settings.measure:
-        found = measured(assignment, objects, settings, squeezed)
-        return found.settings, "\n".join(told_times(found)) + "\n"
+        from taco_py.tuning.bench.measured_schedule import lines_of, measured
+
+        times = measured(assignment, objects, settings, squeezed)
+        return times.settings, "\n".join(lines_of(times)) + "\n"
     if settings.tuned:
         from taco_py.tuning.bench.tuned_schedule import resolved
 

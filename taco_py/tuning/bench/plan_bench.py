@@ -95,7 +95,7 @@ class PlanBench:
         self.calls[text] = self._call(prepared, settings, execution.threads)
 
     def _call(self, prepared: Prepared, settings: CallOptions, threads: int) -> Call:
-        """What calls like this one do once they were made before."""
+        """Return a function that does the work of later calls like this one."""
         from taco_py.calls.call.fast_paths import task_of
 
         def long() -> object:
@@ -123,11 +123,11 @@ class PlanBench:
     # ------------------------------------------------------------ timing
 
     def time(self, text: str, limit: float) -> Times:
-        """What a plan takes that was built."""
+        """Return the times of a plan that was built."""
         return alone(self.calls[text], limit=limit)
 
     def race(self, text: str, rival: str, limit: float, last: bool) -> Turns:
-        """What two plans take in turns that were built.
+        """Return the times of two plans in turns that were built.
 
         last  whether nobody looks again: it takes more pairs, and a margin
         """
@@ -170,7 +170,7 @@ class PlanBench:
         return on_host(run(plan, execution))
 
     def _small(self, static: Sizes) -> Small | str:
-        """Return the call prepared, its operands small, and what the oracle makes of them; why not.
+        """Return the call prepared, its operands small, and its result; or why there are none.
 
         static  sizes that a plan has compiled in, which stay
         """
@@ -217,7 +217,7 @@ def _by_oracle(
     facts: Mapping[str, Any],
     axes: Mapping[str, tuple[int, ...]],
 ) -> np.ndarray[Any, Any]:
-    """What the oracle makes of small operands, in the types that kernels read them in."""
+    """Return the oracle's result on small operands, in the types that kernels read them in."""
     arrays, places = {}, {}
     for name, data in tensors.items():
         read = converted_to(np.dtype(facts[name].type.dtype), data)

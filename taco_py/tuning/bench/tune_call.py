@@ -82,7 +82,7 @@ def tune_text(
     watch: Watch | None = None,
     isolated: bool = True,
 ) -> Tuned:
-    """Search for the fastest plan of a call, time it on its operands, and keep what was found.
+    """Search for the fastest plan of a call, time it on its operands, and keep it.
 
     options  the arguments of `evaluate` by name: format, dtype, threads, semiring, …
     store    takes a record of each plan as soon as it was tried
@@ -111,7 +111,7 @@ def tune_text(
 
 @contextmanager
 def _bench(content: tuple[Any, ...], isolated: bool) -> Iterator[tuple[Bench, str]]:
-    """Where the plans of a call run, and why that is this process, "" where it is not."""
+    """Yield the bench of a call, and why its plans run in this process, "" where they do not."""
     if not isolated:
         yield BenchHere(PlanBench(*content)), "in this process, as asked"
         return
@@ -126,7 +126,7 @@ def _bench(content: tuple[Any, ...], isolated: bool) -> Iterator[tuple[Bench, st
 
 
 def _memory(call: KeyedCall) -> OperandMemory:
-    """Which operands share memory."""
+    """Return the operands that share memory."""
     return operand_memory({name: each.data for name, each in give(call.objects).items()})
 
 

@@ -70,7 +70,7 @@ class TunedCall:
         return self.auto_seconds / self.seconds if self.seconds > 0 else 1.0
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return what is shown of it, a name and a text each."""
+        """Return the rows of its table, a name and a text each."""
         counts = self.counts
         failed = ", ".join(f"{counts[name]} {name}" for name in FAILED if counts.get(name))
         passed = f"{counts.get('pruned', 0)} pruned by bounds, {counts.get('refused', 0)} refused"
@@ -115,7 +115,7 @@ def tuned_call(
     store: TuningStore | str | Path | None,
     progress: bool | None,
 ) -> TunedCall:
-    """Tune a call with what its user gave, checked.
+    """Check a user's call and tune it.
 
     search  the arguments of `SearchOptions` by name
     """

@@ -100,7 +100,7 @@ def _warn_unequal(reasons: list[str], file: StoreFile | None) -> None:
 
 
 def _remember(file: StoreFile, record: TuningRecord) -> None:
-    """Write what was not timed; a store that cannot be written is no reason to stop."""
+    """Write a plan that was not timed; a store that cannot be written is no reason to stop."""
     if not file.write_allowed:
         return
     try:
@@ -139,8 +139,7 @@ class _Found:
         return self.made
 
     def in_store(self, file: StoreFile) -> tuple[str, tuple[str, ...]] | None:
-        """Return the text of the first plan that fits, in the call's names, and what is told of
-        it."""
+        """Return the text of the first plan that fits, in the call's names, and its lines."""
         try:
             with file.read() as connection:
                 every = list(plans_of(connection, self.key, FAR, True))
@@ -179,7 +178,7 @@ class _Found:
         return text
 
     def passed(self) -> Iterator[str]:
-        """What is told of the plans that were passed over."""
+        """Yield lines about the plans that were passed over."""
         words = (
             (self.lost, "no longer parse"),
             (self.other, "are for other operands"),
@@ -197,7 +196,7 @@ def in_names_of_call(found: TunedPlan) -> str:
 
 
 def _told(found: TunedPlan, file: StoreFile) -> Iterator[str]:
-    """Where a plan comes from: the record, how it fits, when and in what time."""
+    """Yield the origin of a plan: the record, how it fits, when and in what time."""
     record = found.record
     where = "a store in memory" if file.path is None else _shown(file.path)
     when = datetime.fromtimestamp(record.when).strftime("%Y-%m-%d %H:%M")

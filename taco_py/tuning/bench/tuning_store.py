@@ -93,7 +93,7 @@ class TuningStore:
         self.close()
 
     def close(self) -> None:
-        """Write what is unsaved, and close the file."""
+        """Write unsaved records, and close the file."""
         try:
             if self._unsaved:
                 self.add()
@@ -102,7 +102,7 @@ class TuningStore:
 
     @property
     def file(self) -> StoreFile:
-        """Return what is open, for calls that look into it."""
+        """Return the open file, for calls that look into it."""
         return self._file
 
     @property
@@ -146,7 +146,7 @@ class TuningStore:
         target: str = "c",
         **named: Any,
     ) -> TuningKey:
-        """Return the key of a call with these arguments, which are those of `evaluate`."""
+        """Return the key of a call with these arguments, which `evaluate` takes too."""
         options = {
             "format": format, "dtype": dtype, "casting": casting, "threads": threads,
             "static": static, "libraries": libraries, "forbid": forbid, "allow": allow,
@@ -245,7 +245,7 @@ class TuningStore:
             return self._taken(store.records(all=True))
 
     def _taken(self, records: Iterable[TuningRecord]) -> int:
-        """Write what others timed, which calls that were made before look for again."""
+        """Write records of others, which calls that were made before look for again."""
         new = self._write(records)
         if new:
             KERNELS.memo.clear()

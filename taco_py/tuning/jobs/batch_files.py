@@ -63,7 +63,8 @@ class Batch:
         append(self.jobs, {each: getattr(job, each) for each in FIELDS})
 
     def read(self, journal: Journal) -> list[tuple[Job, Outcome]]:
-        """What the log has of jobs that are tuned. Raises FileFormatError that names the line."""
+        """Return the contents of the log about tuned jobs. Raises FileFormatError that names the
+        line."""
         if not self.log.exists():
             return []
         waiting = {job.hash: job for job in journal.jobs(TUNING)}
@@ -166,7 +167,7 @@ def read_batch(store: TuningStore, log: str | Path) -> tuple[int, int]:
 
 
 def append(path: Path, line: Mapping[str, Any]) -> None:
-    """Add a line of JSON to a file, in the place of a last line that was cut off."""
+    """Add a line of JSON to a file, in the place of an incomplete last line."""
     with path.open("ab+") as file:
         file.seek(0)
         whole = file.read()

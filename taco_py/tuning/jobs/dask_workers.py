@@ -110,7 +110,7 @@ class DaskWorkers:
     # ---------------------------------------------------------------- workers
 
     def _known(self) -> dict[str, Any]:
-        """What the scheduler says of each worker, by its address."""
+        """Return the scheduler's record of each worker, by its address."""
         if self._client.status not in ("running", "connecting"):
             raise FarmError(
                 f"Expected the scheduler {self._client.scheduler} to answer, found its connection "
@@ -148,7 +148,7 @@ class DaskWorkers:
             )
 
     def targets(self) -> set[str]:
-        """Return the targets of all workers, also of those that are about to start."""
+        """Return the targets of all workers, including workers that are about to start."""
         found = {target for each in self._known().values() for target in _targets(each)}
         if self._cluster is not None:
             found |= {str(name).rpartition(" ")[0] for name in self._cluster.worker_spec}
@@ -253,7 +253,7 @@ def _has_died(future: Any) -> bool:
 
 
 def _outcome(future: Any) -> Outcome:
-    """What came of a job that ended."""
+    """Return the outcome of a job that ended."""
     if future.status != "finished":
         error = future.exception() if future.status == "error" else future.status
         return _lost(f"{type(error).__name__}: {error}")

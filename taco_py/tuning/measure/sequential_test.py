@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from math import log
+from math import ceil, log
 
 WINS = 0.8
 ERROR = 0.02
@@ -27,6 +27,11 @@ class Verdict(Enum):
     FASTER = "faster"
     SLOWER = "slower"
     OPEN = "open"
+
+
+def fewest_pairs(error: float = ERROR) -> int:
+    """Count the pairs that one of two has to win for a verdict."""
+    return ceil(log((1 - error) / error) / STEP)
 
 
 def verdict(

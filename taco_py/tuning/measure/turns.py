@@ -11,7 +11,7 @@ from math import ceil, inf
 from time import perf_counter
 
 from codegen.records import dataclass
-from taco_py.tuning.measure.sequential_test import ERROR, Verdict, verdict
+from taco_py.tuning.measure.sequential_test import ERROR, Verdict, fewest_pairs, verdict
 
 Call = Callable[[], object]
 LEAST_SECONDS = 2e-4
@@ -69,7 +69,7 @@ def in_turns(
 ) -> Turns:
     """Return the times of two functions that ran before, until it is clear which is faster.
 
-    limit   seconds after which no pair is begun
+    limit   seconds after which no pair is begun, once there are enough for a verdict
     margin, error  as `verdict` has them
 
     What is faster in most pairs has to be so in the least times too, else it is open.
@@ -80,7 +80,7 @@ def in_turns(
     while found is Verdict.OPEN and len(pairs) < rounds:
         pairs.append(_pair(mine, other, repeats, len(pairs) % 2 == 1))
         found = verdict(pairs, margin, error)
-        if perf_counter() - begin > limit:
+        if len(pairs) >= fewest_pairs(error) and perf_counter() - begin > limit:
             break
     if found is Verdict.FASTER and min(a for a, _ in pairs) >= (1 - margin) * min(
         b for _, b in pairs

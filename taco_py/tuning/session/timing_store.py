@@ -11,19 +11,29 @@ with the kernels when these are cleared, or are too many. (`codegen.toolchain.st
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from codegen.records import dataclass
 from taco_py.arguments.operands import Given
 from taco_py.data.kernels import KERNELS
-from taco_py.tuning.space.candidates import Choice, Tried
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A choice by its name, with the seconds that it took, or why it was not timed."""
+
+    label: str
+    seconds: float | None
+    why: str = ""
+
 
 Times = tuple[str, tuple[Tried, ...]]
 """The name of the choice that was taken, and all that were looked at."""
 
 
 def note_key(told: object, given: Mapping[str, Given]) -> str:
-    """What times are kept under.
+    """Return the key that times are kept under.
 
     told  what tells calls apart already
     """
@@ -31,7 +41,7 @@ def note_key(told: object, given: Mapping[str, Given]) -> str:
 
 
 def _fullness(given: Mapping[str, Given]) -> list[tuple[str, list[int]]]:
-    """For each mode of a sparse operand the entries of its fullest coordinate, as bits."""
+    """Count, for each mode of a sparse operand, the entries of its fullest coordinate, in bits."""
     found = []
     for name, operand in given.items():
         entries = operand.operand.entries
@@ -42,19 +52,14 @@ def _fullness(given: Mapping[str, Given]) -> list[tuple[str, list[int]]]:
     return found
 
 
-def recalled(key: str, choices: Sequence[Choice]) -> tuple[Choice, tuple[Tried, ...]] | None:
-    """Return the choice that an earlier process took, and what it timed; None where there is none,
-    or it is none of these."""
+def recalled(key: str, labels: Collection[str]) -> Times | None:
+    """Return the times of an earlier process; None where it took no plan with one of the labels."""
     times = _parsed(KERNELS.note(key))
-    if times is None:
-        return None
-    taken, tried = times
-    choice = next((choice for choice in choices if choice.label == taken), None)
-    return None if choice is None else (choice, tried)
+    return times if times is not None and times[0] in labels else None
 
 
 def keep(key: str, taken: str, tried: Sequence[Tried]) -> None:
-    """Store what was found."""
+    """Store the times."""
     rows = [[each.label, each.seconds, each.why] for each in tried]
     KERNELS.write_note(key, json.dumps({"taken": taken, "tried": rows}))
 

@@ -68,7 +68,7 @@ class Timed:
 
 
 def why_not(timed: Timed) -> TacoError:
-    """What is raised where the plan that is chosen without timing does not run.
+    """Return the error of a call whose plan without timing does not run.
 
     What its caller can mend is what calls raise themselves; all else is a fault of ours.
     """
@@ -86,7 +86,7 @@ def why_not(timed: Timed) -> TacoError:
 
 
 def with_note(timed: Timed, note: str) -> Timed:
-    """What came of a plan, with a note where it has none of its own."""
+    """Return the result of a plan, with a note where it has none of its own."""
     return replace(timed, note=timed.note or note)
 
 
@@ -249,7 +249,7 @@ class Session:
             self.watch(attempt, self.trials, self.spent)
 
     def _ended(self, usual: Attempt, best: Attempt, why: str) -> Outcome:
-        """What was found; auto's plan unless the best beats it clearly once more."""
+        """Return the outcome; auto's plan unless the best beats it clearly once more."""
         seconds, usual_seconds = best.timed.seconds, usual.timed.seconds
         if best is not usual:
             timed = self.bench.race(best.text, usual.text, True)
@@ -276,8 +276,7 @@ def _sent(search: object, told: Told) -> Point | None:
 
 
 def _seconds_of(attempt: Attempt | None, usual: Attempt) -> float | None:
-    """Return the seconds of a plan that was measured, be it slower, as if all were run at one
-    time."""
+    """Return the seconds of a measured plan, even a slower one, as if all were run together."""
     if attempt is None or attempt.timed.result not in (OK, SLOWER):
         return None
     return attempt.share * (usual.timed.seconds or 0.0)

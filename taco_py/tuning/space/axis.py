@@ -31,6 +31,7 @@ class Option:
     drops    kinds of planned commands that these take the place of
     make     the way that the kernel is made, None for the planned one
     threads  that run the kernel, None for as many as are planned
+    words    that say it without its axis, where `schedule="measure"` tries it
     """
 
     name: str
@@ -41,10 +42,11 @@ class Option:
     drops: tuple[type, ...] = ()
     make: Make | None = None
     threads: Threads | None = None
+    words: str = ""
 
     @property
     def feature(self) -> str:
-        """What it is learned by."""
+        """Return the feature by which its worth is learned."""
         return self.kind or self.name
 
 
@@ -77,7 +79,7 @@ NO_OPTIONS = "as auto plans it"
 
 
 def label_of(point: Point, features: Iterable[str] = ()) -> str:
-    """Return a point in words, with what its options are learned by.
+    """Return a point in words, with the features of its options.
 
     "kernel y: share = serial(); plan: libraries = none [serial + no libraries]"
     """

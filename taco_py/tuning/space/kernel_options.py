@@ -105,7 +105,7 @@ class Allowed:
 
 
 def axes_of_kernel(step: KernelStep, allowed: Allowed) -> tuple[Axis, ...]:
-    """Return the axes of a kernel, those of one option left out."""
+    """Return the axes of a kernel that have more than one option."""
     found = []
     for name, options in TABLE:
         legal = tuple(each for each in options(step, allowed) if _is_legal(step, each))
@@ -202,7 +202,7 @@ def _by_entries(step: KernelStep, loops: tuple[str, ...], allowed: Allowed) -> I
 
 
 def _threads(_: KernelStep, allowed: Allowed) -> Iterator[Option]:
-    """As many threads as there may be, and half as many time and again, whatever the work is."""
+    """Yield the most threads, and half as many time and again, whatever the work is."""
     count = allowed.threads
     while count >= 1:
         command = Threads(count)

@@ -16,7 +16,8 @@ from dataclasses import replace
 from math import inf, prod
 
 from codegen.records import dataclass
-from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.concrete.terms import reductions, split_terms
+from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.cost.machine import Machine
 from taco_py.compiler.order.orders import order_cost
 from taco_py.compiler.ways.way import Question
@@ -27,7 +28,7 @@ from taco_py.language.problem import Problem
 from taco_py.planner.ir.goal import statistics
 from taco_py.planner.ir.nodes import Cast, Gather, KernelStep, Operand, Reformat, Step
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.price import as_sum, keeping
+from taco_py.planner.price import as_sum, keeping, term_cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,13 @@ class PricedFor:
         orders = step.schedule.orders
         if len(orders) != len(terms):
             return inf
-        pairs = zip(terms, orders, strict=True)
-        cost = sum(
-            order_cost(step.problem, as_sum(step.problem, t), stats, order) for t, order in pairs
-        )
+        cost = 0.0
+        for term, order in zip(terms, orders, strict=True):
+            body = as_sum(step.problem, term)
+            if any(reductions(body.body)):  # the loops of inner sums are beside the others
+                cost += term_cost(step.problem, body, stats, Effort())
+            else:
+                cost += order_cost(step.problem, body, stats, order)
         seconds = cost * self.machine.step_seconds
         if _has_static_loops(step.problem):
             seconds *= self.machine.dense.static_size_share

@@ -16,25 +16,41 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
+import numpy as np
+
 from taco_py.arguments.options import CallOptions
-from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.concrete.terms import map_terms, reductions, split_terms
 from taco_py.compiler.order.orders import ranked_orders
 from taco_py.language.legal.stored import sparse_indices
-from taco_py.language.notation.checks import all_indices
+from taco_py.language.notation.checks import all_indices, free_indices
 from taco_py.language.notation.nodes import Assignment
+from taco_py.planner.algebra.contraction_trees import simple_trees
+from taco_py.planner.algebra.products import as_product, flatten
 from taco_py.planner.ir.goal import Request, draft_of, statistics
 from taco_py.planner.ir.log import Entry
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.rules.catalogue import CATALOGUE
 from taco_py.tuning.space.axis import AS_PLANNED, PLAN, Axis, Option
-from taco_py.tuning.space.candidates import Choice
 
 ORDERS = 6
 """Loop orders of a kernel."""
 DECISIONS, RULES = 8, 8
 SMALLEST, SMALL, COMPILED = 4, 256, 3
 """Sizes that may be compiled in, and for how many indices that is tried."""
+NO_LIBRARIES = Option(
+    "none", "no libraries", (("libraries", False),), words="without a library's routine"
+)
+NO_LOOK_UP = Option(
+    "never", "no look-up", (("look_up", False),), words="in loops that walk all operands together"
+)
+AS_WRITTEN = Option(
+    "as written", "forms as written", (("forms", False),), words="sums as they are written"
+)
+MULTIPLIED_OUT = Option(
+    "multiplied out", "forms multiplied out", (("forms", True),), words="sums multiplied out"
+)
+ONE_KERNEL = Option("one kernel", "one kernel", (("contract", False),), words="in one kernel")
 
 
 def planner_axes(
@@ -42,21 +58,17 @@ def planner_axes(
     operands: Mapping[str, Operand],
     request: Request,
     settings: CallOptions,
-    trees: tuple[Choice, ...],
+    assignment: Assignment,
 ) -> tuple[Axis, ...]:
-    """Return the axes around the plan that is chosen without timing.
-
-    trees  other orders in which its product may be contracted
-    """
+    """Return the axes around the plan of an assignment that is chosen without timing."""
     found: list[tuple[str, tuple[Option, ...]]] = []
     if settings.libraries:
-        found.append(("libraries", (Option("none", "no libraries", (("libraries", False),)),)))
-    found.append(("look up", (Option("never", "no look-up", (("look_up", False),)),)))
+        found.append(("libraries", (NO_LIBRARIES,)))
+    found.append(("look up", (NO_LOOK_UP,)))
     if settings.contract:
-        written = Option("as written", "forms as written", (("forms", False),))
-        out = Option("multiplied out", "forms multiplied out", (("forms", True),))
-        found.append(("forms", (written, out)))
-        found.append(("contraction", tuple(_contractions(trees))))
+        found.append(("forms", (AS_WRITTEN, MULTIPLIED_OUT)))
+        trees = () if settings.path is not None else _contractions(assignment, operands, request)
+        found.append(("contraction", (ONE_KERNEL, *trees)))
     found += list(_sizes(plan, settings))
     found += [(f"decision {_told(d)}", (o,)) for d, o in _decisions(plan)]
     found += [(f"rule {name}", (option,)) for name, option in _rules(plan)]
@@ -64,14 +76,27 @@ def planner_axes(
     return tuple(Axis(PLAN + name, (AS_PLANNED, *options)) for name, options in found if options)
 
 
-def _contractions(trees: tuple[Choice, ...]) -> Iterator[Option]:
-    yield Option("one kernel", "one kernel", (("contract", False),))
-    for choice in trees:
-        yield Option(choice.label, "other contraction", (("path", choice.settings.path),))
+def _contractions(
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request
+) -> Iterator[Option]:
+    """Yield contractions of a product in turn, in other orders than the plan's."""
+    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
+    value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
+    (term, *more) = split_terms(value)
+    product = as_product(term.body, dtypes)
+    if more or product is None or any(reductions(term.body)):
+        return
+    tensors = replace(product, factors=tuple(f for f in product.factors if free_indices(f)))
+    if len(tensors.factors) > 2:
+        stats = statistics(assignment, operands, request.machine)
+        for tree in simple_trees(stats, tensors, assignment.target.indices):
+            steps = ", ".join(f"({','.join(map(str, step))})" for step in tree.path)
+            name = f"in {'pairs' if tree.most == 2 else 'steps'} {steps}"
+            yield Option(name, "other contraction", (("path", tree.path),), words=name)
 
 
 def _sizes(plan: Plan, settings: CallOptions) -> Iterator[tuple[str, tuple[Option, ...]]]:
-    """Small sizes compiled in, of indices that no sparse operand has."""
+    """Yield small sizes to compile in, of indices that no sparse operand has."""
     if plan.chosen is None:
         return
     text = plan.chosen.text
@@ -89,10 +114,12 @@ def _decisions(plan: Plan) -> Iterator[tuple[tuple[str, str, int], Option]]:
     """Yield the other outcome of each comparison of prices, the closest first."""
     ranked = sorted(plan.log.decisions.items(), key=lambda item: _ratio(item[1]))
     for decision, entry in ranked[:DECISIONS]:
-        rule, target, _ = decision
-        word = "without" if entry.taken else "with"
+        rule, target, number = decision
+        kind = f"{'without' if entry.taken else 'with'} {rule}"
+        name = f"{kind} for {target}"
+        words = name + f", decision {number + 1}" * (number > 0)
         changes = (("reversed", frozenset((decision,))),)
-        yield decision, Option(f"{word} {rule} for {target}", f"{word} {rule}", changes)
+        yield decision, Option(name, kind, changes, words=words)
 
 
 def _told(decision: tuple[str, str, int]) -> str:
@@ -118,7 +145,7 @@ def _rules(plan: Plan) -> Iterator[tuple[str, Option]]:
 def _orders(
     plan: Plan, operands: Mapping[str, Operand], request: Request
 ) -> Iterator[tuple[str, tuple[Option, ...]]]:
-    """Loop orders for each assignment of the program, one term at a time."""
+    """Yield loop orders for each assignment of the program, one term at a time."""
     if plan.chosen is None:
         return
     program = plan.chosen.program
@@ -143,4 +170,4 @@ def _orders_of(
         for rank, found in enumerate(ranked_orders(draft, term, stats, ORDERS)):
             named = f"loops {','.join(found.order)}" + f" of term {place + 1}" * (len(terms) > 1)
             changes = (("orders", frozenset(((target, place, found.order),))),)
-            yield Option(named, f"loop order {rank}", changes)
+            yield Option(named, f"loop order {rank}", changes, words=f"{named} of {target}")

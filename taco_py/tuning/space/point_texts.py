@@ -47,7 +47,7 @@ class Space:
 
     def axes(self, point: Point) -> tuple[Axis, ...]:
         """Return the axes at a point: the planner's, then those of its plan's kernels."""
-        return (*self.planner, *self._kernel_axes(self._settings(point)))
+        return (*self.planner, *self._kernel_axes(self.settings_of(point)))
 
     def _kernel_axes(self, settings: CallOptions) -> tuple[Axis, ...]:
         key = "axes", settings
@@ -73,12 +73,12 @@ class Space:
         return {a.name: o for a, o in named if o is not None and a.name in wanted}
 
     def settled(self, point: Point) -> Point:
-        """Return the point without what its plan has no axis or no option for."""
+        """Return the point without axes and options that its plan has not."""
         return point_of({name: option.name for name, option in self.chosen(point).items()})
 
     # ------------------------------------------------------------ plans
 
-    def _settings(self, point: Point) -> CallOptions:
+    def settings_of(self, point: Point) -> CallOptions:
         """Return the settings that the planner is asked with."""
         chosen, settings = dict(point), self.settings
         for axis in self.planner:
@@ -101,7 +101,7 @@ class Space:
     def plan(self, point: Point) -> Plan:
         """Return the plan of a point, with the planner's log. Raises ScheduleError where there is
         none."""
-        settings = self._settings(point)
+        settings = self.settings_of(point)
         plan = self._plan(settings)
         if plan is None:
             raise ScheduleError(self.known["plan", settings][1])
@@ -122,8 +122,9 @@ class Space:
         return program_text(self.plan(point).program)
 
     def identity(self, plan: Plan) -> str:
-        """What plans have in common that do the same: the text, without the loop orders of kernels
-        that are no loops."""
+        """Return the text that plans of the same effect have in common.
+
+        It has no loop orders of kernels that are no loops."""
         program = plan.program
         for step in program.kernels:
             if not way_of(step.schedule.make).in_loops:
@@ -132,7 +133,7 @@ class Space:
         return program_text(program)
 
     def features(self, point: Point) -> tuple[str, ...]:
-        """What the point's options are learned by."""
+        """Return the features of the point's options."""
         return tuple(option.feature for option in self.chosen(point).values())
 
     # ------------------------------------------------------------ walks
@@ -150,8 +151,7 @@ class Space:
         return self.mutated((), numbers, changes)
 
     def mutated(self, point: Point, numbers: Random, changes: int = 1) -> Point:
-        """Return a point that differs from one at so many axes at most, of the planner's as often
-        as of the kernels'."""
+        """Return a point that differs at so many axes at most, evenly of planner and kernels."""
         for _ in range(changes):
             axes = self.axes(point)
             groups = [[a for a in axes if a.name.startswith(head)] for head in (PLAN, KERNEL)]
@@ -168,7 +168,7 @@ class Space:
         for options in product(*(axis.options for axis in self.planner)):
             names = (axis.name for axis in self.planner)
             planned = point_of({n: o.name for n, o in zip(names, options, strict=True)})
-            axes = self._kernel_axes(self._settings(planned))
+            axes = self._kernel_axes(self.settings_of(planned))
             for inner in product(*(axis.options for axis in axes)):
                 own = {axis.name: option.name for axis, option in zip(axes, inner, strict=True)}
                 yield point_of({**dict(planned), **own})

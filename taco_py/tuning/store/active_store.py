@@ -20,7 +20,7 @@ TIMEOUT = 2.0
 
 
 def usual_path() -> Path:
-    """Where the store is that nobody named."""
+    """Return the path of the store that nobody named."""
     return KERNELS.home / USUAL_FILE
 
 

@@ -45,15 +45,16 @@ class Target:
 
     @property
     def digest(self) -> str:
-        """What tells it from all others, the same in every process."""
+        """Return the digest of a target, the same in every process."""
         return sha256(asdict(self))
 
     def same_processor(self, other: Target) -> bool:
-        """Tell whether what must agree does."""
+        """Tell whether all fields that must agree are equal."""
         return all(getattr(self, each) == getattr(other, each) for each in SAME_PROCESSOR)
 
     def differences(self, here: Target) -> tuple[str, ...]:
-        """What differs from the target here, each with both values: "compiler gcc 12, here gcc 13".
+        """Return the differences from the target here, each with both values: "compiler gcc 12,
+        here gcc 13".
 
         Instruction sets are listed by what one of the two has alone.
         """
@@ -75,7 +76,7 @@ def _alone(mine: str, others: str) -> str:
 
 
 def sha256(value: Any) -> str:
-    """Return the digest of what JSON can spell, the same in each process and version of Python."""
+    """Return the digest of a JSON value, the same in each process and version of Python."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

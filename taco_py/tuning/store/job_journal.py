@@ -287,7 +287,7 @@ def jobs_of(connection: sqlite3.Connection, state: str | None = None) -> Iterato
 
 
 def transitions_of(connection: sqlite3.Connection, hash: str | None) -> Iterator[Transition]:
-    """Yield all changes, or those of a job, the oldest first."""
+    """Yield all changes, or the changes of a job, the oldest first."""
     rows = connection.execute(
         "SELECT job, made, before, after, error, worker FROM transitions "
         "WHERE ?1 IS NULL OR job = ?1 ORDER BY id",

@@ -86,7 +86,7 @@ class Journal:
             return tuple(rows.jobs_of(connection, state))
 
     def transitions(self, job: str | None = None) -> tuple[Transition, ...]:
-        """Return all changes, or those of a job, the oldest first."""
+        """Return all changes, or the changes of a job, the oldest first."""
         with self._file.read() as connection:
             return tuple(rows.transitions_of(connection, job))
 

@@ -154,6 +154,6 @@ def _near_keys(
 
 
 def _differing(there: TuningKey, here: TuningKey) -> str:
-    """Which measures differ: "entries t1 2^14 there, 2^17 here"."""
+    """Describe the measures that differ: "entries t1 2^14 there, 2^17 here"."""
     triples = zip(here.measures, there.buckets, here.buckets, strict=True)
     return ", ".join(f"{what} 2^{a} there, 2^{b} here" for what, a, b in triples if a != b)

@@ -82,7 +82,7 @@ class Known:
     sample: bytes
 
     def is_of(self, arrays: Sequence[Array]) -> bool:
-        """Tell whether they are those of these arrays."""
+        """Tell whether the measures belong to these arrays."""
         same = all(own() is each for own, each in zip(self.arrays, arrays, strict=True))
         return same and self.sample == _sample(arrays)
 
@@ -109,7 +109,7 @@ def _remembered(operand: Operand, entries: Entries) -> tuple[int, ...]:
 
 
 def _summary(operand: Operand, entries: Entries) -> Iterator[int]:
-    """Entries, elements for each of them, moments of the entries of each mode, and runs."""
+    """Return entries, elements for each of them, moments of the entries of each mode, and runs."""
     yield bucket(operand.nnz)
     volume = 1.0
     for size in operand.shape:

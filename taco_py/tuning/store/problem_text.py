@@ -74,11 +74,11 @@ class Names:
     indices: dict[str, str] = field(default_factory=dict)
 
     def tensor(self, name: str) -> str:
-        """t0, t1, …"""
+        """Return t0, t1, …"""
         return self.tensors.setdefault(name, f"t{len(self.tensors)}")
 
     def index(self, name: str) -> str:
-        """i0, i1, …"""
+        """Return i0, i1, …"""
         return self.indices.setdefault(name, f"i{len(self.indices)}")
 
     def pairs(self) -> tuple[tuple[str, str], ...]:

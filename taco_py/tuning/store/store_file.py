@@ -60,7 +60,7 @@ class StoreFile:
             raise
 
     def _check_path(self, path: Path) -> None:
-        """Raise TuningStoreError for what is no file of SQLite, before SQLite looks at it."""
+        """Raise TuningStoreError for anything but a file of SQLite, before SQLite looks at it."""
         if path.is_dir():
             raise self.error("a folder", "give the path of a file in it")
         if not path.exists():
@@ -129,7 +129,7 @@ class StoreFile:
         return int(version) if tables else 0
 
     def error(self, found: str, hint: str) -> TuningStoreError:
-        """Return an error that says what was found in the place of a store."""
+        """Return an error about the contents found in the place of a store."""
         return TuningStoreError(f"Expected a tuning store in {self.path}, found {found}", hint=hint)
 
     def _damaged(self, why: str) -> TuningStoreError:
@@ -142,7 +142,7 @@ class StoreFile:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection, for reading what was stored at one moment."""
+        """Yield the connection, for reading the state of one moment."""
         with self._use() as connection, _transaction(connection, "DEFERRED"):
             yield connection
 
@@ -218,7 +218,7 @@ class StoreFile:
 
 
 def _log_of(path: Path) -> Path:
-    """Return the file beside a store that has what was written last."""
+    """Return the file beside a store that has the latest writes."""
     return path.with_name(f"{path.name}-wal")
 
 

@@ -105,12 +105,12 @@ class TuningRecord:
 
     @property
     def digest(self) -> str:
-        """Return what tells this trial from all others, the same in every store."""
+        """Return the digest of this trial, the same in every store."""
         return sha256(as_json(self))
 
 
 def _check(record: TuningRecord) -> None:
-    """Raise OperandTypeError for a record whose fields are not what they must be."""
+    """Raise OperandTypeError for a record with an invalid field."""
     if not isinstance(record.key, TuningKey):
         raise _unexpected("key", "a key, which store.key(…) makes", record.key)
     for name in ("plan", "label", "note"):
@@ -177,8 +177,7 @@ def as_json(record: TuningRecord) -> dict[str, Any]:
 
 
 def from_json(found: Any) -> TuningRecord:
-    """Return the record of what `as_json` gives. Raises ValueError, TypeError or KeyError for
-    others."""
+    """Return the record that `as_json` wrote. Raises ValueError, TypeError or KeyError."""
     if not isinstance(found, Mapping):
         raise TypeError(f"Expected an object, found {type(found).__name__}")
     measures, buckets = tuple(map(_text, found["measures"])), tuple(map(_whole, found["buckets"]))

@@ -66,7 +66,7 @@ def _in_runs(
     count: int,
     rng: np.random.Generator,
 ) -> Columns:
-    """Entries, each at the beginning of a run along the last mode."""
+    """Draw entries, each at the beginning of a run along the last mode."""
     length = max(1, round(description.run))
     starts = -(-count // length)
     columns = [sample(starts) for sample in samplers]
@@ -103,7 +103,7 @@ def _unique(columns: Columns, shape: Sequence[int]) -> Columns:
 
 
 def _sampler(description: OperandDescription, mode: int, rng: np.random.Generator) -> Sampler:
-    """What draws coordinates of a mode."""
+    """Return a function that draws coordinates of a mode."""
     size = description.shape[mode]
     degrees = description.degrees[mode] if description.degrees else ()
     if degrees:
@@ -135,7 +135,7 @@ def _of_weights(weights: NDArray[np.float64], rng: np.random.Generator) -> Sampl
 def _of_degrees(
     degrees: Sequence[tuple[float, float]], size: int, rng: np.random.Generator
 ) -> Sampler:
-    """So many coordinates with so many entries each, in an order by chance."""
+    """Draw so many coordinates with so many entries each, in an order by chance."""
     counts = np.repeat([length for _, length in degrees], [round(count) for count, _ in degrees])[
         :size
     ]

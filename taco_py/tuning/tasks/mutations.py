@@ -49,7 +49,7 @@ class Mutation:
     base: float = 2.0
 
     def value(self, number: Any, old: Any) -> Any:
-        """What a number puts into the place of a value. Raises KeyedError where it is too large."""
+        """Return the value that a number stands for. Raises KeyedError where it is too large."""
         if self.meaning == "values":
             return number
         try:
@@ -112,7 +112,7 @@ def _changed(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
 
 
 def _old(description: OperandDescription, what: str) -> Any:
-    """What an operand has; density and nnz are told by each other."""
+    """Return the old value of an operand; density and nnz are told by each other."""
     if what == "nnz":
         return description.entries
     if what == "density" and description.density is None:

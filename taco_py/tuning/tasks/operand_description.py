@@ -82,7 +82,7 @@ class OperandDescription:
         return volume if self.density is None else min(volume, round(self.density * volume))
 
     def as_json(self) -> dict[str, Any]:
-        """What differs from the defaults, as JSON has it."""
+        """Return the fields that differ from the defaults, as JSON has them."""
         found = {}
         for each in fields(self):
             value = getattr(self, each.name)
@@ -127,7 +127,7 @@ def described(found: Any) -> OperandDescription:
 
 
 def _check_whole(made: OperandDescription, given: Mapping[str, Any]) -> None:
-    """Raise KeyedError for what does not go together."""
+    """Raise KeyedError for fields that do not go together."""
     if made.file:
         wrong = sorted({"shape", "density", "nnz", "degrees", "run", "rows", "seed"} & set(given))
         if wrong:

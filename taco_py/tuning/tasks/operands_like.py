@@ -99,7 +99,7 @@ def _values(rng: np.random.Generator, count: int, dtype: np.dtype[Any]) -> Any:
 
 
 def description_of(obj: Any, name: str) -> OperandDescription:
-    """What an operand is like. Raises OperandTypeError for one that no description makes again."""
+    """Describe an operand. Raises OperandTypeError for one that no description makes again."""
     if is_number(obj):
         return OperandDescription((), np.asarray(obj).dtype.name)
     given = describe(obj, name)

@@ -32,7 +32,7 @@ Path_ = tuple[str | int, ...]
 
 
 def read_tasks(path: str | Path) -> tuple[TuningTask, ...]:
-    """Read the tasks of a file of TOML, with those that its rules make, each once.
+    """Read the tasks of a TOML file and the tasks that its rules make, each once.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "tasks.toml"
@@ -127,7 +127,7 @@ class _Places:
         self._lines, self._path = text.splitlines(), path
 
     def each(self, name: str, tables: Any, above: Path_, read: Callable[[Any], T]) -> tuple[T, ...]:
-        """What is read of each table of an array."""
+        """Return the items read from the tables of an array."""
         if not isinstance(tables, list):
             wrong = KeyedError(f"Expected [[{name}]], an array of tables, found a value", (name,))
             raise self.error(wrong, above)
@@ -137,7 +137,8 @@ class _Places:
         )
 
     def read(self, act: Callable[[], T], where: Path_) -> T:
-        """What an act returns. Raises FileFormatError that names the place of what it raises."""
+        """Return the result of an act. Raises FileFormatError that names the place of what it
+        raises."""
         try:
             return act()
         except KeyedError as error:

@@ -50,7 +50,7 @@ class TuningTask:
 
     @property
     def described(self) -> dict[str, OperandDescription]:
-        """Return what each operand is like, by its name."""
+        """Return the description of each operand, by its name."""
         return dict(self.operands)
 
     @property
@@ -129,7 +129,7 @@ def _operand(name: str, table: Any) -> OperandDescription:
 
 
 def options_of(found: Any, path: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
-    """Return options in order of their names, without those that are None. Raises KeyedError."""
+    """Return options in order of their names, None left out. Raises KeyedError."""
     if not isinstance(found, Mapping):
         raise KeyedError(f"Expected a table of options, found {found!r}", path)
     _check_keys(found, OPTIONS, path)
@@ -148,7 +148,8 @@ def _checked(name: str, value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _frozen(value: Any) -> Any:
-    """Lists, sets and tables as tuples, which compare and hash; sets in an order of their own."""
+    """Convert lists, sets and tables to tuples, which compare and hash; sets in an order of their
+    own."""
     if isinstance(value, set | frozenset):
         return tuple(sorted(map(_frozen, value), key=str))
     if isinstance(value, list | tuple):
@@ -159,7 +160,7 @@ def _frozen(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What `_frozen` was made of."""
+    """Return the value that `_frozen` was called with."""
     if not isinstance(value, tuple):
         return value
     if value and isinstance(value[0], str) and value[0] == TABLE:
