@@ -108,7 +108,8 @@ def test_results_keep_what_a_mask_leaves_out() -> None:
 def test_kernels_over_semirings(semiring: str) -> None:
     given, text = only(operands(), "A[ x[ b["), "; ".join(CHAIN)
     mask = np.arange(7) % 3 == 0
-    kernel = tp.compile(text, A="csr", x="d", b="d", semiring=semiring, mask="d")
+    types = dict.fromkeys("Axb", "float64")
+    kernel = tp.compile(text, A="csr", x="d", b="d", semiring=semiring, mask="d", dtypes=types)
     wanted = tp.evaluate(text, given, semiring=semiring, mask=mask)
     for each in (kernel, pickle.loads(pickle.dumps(kernel))):
         for _ in range(2):
@@ -235,6 +236,22 @@ def test_what_compiles_is_exported(case: str, tmp_path: Path) -> None:
     names = outputs or [next(name for name in printed if name.startswith("y"))[: -len("_vals")]]
     for name, result in zip(names, results, strict=True):
         np.testing.assert_allclose(printed[f"{name}_vals"], np.ravel(result))
+
+
+def test_formats_of_which_no_example_is_made_up_ask_for_one(tmp_path: Path) -> None:
+    kernel = tp.compile("y[i] = A[i,j] * x[j]", A="dia", x="d")
+    with pytest.raises(tp.OperandError, match="found none made up for A"):
+        kernel.export(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "dtypes", ["float32", dict.fromkeys("Axy", "float32")], ids=["one", "each"]
+)
+def test_types_of_what_kernels_in_blocks_add_to(dtypes: Any) -> None:
+    A = sp.bsr_array(np.eye(4, dtype=np.float32), blocksize=(2, 2))
+    x = np.arange(4, dtype=np.float32)
+    kernel = tp.compile("y[i] += A[i,j] * x[j]", A=tp.BSR((2, 2)), x="d", y="d", dtypes=dtypes)
+    np.testing.assert_array_equal(kernel(A=A, x=x, y=x), 2 * x)
 
 
 def test_structure_and_values_of_several_results() -> None:

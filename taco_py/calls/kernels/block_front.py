@@ -191,6 +191,14 @@ class BlockFront:
             return result
         return in_format(result if isinstance(result, Tensor) else Tensor(as_data(result)), wanted)
 
+    def _dtypes(self) -> dict[str, Any]:
+        """Return the dtype of each operand, and those asked for of what `+=` adds to."""
+        asked, dtypes = self.arguments.dtypes, _types(self.arguments, tuple(self.forms))
+        if isinstance(asked, Mapping):
+            return {**asked, **dtypes}
+        targets = {each.assignment.target.tensor for each in self.read if each.assignment.operator}
+        return {**dict.fromkeys(targets - dtypes.keys(), asked), **dtypes}
+
     def _in_plain(self, objects: Mapping[str, Any]) -> dict[str, Any]:
         """Return the operands, those in blocks in plain formats."""
         return {
@@ -206,8 +214,7 @@ class BlockFront:
                 form = self.forms.get(name)
                 wanted = remapped(asked if form is None else form)
                 formats[name] = asked if wanted is None else plain_format(wanted.order)
-            dtypes = _types(self.arguments, tuple(self.forms))
-            inner = replace(self.arguments, formats=formats, dtypes=dtypes)
+            inner = replace(self.arguments, formats=formats, dtypes=self._dtypes())
             self.compiled["plain"] = compile_plain(self.read, inner)
         return self.compiled["plain"]
 
@@ -320,9 +327,12 @@ def _nominal(cut: CutAssignment) -> Nominal:
 
 def _types(arguments: CompileArguments, names: tuple[str, ...]) -> dict[str, str]:
     """Return the dtype of each operand: of one that is given itself, its own."""
-    found = names_to_dtypes(names, arguments.dtypes)
+    asked: Any = arguments.dtypes
+    if isinstance(asked, Mapping):
+        asked = {name: dtype for name, dtype in asked.items() if name in names}
+    types = names_to_dtypes(names, asked)
     for name in names:
         given = arguments.formats.get(name)
         if is_in_blocks(given) or is_array(given):
-            found[name] = np.dtype(getattr(given, "dtype", type(given))).name
-    return found
+            types[name] = np.dtype(getattr(given, "dtype", type(given))).name
+    return types

@@ -199,7 +199,12 @@ def _statements_over(
         names = wanted_so_far(statements, requested.outputs)
         single = in_single_assignment(statements, names, given)
         every = RequestedOutputs(names, requested.formats, {}, False)
-        return _Drafting(single, given, every, arguments).draft().elaborated
+        inner = replace(arguments, static=None)
+        dtypes: Any = arguments.dtypes
+        if isinstance(dtypes, Mapping):
+            read = names_read(single.assignments)
+            inner = replace(inner, dtypes={n: each for n, each in dtypes.items() if n in read})
+        return _Drafting(single, given, every, inner).draft().elaborated
 
     orders = {a.tensor: len(a.indices) for each in written for a in (each.target, *accesses(each))}
     if over.mask is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from taco_py.data.storage.pack import pack_coo
 from taco_py.data.storage.tensor_data import LevelArrays, TensorData
+from taco_py.language.diagnostics.errors import FormatError, OperandError
 from taco_py.language.fill import converted
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Assignment
@@ -30,6 +31,8 @@ def example(
 
     static  sizes that are compiled in
     bounds  what the operands have to keep
+
+    Raises OperandError for a format that does not hold every pattern.
     """
     sizes = _promised(bounds) | dict(static)
     shapes = {
@@ -38,7 +41,17 @@ def example(
         for access in accesses(each)
     }
     rng = np.random.default_rng(0)
-    return {name: _operand(shapes[name], type, rng) for name, type in types.items()}
+    operands = {}
+    for name, type in types.items():
+        try:
+            operands[name] = _operand(shapes[name], type, rng)
+        except FormatError as error:
+            raise OperandError(
+                f"Expected operands for main.c, found none made up for {name} in the format "
+                f"{type.format}, which does not hold every pattern",
+                hint=f'pass small ones, as in export("folder", {name}=…)',
+            ) from error
+    return operands
 
 
 def _promised(bounds: Sequence[Bound]) -> dict[str, int]:
