@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.arrays.elementwise import elementwise
 from taco_py.arrays.lines_along import Lines, fill_number, lines_along
-from taco_py.arrays.shapes import concatenate, like, of_dense, place_of, reshape
-from taco_py.arrays.subscripts_of_modes import part_of
+from taco_py.arrays.numpy_surface.axes import place_of
+from taco_py.arrays.shapes import concatenate, like, of_dense, reshape
 from taco_py.data.storage.room import room
 from taco_py.data.storage.tensor_data import Array
 from taco_py.data.tensors.tensor import Tensor
@@ -117,22 +116,3 @@ def with_initial(name: str, scanned: Tensor, axis: int) -> Tensor:
     shape[axis] = 1
     first = of_dense(np.full(shape, NEUTRAL[name], scanned.dtype))
     return concatenate([first, scanned], axis)
-
-
-def diff(
-    T: Any,  # noqa: N803
-    n: int = 1,
-    axis: int = -1,
-    prepend: Any = None,
-    append: Any = None,
-) -> Tensor:
-    """Subtract each element from the next one along a mode, n times; booleans are compared."""
-    place = place_of(axis, T.ndim)
-    ends = [end for end in (prepend, T, append) if end is not None]
-    differences = concatenate(ends, place) if len(ends) > 1 else T
-    for _ in range(n):
-        later = part_of(differences, place, slice(1, None))
-        earlier = part_of(differences, place, slice(None, -1))
-        name = "not_equal" if differences.dtype.kind == "b" else "subtract"
-        differences = elementwise(name, later, earlier)
-    return differences
