@@ -70,13 +70,13 @@ LAYOUTS: Table = MappingProxyType({
     "tocoo": layouts.same, "toarray": layouts.to_dense, "todense": layouts.to_dense,
 })  # fmt: skip
 
-PRODUCTS: Table = MappingProxyType({
+PRODUCTS: Table = {
     "einsum": products.einsum, "tp.einsum": products.einsum, "tp.evaluate": evaluate,
     "tp.statements": statements_on, "tp.kernel": kernel,
     "tp.program": program,
     "matmul": products.matmul, "tensordot": products.tensordot, "outer": products.outer,
     "diagonal": products.diagonal,
-})  # fmt: skip
+}  # fmt: skip
 
 NOTED: Table = MappingProxyType(
     {name: note_composed(function) for name, function in COMPOSED.items()}
