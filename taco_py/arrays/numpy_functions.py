@@ -73,12 +73,11 @@ def array_function(function: Any, args: Sequence[Any], options: Mapping[str, Any
     name = function.__name__
     if name not in FUNCTIONS:
         _refuse(f"np.{name}", {})
-    function = FUNCTIONS[name]
     try:
-        signature(function).bind(*args, **options)
+        SIGNATURES[name].bind(*args, **options)
     except TypeError:
         _refuse(f"np.{name}", options)
-    return function(*args, **options)
+    return FUNCTIONS[name](*args, **options)
 
 
 def _reduction(name: str) -> Callable[..., Any]:
@@ -203,6 +202,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     **LIKE,
 })  # fmt: skip
 """NumPy's functions of arrays that Tensors have, by NumPy's names."""
+SIGNATURES = MappingProxyType({name: signature(function) for name, function in FUNCTIONS.items()})
 
 
 def _refuse(operation: str, options: Mapping[str, Any]) -> NoReturn:
