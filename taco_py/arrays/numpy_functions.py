@@ -24,7 +24,7 @@ from taco_py.arrays.numpy_surface import elements, layouts, statistics
 from taco_py.arrays.numpy_surface.axes import places_of
 from taco_py.arrays.numpy_surface.surface_table import COMPOSED
 from taco_py.arrays.reductions import reduced, std, var
-from taco_py.arrays.scans import cumulative, with_initial
+from taco_py.arrays.scans import cumulative, standard_scan
 from taco_py.arrays.shapes import (
     concatenate,
     expand_dims,
@@ -131,8 +131,7 @@ def _standard_scan(name: str) -> Callable[..., Any]:
     def scan(
         x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
     ) -> Any:
-        scanned = cumulative(name, x, axis, dtype)
-        return with_initial(name, scanned, (axis or 0) % x.ndim) if include_initial else scanned
+        return standard_scan(name, x, axis, dtype, include_initial)
 
     return scan
 

@@ -20,7 +20,7 @@ from taco_py.arrays.shapes import concatenate, like, of_dense, reshape
 from taco_py.data.storage.room import room
 from taco_py.data.storage.tensor_data import Array
 from taco_py.data.tensors.tensor import Tensor
-from taco_py.language.diagnostics.errors import FormatError
+from taco_py.language.diagnostics.errors import DimensionError, FormatError
 
 NEUTRAL = {"sum": 0, "prod": 1}
 
@@ -110,9 +110,23 @@ def _stored(T: Tensor, columns: Any, values: Array, fill: str) -> Tensor:  # noq
     return like(source, columns, values, T.shape)
 
 
-def with_initial(name: str, scanned: Tensor, axis: int) -> Tensor:
-    """Put the neutral element of a sum or product first along a mode."""
-    shape = list(scanned.shape)
-    shape[axis] = 1
+def standard_scan(
+    name: str, x: Any, axis: int | None, dtype: Any, include_initial: bool = False
+) -> Tensor:
+    """Add up ("sum") or multiply ("prod") along a mode, as the array API standard has it.
+
+    include_initial  whether the neutral element comes first
+
+    Raises DimensionError where the mode is not said for a tensor of several.
+    """
+    if axis is None and x.ndim != 1:
+        raise DimensionError(
+            f"Expected an axis for a tensor of order {x.ndim}, found none", hint="axis=0"
+        )
+    place = place_of(axis or 0, x.ndim)
+    scanned = cumulative(name, x, place, dtype)
+    if not include_initial:
+        return scanned
+    shape = (*x.shape[:place], 1, *x.shape[place + 1 :])
     first = of_dense(np.full(shape, NEUTRAL[name], scanned.dtype))
-    return concatenate([first, scanned], axis)
+    return concatenate([first, scanned], place)

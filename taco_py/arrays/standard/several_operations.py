@@ -11,13 +11,12 @@ from taco_py.arrays import subscripts_of_modes as modes
 from taco_py.arrays.element_functions import where as elements_where
 from taco_py.arrays.extremum_places import place_of_extremum
 from taco_py.arrays.numpy_surface import composed_products, layouts
-from taco_py.arrays.numpy_surface.axes import place_of
 from taco_py.arrays.reductions import reduced
 from taco_py.arrays.reductions import std as std_of
 from taco_py.arrays.reductions import var as var_of
 from taco_py.arrays.standard.wrapped import tensors
 from taco_py.data.tensors.tensor import Tensor
-from taco_py.language.diagnostics.errors import DimensionError, OperandTypeError
+from taco_py.language.diagnostics.errors import OperandTypeError
 
 
 @tensors
@@ -109,23 +108,12 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any
     return place_of_extremum("argmax", x, axis, keepdims)
 
 
-def _scanned(name: str, x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
-    if axis is None:
-        if x.ndim != 1:
-            raise DimensionError(
-                f"Expected an axis for a tensor of order {x.ndim}, found none", hint="axis=0"
-            )
-        axis = 0
-    scanned = scans.cumulative(name, x, axis, dtype)
-    return scans.with_initial(name, scanned, place_of(axis, x.ndim)) if include_initial else scanned
-
-
 @tensors
 def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
     """Add up along a mode."""
-    return _scanned("sum", x, axis, dtype, include_initial)
+    return scans.standard_scan("sum", x, axis, dtype, include_initial)
 
 
 @tensors
@@ -133,7 +121,7 @@ def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
     """Multiply along a mode."""
-    return _scanned("prod", x, axis, dtype, include_initial)
+    return scans.standard_scan("prod", x, axis, dtype, include_initial)
 
 
 @tensors
