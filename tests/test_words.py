@@ -26,7 +26,7 @@ MOST: dict[str, tuple[int, int, int, int]] = {
     "taco_py/calls": (821, 60, 19, 100),
     "taco_py/compiler": (93, 10, 6, 13),
     "taco_py/data": (20, 0, 0, 1),
-    "taco_py/graph": (1384, 43, 6, 169),
+    "taco_py/graph": (1383, 43, 6, 169),
     "taco_py/language": (18, 0, 0, 0),
     "taco_py/planner": (795, 60, 51, 98),
     "taco_py/report": (244, 29, 6, 33),

@@ -40,7 +40,7 @@ def check_inner_sizes(one: Any, other: Any, equal: bool) -> None:
     """Raise DimensionError where a product of matrices has modes of unequal sizes to sum over."""
     if not equal:
         raise DimensionError(
-            f"Expected as many columns as rows for @, found shapes {one} and {other}",
+            f"Expected as many columns as the other has rows for @, found {one} and {other}",
             hint="transpose one of them, as in A.T @ B",
         )
 

@@ -59,19 +59,31 @@ def cov(
     return products[0, 0] if x.shape[0] == 1 else products
 
 
-def without_nan(name: str) -> Callable[..., Any]:
-    """Make np.nansum, np.nanprod or np.nanmean, which leave NaN out."""
+def type_of_reduction(name: str, dtype: Any) -> np.dtype[Any]:
+    """Return the type of dtype=. Raises OperandTypeError where a division gives no such numbers."""
+    element_type: np.dtype[Any] = np.dtype(dtype)
+    if name in ("mean", "var", "std") and element_type.kind in "biu":
+        raise OperandTypeError(
+            f"Expected a floating or complex type for dtype= of np.{name}, found {element_type}",
+            hint="convert the result: .astype(dtype)",
+        )
+    return element_type
 
-    def reduce(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+
+def without_nan(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make np.nansum of np.sum, and likewise of np.prod and np.mean; NaN is left out."""
+    name = function.__name__
+
+    def reduce(a: Any, axis: Any = None, **options: Any) -> Any:
         if a.dtype.kind not in "fc":
-            return getattr(a, name)(axis, dtype=dtype, keepdims=keepdims)
+            return function(a, axis, **options)
         absent = np.isnan(a)
         numbers = np.where(absent, a.dtype.type(1 if name == "prod" else 0), a)
         if name != "mean":
-            return getattr(numbers, name)(axis, dtype=dtype, keepdims=keepdims)
-        sums = numbers.sum(axis, dtype=dtype, keepdims=keepdims)
-        counts = (~absent).sum(axis, keepdims=keepdims)
-        return (sums / counts).astype(a.dtype if dtype is None else dtype)
+            return function(numbers, axis, **options)
+        dtype = type_of_reduction(name, options.get("dtype") or a.dtype)
+        sums, counts = (np.sum(x, axis, **options) for x in (numbers, ~absent))
+        return (sums / counts).astype(dtype)
 
     return reduce
 

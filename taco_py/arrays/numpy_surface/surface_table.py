@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from taco_py.arrays.numpy_surface import composed_products, elements, layouts, statistics
 
 COMPOSED: Mapping[str, Callable[..., Any]] = MappingProxyType({
@@ -27,7 +29,7 @@ COMPOSED: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "isclose": elements.isclose, "allclose": elements.allclose,
     "array_equal": elements.array_equal, "polyval": elements.polyval,
     "ptp": statistics.ptp, "average": statistics.average, "cov": statistics.cov,
-    **{f"nan{name}": statistics.without_nan(name) for name in ("sum", "prod", "mean")},
+    **{f"nan{f.__name__}": statistics.without_nan(f) for f in (np.sum, np.prod, np.mean)},
     "trapezoid": statistics.trapezoid, "norm": statistics.norm,
     "shape": lambda a: a.shape, "ndim": lambda a: a.ndim,
     "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from taco_py.arrays.numpy_surface.axes import axes_of
+from taco_py.arrays.numpy_surface.statistics import type_of_reduction
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.extents import ONE, const
@@ -145,17 +146,6 @@ def reduction(name: str) -> Callable[..., Any]:
         return _wrapped(recorder, found, made, wanted)
 
     return reduce
-
-
-def type_of_reduction(name: str, dtype: Any) -> np.dtype[Any]:
-    """Return the type of dtype=; refuse whole numbers where a reduction divides."""
-    wanted: np.dtype[Any] = np.dtype(dtype)
-    if name in ("mean", "var", "std") and wanted.kind in "biu":
-        refuse(
-            f"Expected a floating or complex type for dtype= of np.{name}, found {wanted}",
-            "convert the result: .astype(dtype)",
-        )
-    return wanted
 
 
 def _wrapped(recorder: Recorder, found: Any, made: str, wanted: np.dtype[Any] | None) -> Any:
