@@ -182,7 +182,6 @@ MEMO_ALLOWED = frozenset(
         "codegen.runtime.blas",
         "codegen.tree",
         "codegen.variables",
-        "taco_py.compiler.affine.oracle",
         "taco_py.arrays.elementwise",
         "taco_py.arrays.spelling",
         "taco_py.language.autodiff.cotangents",
@@ -196,6 +195,7 @@ MEMO_ALLOWED = frozenset(
         "taco_py.data.interop.scipy_blocks",
         "taco_py.language.legal.absent",
         "taco_py.data.storage.size_classes",
+        "taco_py.data.storage.one_entry_rows",
     }
 )
 

@@ -22,7 +22,7 @@ MOST: dict[str, int] = {
     "polyhedral": 20,
     "taco_py.api": 20,
     "taco_py.arguments": 6,
-    "taco_py.arrays": 33,
+    "taco_py.arrays": 32,
     "taco_py.calls": 82,
     "taco_py.compiler": 115,
     "taco_py.data": 28,

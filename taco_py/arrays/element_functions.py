@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from taco_py.arrays.elementwise import elementwise
-from taco_py.arrays.shapes import of_dense, permute, zeros_in
+from taco_py.arrays.shapes import of_dense, zeros_in
 from taco_py.data.storage.pack import canonical, unpack
 from taco_py.data.storage.tensor_data import Array
 from taco_py.data.tensors.tensor import Tensor
@@ -23,16 +23,6 @@ def clip(T: Any, least: Any = None, most: Any = None) -> Any:  # noqa: N803
     if least is not None:
         return elementwise("maximum", T, least)
     return T if most is None else elementwise("minimum", T, most)
-
-
-def rounded(T: Tensor, decimals: int = 0) -> Any:  # noqa: N803
-    """Round to decimals, halves to even."""
-    if not decimals:
-        return elementwise("round", T)
-    scale = 10.0 ** abs(decimals)
-    scale_by, undo_scale = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
-    result = elementwise(undo_scale, elementwise("round", elementwise(scale_by, T, scale)), scale)
-    return result.astype(T.dtype) if T.dtype.kind in "iu" else result
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
@@ -60,16 +50,6 @@ def imag(T: Tensor) -> Tensor:  # noqa: N803
         parts: Tensor = elementwise("imag", T)
         return parts
     return Tensor(zeros_in(T.shape, T.dtype, T.format))
-
-
-def matrix_transpose(T: Tensor) -> Tensor:  # noqa: N803
-    """Exchange the last two modes. Raises DimensionError where there are fewer."""
-    if T.ndim < 2:
-        raise DimensionError(
-            f"Expected a tensor of order 2 or more, found one of order {T.ndim}",
-            hint="T[:, None] makes a matrix of a vector",
-        )
-    return permute(T, (*range(T.ndim - 2), T.ndim - 1, T.ndim - 2))
 
 
 def nonzero(T: Tensor) -> tuple[Array, ...]:  # noqa: N803

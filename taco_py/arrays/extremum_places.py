@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from taco_py.arrays.lines_along import Lines, fill_number, lines_along
-from taco_py.arrays.shapes import expand_dims, like, of_dense, place_of, reshape
+from taco_py.arrays.numpy_surface.axes import place_of
+from taco_py.arrays.shapes import expand_dims, like, of_dense, reshape
 from taco_py.data.storage.tensor_data import Array
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.language.diagnostics.errors import OperandError, OperandTypeError

@@ -16,8 +16,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from taco_py.api.einsum import einsum
-from taco_py.arrays.elementwise import NUMBERS, as_tensor, elementwise
-from taco_py.arrays.shapes import expand_dims, place_of, squeeze
+from taco_py.arrays.elementwise import NUMBERS, as_tensor
+from taco_py.arrays.numpy_surface import composed_products
+from taco_py.arrays.numpy_surface.composed_products import (
+    Labels,
+    check_inner_sizes,
+    label_matmul,
+    label_tensordot,
+)
+from taco_py.arrays.shapes import expand_dims, squeeze
 from taco_py.data.interop.foreign import kind_of
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.language.diagnostics.errors import DimensionError, OperandTypeError
@@ -32,23 +39,31 @@ def matmul(one: Any, other: Any) -> Any:
     one, other = _array(one), _array(other)
     if one is NotImplemented or other is NotImplemented:
         return NotImplemented
-    m, n = len(one.shape), len(other.shape)
-    if not m or not n:
-        raise DimensionError(
-            "Expected tensors of order 1 or more for @, found a number", hint="write * for it"
-        )
-    if one.shape[-1] != other.shape[max(n - 2, 0)]:
-        raise DimensionError(
-            f"Expected as many columns as rows for @, found shapes {one.shape} and {other.shape}",
-            hint="transpose one of them, as in A.T @ B",
-        )
-    stacks = ascii_letters[3 : 3 + max(m, n) - 2] if max(m, n) > 2 else ""
-    one, left = _of_stack(one, stacks, "ab" if m > 1 else "b")
-    other, right = _of_stack(other, stacks, "bc" if n > 1 else "b")
-    stack_letters = "".join(s for s in stacks if s in left + right)
-    result = stack_letters + ("a" if m > 1 else "") + ("c" if n > 1 else "")
-    products = as_tensor(einsum(f"{left},{right}->{result}", one, other))
-    return _with_stacks(products, stacks, stack_letters)
+    left, right, result = label_matmul(len(one.shape), len(other.shape))
+    inner = one.shape[-1], other.shape[max(len(other.shape) - 2, 0)]
+    check_inner_sizes(one.shape, other.shape, inner[0] == inner[1])
+    stacks = max(len(left), len(right)) - 2
+    letters = ascii_letters[3 : 3 + stacks] + "abc"
+    one, left = _without_ones(one, left, stacks)
+    other, right = _without_ones(other, right, stacks)
+    present = tuple(label for label in result if label in left + right)
+    product = _einsum((left, right, present), letters, one, other)
+    missing = tuple(place for place, label in enumerate(result) if label not in present)
+    return expand_dims(product, missing) if missing else product
+
+
+def _without_ones(obj: Any, labels: Labels, stacks: int) -> tuple[Any, Labels]:
+    """Leave out the modes of size 1 of a stack; return the operand and the labels of its modes."""
+    ones = tuple(n for n, label in enumerate(labels) if label < stacks and obj.shape[n] == 1)
+    if ones:
+        obj = squeeze(obj, ones) if isinstance(obj, Tensor) else np.squeeze(obj, ones)
+    return obj, tuple(label for n, label in enumerate(labels) if n not in ones)
+
+
+def _einsum(labels: Sequence[Labels], letters: str, one: Any, other: Any) -> Any:
+    """Compute a product by the labels of both operands and of the result."""
+    left, right, result = ("".join(letters[label] for label in part) for part in labels)
+    return as_tensor(einsum(f"{left},{right}->{result}", one, other))
 
 
 def _array(obj: Any) -> Any:
@@ -72,28 +87,12 @@ def _only_array(obj: Any) -> Any:
     return array
 
 
-def _of_stack(obj: Any, stacks: str, matrix_letters: str) -> tuple[Any, str]:
-    """Leave out a stack's modes of size 1; return the operand and the letters of its modes."""
-    count = len(obj.shape) - len(matrix_letters)
-    letters = stacks[len(stacks) - count :] if count else ""
-    ones = [place for place in range(count) if obj.shape[place] == 1]
-    if ones:
-        obj = squeeze(obj, ones) if isinstance(obj, Tensor) else np.squeeze(obj, tuple(ones))
-    return obj, "".join(s for n, s in enumerate(letters) if n not in ones) + matrix_letters
-
-
-def _with_stacks(products: Any, stacks: str, kept_letters: str) -> Any:
-    """Add the modes of size 1 that all operands have."""
-    missing = tuple(place for place, letter in enumerate(stacks) if letter not in kept_letters)
-    return expand_dims(products, missing) if missing else products
-
-
 def dot(one: Any, other: Any) -> Any:
-    """Sum products over the last mode of one and the last but one of the other, as np.dot."""
-    m, n = (len(getattr(operand, "shape", ())) for operand in (one, other))
-    if not m or not n:
-        return elementwise("multiply", one, other)
-    return tensordot(one, other, ((m - 1,), (max(n - 2, 0),)))
+    """Sum products over the last mode of one and the last but one of the other, as np.dot.
+
+    Raises OperandTypeError for an object that is no array.
+    """
+    return composed_products.dot(_only_array(one), _only_array(other))
 
 
 def tensordot(one: Any, other: Any, axes: Any = 2) -> Any:
@@ -105,25 +104,14 @@ def tensordot(one: Any, other: Any, axes: Any = 2) -> Any:
     fit.
     """
     one, other = _only_array(one), _only_array(other)
-    m, n = len(one.shape), len(other.shape)
-    if isinstance(axes, int | np.integer):
-        axes = (range(m - int(axes), m), range(int(axes)))
-    pairs = zip(axes, (m, n), strict=True)
-    left, right = ([place_of(a, order) for a in _as_axes(modes)] for modes, order in pairs)
-    sizes = [[x.shape[a] for a in modes] for x, modes in ((one, left), (other, right))]
-    if sizes[0] != sizes[1]:
+    labels = label_tensordot(len(one.shape), len(other.shape), axes)
+    left, right = (
+        dict(zip(part, x.shape, strict=True)) for part, x in ((labels[0], one), (labels[1], other))
+    )
+    first, second = ([part[x] for x in left if x in right] for part in (left, right))
+    if first != second:
         raise DimensionError(
-            f"Expected modes of equal sizes to sum over, found {sizes[0]} and {sizes[1]}",
+            f"Expected modes of equal sizes to sum over, found {first} and {second}",
             hint="axes=([modes of the first], [modes of the second]) pairs them",
         )
-    first, second = list(ascii_letters[:m]), list(ascii_letters[m : m + n])
-    for a, b in zip(left, right, strict=True):
-        second[b] = first[a]
-    result_letters = [s for k, s in enumerate(first) if k not in left]
-    result_letters += [s for k, s in enumerate(second) if k not in right]
-    text = f"{''.join(first)},{''.join(second)}->{''.join(result_letters)}"
-    return as_tensor(einsum(text, one, other))
-
-
-def _as_axes(axis: Any) -> Sequence[Any]:
-    return tuple(axis) if isinstance(axis, Sequence | np.ndarray) else (axis,)
+    return _einsum(labels, ascii_letters, one, other)

@@ -7,6 +7,7 @@ np.sum(T, axis=0)                →   T.sum(0)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from inspect import signature
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -14,39 +15,34 @@ from typing import Any, NoReturn
 import numpy as np
 
 from taco_py.api.einsum import einsum
-from taco_py.arrays.element_functions import clip, imag, nonzero, real, rounded, where
+from taco_py.arrays.element_functions import clip, imag, nonzero, real, where
 from taco_py.arrays.elementwise import as_tensor, elementwise
 from taco_py.arrays.extremum_places import place_of_extremum
 from taco_py.arrays.filled_like import LIKE
 from taco_py.arrays.matrix_products import dot, matmul, tensordot
+from taco_py.arrays.numpy_surface import elements, layouts, statistics
+from taco_py.arrays.numpy_surface.axes import places_of
+from taco_py.arrays.numpy_surface.surface_table import COMPOSED
 from taco_py.arrays.reductions import reduced, std, var
-from taco_py.arrays.scans import cumulative, diff, with_initial
+from taco_py.arrays.scans import cumulative, standard_scan
 from taco_py.arrays.shapes import (
     concatenate,
     expand_dims,
-    moveaxis,
     permute,
     reshape,
     squeeze,
-    stack,
-    swapaxes,
 )
 from taco_py.arrays.sorted_elements import argsort, distinct_values, searchsorted, sort, unique
 from taco_py.arrays.spelling import arguments, is_spelled
-from taco_py.arrays.standard.linalg import matrix_norm, vector_norm
+from taco_py.arrays.standard.linalg import OF_SINGULAR_VALUES, matrix_norm
 from taco_py.arrays.subscripts_of_modes import (
     broadcast_arrays,
     broadcast_to,
     diagonal,
-    flip,
     repeat,
-    roll,
-    take,
     take_along_axis,
-    tile,
     triangle,
 )
-from taco_py.data.tensors.tensor import Tensor
 from taco_py.language.diagnostics.errors import OperandTypeError
 
 
@@ -59,9 +55,9 @@ def ufunc(
     dtype=.
     """
     name = function.__name__
-    if name == "matmul" and method == "__call__":
-        return matmul(*inputs)
     left = {key: value for key, value in options.items() if value is not None and key != "dtype"}
+    if function.signature is not None and method == "__call__" and name in FUNCTIONS:
+        return array_function(function, inputs, left)
     if method != "__call__" or left:
         _refuse(f"np.{name}{'' if method == '__call__' else '.' + method}", left)
     if not is_spelled(name) or arguments(name) != len(inputs):
@@ -77,12 +73,11 @@ def array_function(function: Any, args: Sequence[Any], options: Mapping[str, Any
     name = function.__name__
     if name not in FUNCTIONS:
         _refuse(f"np.{name}", {})
-    function = FUNCTIONS[name]
     try:
-        signature(function).bind(*args, **options)
+        SIGNATURES[name].bind(*args, **options)
     except TypeError:
         _refuse(f"np.{name}", options)
-    return function(*args, **options)
+    return FUNCTIONS[name](*args, **options)
 
 
 def _reduction(name: str) -> Callable[..., Any]:
@@ -117,12 +112,6 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max:
     return clip(a, least, most)
 
 
-def _array_equal(a1: Any, a2: Any) -> bool:
-    """Tell whether shapes and all elements are equal."""
-    equal = np.shape(a1) == np.shape(a2) and elementwise("equal", a1, a2)
-    return bool(equal.all()) if isinstance(equal, Tensor) else bool(equal)
-
-
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     return nonzero(condition) if x is None else where(condition, x, y)
 
@@ -142,8 +131,7 @@ def _standard_scan(name: str) -> Callable[..., Any]:
     def scan(
         x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
     ) -> Any:
-        scanned = cumulative(name, x, axis, dtype)
-        return with_initial(name, scanned, (axis or 0) % x.ndim) if include_initial else scanned
+        return standard_scan(name, x, axis, dtype, include_initial)
 
     return scan
 
@@ -154,15 +142,6 @@ def _sort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = None
 
 def _argsort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Any:
     return argsort(a, axis)
-
-
-def _ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    if a.dtype.kind == "b":
-        raise OperandTypeError(
-            "Expected numbers to subtract for np.ptp, found dtype bool", hint="T.astype(np.int8)"
-        )
-    most, least = (reduced(name, a, axis, keepdims) for name in ("max", "min"))
-    return elementwise("subtract", most, least) if isinstance(most, Tensor) else most - least
 
 
 def _save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
@@ -177,58 +156,52 @@ def _save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
     np.save(file, saved, allow_pickle)
 
 
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """Compute np.linalg.norm of all elements, of vectors along a mode, or of matrices."""
-    pair = isinstance(axis, Sequence) and len(axis) == 2
-    if ord is None or (axis is None and x.ndim == 1) or (axis is not None and not pair):
-        norms = vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
-    else:
-        matrices = moveaxis(x, axis or (0, 1), (-2, -1))
-        norms = matrix_norm(matrices, keepdims=keepdims, ord=ord)
-        if keepdims:
-            norms = moveaxis(norms, (-2, -1), axis or (0, 1))
-    return norms if norms.shape else norms.to_numpy()[()]
-
-
 def _einsum(*operands: Any, optimize: Any = True, dtype: Any = None, casting: str = "safe") -> Any:
     return as_tensor(einsum(*operands, optimize=optimize, dtype=dtype, casting=casting))
 
 
+def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function that returns a truth of Python's, as NumPy's comparisons of arrays do."""
+    return wraps(function)(lambda *args, **options: bool(function(*args, **options)))
+
+
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Compute np.linalg.norm of all elements, of vectors along a mode, or of matrices."""
+    axes = places_of(axis, x.ndim)
+    if len(axes) != 2 or ord not in OF_SINGULAR_VALUES:
+        return statistics.norm(x, ord, axis, keepdims)
+    norms = matrix_norm(layouts.moveaxis(x, axes, (-2, -1)), keepdims=keepdims, ord=ord)
+    norms = layouts.moveaxis(norms, (-2, -1), axes) if keepdims else norms
+    return norms if norms.shape else norms.to_numpy()[()]
+
+
 FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
+    **COMPOSED,
     **{name: _reduction(name) for name in ("sum", "prod", "mean", "any", "all", "min", "max")},
     "amin": _reduction("min"), "amax": _reduction("max"), "var": _moment(var), "std": _moment(std),
     "argmin": _place("argmin"), "argmax": _place("argmax"), "reshape": reshape, "ravel":
-    lambda a: reshape(a, -1), "transpose": permute, "permute_dims": permute, "moveaxis": moveaxis,
+    lambda a: reshape(a, -1), "transpose": permute, "permute_dims": permute,
     "squeeze": squeeze, "expand_dims": expand_dims, "concatenate": concatenate, "concat":
-    concatenate, "stack": stack, "nonzero": nonzero, "clip": _clip, "round": rounded, "around":
-    rounded, "real": real, "imag": imag, "dot": dot, "tensordot": tensordot, "einsum": _einsum,
-    "array_equal": _array_equal, "where": _where, "shape": lambda a: a.shape,
-    "ndim": lambda a: a.ndim, "size": lambda a: a.size,
-    "copy": lambda a: a.copy(), "matrix_transpose": lambda a: a.mT,
+    concatenate, "nonzero": nonzero, "clip": _clip, "real": real, "imag": imag,
+    "dot": dot, "matmul": matmul, "tensordot": tensordot, "einsum": _einsum, "where": _where,
+    "array_equal": _truth(elements.array_equal), "allclose": _truth(elements.allclose),
     "flatnonzero": lambda a: nonzero(reshape(a, -1))[0],
     "count_nonzero": lambda a, axis=None, keepdims=False: reduced("count", a, axis, keepdims),
     "cumsum": _scan("sum"), "cumprod": _scan("prod"), "cumulative_sum": _standard_scan("sum"),
-    "cumulative_prod": _standard_scan("prod"), "diff": diff, "sort": _sort, "argsort": _argsort,
+    "cumulative_prod": _standard_scan("prod"), "sort": _sort, "argsort": _argsort,
     "unique": unique, "unique_values": distinct_values, "searchsorted":
     lambda a, v, side="left", sorter=None: searchsorted(a, v, side, sorter),
-    "take": lambda a, indices, axis=None: take(a, indices, axis),
     "take_along_axis": lambda arr, indices, axis=-1: take_along_axis(arr, indices, axis),
     "repeat": lambda a, repeats, axis=None: repeat(a, repeats, axis),
-    "tile": tile, "roll": lambda a, shift, axis=None: roll(a, shift, axis),
-    "flip": lambda m, axis=None: flip(m, axis), "flipud": lambda m: flip(m, 0), "fliplr": lambda m:
-    flip(m, 1), "broadcast_to": lambda array, shape: broadcast_to(array, shape),
+    "broadcast_to": lambda array, shape: broadcast_to(array, shape),
     "broadcast_arrays": lambda *args: tuple(broadcast_arrays(*args)), "tril": lambda m, k=0:
     triangle(m, k, upper=False), "triu": lambda m, k=0: triangle(m, k, upper=True),
     "diagonal": lambda a, offset=0, axis1=0, axis2=1: diagonal(a, offset, axis1, axis2),
-    "trace": lambda a, offset=0, axis1=0, axis2=1, dtype=None:
-    diagonal(a, offset, axis1, axis2).sum(-1, dtype=dtype),
-    "iscomplexobj": lambda x: x.dtype.kind == "c", "isrealobj": lambda x: x.dtype.kind != "c",
-    "norm": _norm, "save": _save, "ptp": _ptp,
-    "unstack": lambda x, axis=0: tuple(moveaxis(x, axis, 0)),
-    "swapaxes": lambda a, axis1, axis2: swapaxes(a, axis1, axis2),
+    "norm": _norm, "save": _save,
     **LIKE,
 })  # fmt: skip
 """NumPy's functions of arrays that Tensors have, by NumPy's names."""
+SIGNATURES = MappingProxyType({name: signature(function) for name, function in FUNCTIONS.items()})
 
 
 def _refuse(operation: str, options: Mapping[str, Any]) -> NoReturn:

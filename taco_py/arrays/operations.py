@@ -11,21 +11,20 @@ from taco_py.arrays.element_functions import (
     clip,
     conj,
     imag,
-    matrix_transpose,
     nonzero,
     real,
-    rounded,
 )
 from taco_py.arrays.elements_at import subscript
 from taco_py.arrays.elementwise import elementwise
 from taco_py.arrays.extremum_places import place_of_extremum
 from taco_py.arrays.matrix_products import dot, matmul
 from taco_py.arrays.numpy_functions import array_function, ufunc
+from taco_py.arrays.numpy_surface import elements, layouts
 from taco_py.arrays.reductions import reduced, std, var
 from taco_py.arrays.scans import cumulative
-from taco_py.arrays.shapes import moveaxis, permute, reshape, squeeze, swapaxes
+from taco_py.arrays.shapes import permute, reshape, squeeze
 from taco_py.arrays.sorted_elements import argsort, distinct_values, sort
-from taco_py.arrays.subscripts_of_modes import diagonal, repeat, take
+from taco_py.arrays.subscripts_of_modes import diagonal, repeat
 from taco_py.data.tensors.remapped_tensor import in_chosen_format, in_format
 from taco_py.language.diagnostics.errors import OperandError
 
@@ -48,10 +47,11 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "dot": dot, "elementwise": elementwise, "imag": imag,
     "in_chosen_format": in_chosen_format,
     "in_remapped_format": in_format, "matmul": matmul,
-    "matrix_transpose": matrix_transpose, "moveaxis": moveaxis, "namespace": namespace,
-    "nonzero": nonzero, "permute": permute, "place_of_extremum": place_of_extremum, "real": real,
-    "reduced": reduced, "repeat": repeat, "reshape": reshape, "round": rounded, "sort": sort,
-    "squeeze": squeeze, "swapaxes": swapaxes, "std": std, "subscript": subscript, "take": take,
+    "matrix_transpose": layouts.matrix_transpose, "moveaxis": layouts.moveaxis,
+    "namespace": namespace, "nonzero": nonzero, "permute": permute,
+    "place_of_extremum": place_of_extremum, "real": real, "reduced": reduced, "repeat": repeat,
+    "reshape": reshape, "round": elements.rounded, "sort": sort, "squeeze": squeeze,
+    "swapaxes": layouts.swapaxes, "std": std, "subscript": subscript, "take": layouts.take,
     "ufunc": ufunc, "var": var,
 })  # fmt: skip
 """Functions by the names that `BEHAVIOUR.find` looks up."""

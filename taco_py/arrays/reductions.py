@@ -18,10 +18,10 @@ import numpy as np
 
 from taco_py.api.evaluate import again, evaluate
 from taco_py.arrays.elementwise import as_tensor, elementwise
-from taco_py.arrays.shapes import expand_dims, of_dense, place_of, reshape
+from taco_py.arrays.numpy_surface.axes import axes_of
+from taco_py.arrays.shapes import expand_dims, of_dense, reshape
 from taco_py.arrays.spelling import reduction_text
 from taco_py.data.tensors.tensor import Tensor
-from taco_py.language.diagnostics.errors import DimensionError
 
 Axis = int | Sequence[int] | None
 
@@ -92,19 +92,6 @@ def _over_nothing(name: str, T: Tensor, dtype: Any) -> Any:  # noqa: N803
     if not T.shape:
         return reduced(name, reshape(T, (1,)), None, False, dtype)
     return reduced(name, expand_dims(T, (T.ndim,)), T.ndim, False, dtype)
-
-
-def axes_of(axis: Axis, order: int) -> tuple[int, ...]:
-    """Return the modes in an argument, in ascending order. Raises DimensionError."""
-    if axis is None:
-        return tuple(range(order))
-    numbers = tuple(axis) if isinstance(axis, Sequence) else (axis,)
-    modes = sorted({place_of(number, order) for number in numbers})
-    if len(modes) != len(numbers):
-        raise DimensionError(
-            f"Expected each mode once in axis, found {axis}", hint="leave out the second one"
-        )
-    return tuple(modes)
 
 
 def var(

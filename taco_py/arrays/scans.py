@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.arrays.elementwise import elementwise
 from taco_py.arrays.lines_along import Lines, fill_number, lines_along
-from taco_py.arrays.shapes import concatenate, like, of_dense, place_of, reshape
-from taco_py.arrays.subscripts_of_modes import part_of
+from taco_py.arrays.numpy_surface.axes import place_of
+from taco_py.arrays.shapes import concatenate, like, of_dense, reshape
 from taco_py.data.storage.room import room
 from taco_py.data.storage.tensor_data import Array
 from taco_py.data.tensors.tensor import Tensor
-from taco_py.language.diagnostics.errors import FormatError
+from taco_py.language.diagnostics.errors import DimensionError, FormatError
 
 NEUTRAL = {"sum": 0, "prod": 1}
 
@@ -111,28 +110,23 @@ def _stored(T: Tensor, columns: Any, values: Array, fill: str) -> Tensor:  # noq
     return like(source, columns, values, T.shape)
 
 
-def with_initial(name: str, scanned: Tensor, axis: int) -> Tensor:
-    """Put the neutral element of a sum or product first along a mode."""
-    shape = list(scanned.shape)
-    shape[axis] = 1
-    first = of_dense(np.full(shape, NEUTRAL[name], scanned.dtype))
-    return concatenate([first, scanned], axis)
-
-
-def diff(
-    T: Any,  # noqa: N803
-    n: int = 1,
-    axis: int = -1,
-    prepend: Any = None,
-    append: Any = None,
+def standard_scan(
+    name: str, x: Any, axis: int | None, dtype: Any, include_initial: bool = False
 ) -> Tensor:
-    """Subtract each element from the next one along a mode, n times; booleans are compared."""
-    place = place_of(axis, T.ndim)
-    ends = [end for end in (prepend, T, append) if end is not None]
-    differences = concatenate(ends, place) if len(ends) > 1 else T
-    for _ in range(n):
-        later = part_of(differences, place, slice(1, None))
-        earlier = part_of(differences, place, slice(None, -1))
-        name = "not_equal" if differences.dtype.kind == "b" else "subtract"
-        differences = elementwise(name, later, earlier)
-    return differences
+    """Add up ("sum") or multiply ("prod") along a mode, as the array API standard has it.
+
+    include_initial  whether the neutral element comes first
+
+    Raises DimensionError where the mode is not said for a tensor of several.
+    """
+    if axis is None and x.ndim != 1:
+        raise DimensionError(
+            f"Expected an axis for a tensor of order {x.ndim}, found none", hint="axis=0"
+        )
+    place = place_of(axis or 0, x.ndim)
+    scanned = cumulative(name, x, place, dtype)
+    if not include_initial:
+        return scanned
+    shape = (*x.shape[:place], 1, *x.shape[place + 1 :])
+    first = of_dense(np.full(shape, NEUTRAL[name], scanned.dtype))
+    return concatenate([first, scanned], place)

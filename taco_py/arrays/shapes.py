@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.arrays.numpy_surface.axes import listed_axes, places_of
 from taco_py.data.storage.coordinates import unravel
 from taco_py.data.storage.pack import pack_coo, unpack
 from taco_py.data.storage.tensor_data import Array, TensorData, dense_data, ordered
@@ -23,7 +24,6 @@ from taco_py.language.diagnostics.errors import (
     DimensionError,
     FormatError,
     OperandError,
-    OperandTypeError,
 )
 from taco_py.language.fill import as_number, converted
 from taco_py.language.formats import CSF, LETTERS, Format
@@ -144,64 +144,12 @@ def _dense(order: int) -> Format:
     return Format.parse("d" * order)
 
 
-def place_of(axis: Any, order: int) -> int:
-    """Return the mode that a number denotes; a negative one counts from the end."""
-    if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
-        raise OperandTypeError(
-            f"Expected a whole number or several as axis, found {axis!r}", hint="as in axis=0"
-        )
-    if not -order <= axis < order:
-        raise DimensionError(
-            f"Expected an axis from {-order} to {order - 1} of a tensor of order {order}, found "
-            f"{axis}",
-            hint="modes are numbered from 0",
-        )
-    return int(axis) % order
-
-
-def moveaxis(T: Tensor, source: Any, destination: Any) -> Tensor:  # noqa: N803
-    """Move modes to other places; the others keep their order.
-
-    Raises DimensionError for places that do not exist or occur twice.
-    """
-    order = len(T.shape)
-    ends = [
-        [place_of(axis, order) for axis in _as_axes(numbers)] for numbers in (source, destination)
-    ]
-    if len({*ends[0]}) != len(ends[1]) or len({*ends[1]}) != len(ends[0]):
-        raise DimensionError(
-            f"Expected as many distinct places as modes to move, found {source} and {destination}",
-            hint="as in moveaxis((0, 1), (1, 0))",
-        )
-    axes = [axis for axis in range(order) if axis not in ends[0]]
-    for place, axis in sorted(zip(ends[1], ends[0], strict=True)):
-        axes.insert(place, axis)
-    return permute(T, axes)
-
-
-def swapaxes(T: Tensor, axis1: int, axis2: int) -> Tensor:  # noqa: N803
-    """Exchange two modes. Raises DimensionError for one that does not exist."""
-    order = [*range(T.ndim)]
-    one, two = (place_of(axis, T.ndim) for axis in (axis1, axis2))
-    order[one], order[two] = two, one
-    return permute(T, order)
-
-
-def _as_axes(axis: Any) -> tuple[int, ...]:
-    return tuple(axis) if isinstance(axis, Sequence) else (axis,)
-
-
 def expand_dims(T: Any, axis: Any) -> Tensor:  # noqa: N803
     """Add modes of size 1 at these places of the result; a number is a tensor of order 0."""
     data = as_data(T)
-    axes = _as_axes(axis)
+    axes = listed_axes(axis)
     order = len(data.shape) + len(axes)
-    places = {number + order if number < 0 else number for number in axes}
-    if len(places) != len(axes) or not all(0 <= place < order for place in places):
-        raise DimensionError(
-            f"Expected places of new modes from 0 to {order - 1}, each once, found {axis}",
-            hint="as in expand_dims(0)",
-        )
+    places = places_of(axes, order)
     sizes = iter(data.shape)
     shape = tuple(1 if place in places else next(sizes) for place in range(order))
     return _with_ones(data, shape, [p for p in range(order) if p not in places])
@@ -211,7 +159,7 @@ def squeeze(T: Tensor, axis: Any = None) -> Tensor:  # noqa: N803
     """Leave out modes of size 1: all, or those in `axis`. Raises DimensionError for others."""
     order = len(T.shape)
     ones = [mode for mode, size in enumerate(T.shape) if size == 1]
-    axes = ones if axis is None else [a + order if a < 0 else a for a in _as_axes(axis)]
+    axes = ones if axis is None else places_of(axis, order)
     if not {*axes} <= {*ones}:
         raise DimensionError(
             f"Expected modes of size 1 to leave out, found axis={axis} of shape {T.shape}",
@@ -296,17 +244,3 @@ def _concatenate_entries(
     source = replace(sparse[0], fill=fill)
     all_columns = [np.concatenate(mode_columns) for mode_columns in zip(*columns, strict=True)]
     return like(source, all_columns, np.concatenate(values), shape)
-
-
-def stack(tensors: Sequence[Any], axis: int = 0) -> Tensor:
-    """Put tensors of one shape beside one another along a new mode.
-
-    Raises as `concatenate`.
-    """
-    parts = [as_data(tensor) for tensor in tensors]
-    if len({part.shape for part in parts}) > 1:
-        raise DimensionError(
-            f"Expected tensors of one shape to stack, found {[part.shape for part in parts]}",
-            hint="tp.concatenate joins tensors along a mode that they have",
-        )
-    return concatenate([expand_dims(Tensor(part), axis) for part in parts], axis)

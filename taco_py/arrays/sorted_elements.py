@@ -13,7 +13,8 @@ import numpy as np
 
 from taco_py.arrays.extremum_places import first_gaps
 from taco_py.arrays.lines_along import fill_number, lines_along
-from taco_py.arrays.shapes import like, of_dense, place_of, reshape
+from taco_py.arrays.numpy_surface.axes import place_of
+from taco_py.arrays.shapes import like, of_dense, reshape
 from taco_py.data.storage.coordinates import unravel
 from taco_py.data.storage.pack import canonical
 from taco_py.data.storage.tensor_data import Array

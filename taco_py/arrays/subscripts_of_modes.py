@@ -9,13 +9,11 @@ import numpy as np
 
 from taco_py.arrays.elements_at import subscript
 from taco_py.arrays.elementwise import broadcast
+from taco_py.arrays.numpy_surface.axes import place_of
 from taco_py.arrays.shapes import (
-    concatenate,
     expand_dims,
     like,
     of_dense,
-    permute,
-    place_of,
     reshape,
 )
 from taco_py.data.storage.pack import canonical, unpack
@@ -28,13 +26,6 @@ def part_of(T: Tensor, place: int, part: Any) -> Tensor:  # noqa: N803
     """Take a range or an array of positions of one mode."""
     part_tensor: Tensor = subscript(T, (*[slice(None)] * place, part))
     return part_tensor
-
-
-def take(T: Tensor, indices: Any, axis: int | None = None) -> Any:  # noqa: N803
-    """Take elements at positions along a mode; without axis, of all in row-major order."""
-    if axis is None:
-        return subscript(reshape(T, -1), indices)
-    return part_of(T, place_of(axis, T.ndim), indices)
 
 
 def take_along_axis(T: Tensor, indices: Any, axis: int | None = -1) -> Any:  # noqa: N803
@@ -59,39 +50,9 @@ def take_along_axis(T: Tensor, indices: Any, axis: int | None = -1) -> Any:  # n
     return subscript(T, tuple(grids))
 
 
-def flip(T: Tensor, axis: Any = None) -> Tensor:  # noqa: N803
-    """Reverse the order along modes; all where axis is None."""
-    axes = range(T.ndim) if axis is None else axis if isinstance(axis, Sequence) else [axis]
-    places = {place_of(number, T.ndim) for number in axes}
-    if not places:
-        return T
-    back = slice(None, None, -1)
-    return as_tensor(
-        subscript(T, tuple(back if m in places else slice(None) for m in range(T.ndim)))
-    )
-
-
 def as_tensor(result: Any) -> Tensor:
     """Return a Tensor; a number becomes one of order 0."""
     return result if isinstance(result, Tensor) else of_dense(np.asarray(result))
-
-
-def roll(T: Tensor, shift: Any, axis: Any = None) -> Tensor:  # noqa: N803
-    """Move elements along modes; those beyond the end go to the beginning."""
-    if axis is None:
-        return reshape(roll(reshape(T, -1), shift, 0), T.shape)
-    shifts, axes = (arg if isinstance(arg, Sequence) else [arg] for arg in (shift, axis))
-    if len(shifts) != len(axes):
-        shifts, axes = ([*arg] * (len(axes) if len(arg) == 1 else 1) for arg in (shifts, axes))
-    moves = [(int(n), place_of(a, T.ndim)) for n, a in zip(shifts, axes, strict=True)]
-    if T.format.is_dense:
-        return of_dense(np.roll(T.to_numpy(), *zip(*moves, strict=True)))
-    columns, values = unpack(canonical(T.data))
-    coordinates = list(columns)
-    for step, place in moves:
-        if size := T.shape[place]:
-            coordinates[place] = (coordinates[place].astype(np.int64) + step % size) % size
-    return like(T.data, coordinates, values, T.shape)
 
 
 def repeat(T: Tensor, repeats: Any, axis: int | None = None) -> Tensor:  # noqa: N803
@@ -131,19 +92,6 @@ def repeat(T: Tensor, repeats: Any, axis: int | None = None) -> Tensor:  # noqa:
         return like(T.data, new_columns, values[entries], shape)
 
 
-def tile(T: Tensor, repetitions: Any) -> Tensor:  # noqa: N803
-    """Put copies of a tensor beside one another; `repetitions` counts them along each mode."""
-    factors = repetitions if isinstance(repetitions, Sequence) else (repetitions,)
-    order = max(T.ndim, len(factors))
-    times = (1,) * (order - len(factors)) + tuple(factors)
-    tiled = expand_dims(T, tuple(range(order - T.ndim))) if order > T.ndim else T
-    for place, factor in enumerate(times):
-        if factor != 1:
-            copies = [tiled] * factor or [part_of(tiled, place, slice(0, 0))]
-            tiled = concatenate(copies, place)
-    return tiled
-
-
 def broadcast_to(T: Tensor, shape: Any) -> Tensor:  # noqa: N803
     """Stretch modes of size 1 to a shape. Raises DimensionError where it does not fit."""
     new_shape = tuple(shape) if isinstance(shape, Sequence) else (shape,)
@@ -166,24 +114,6 @@ def broadcast_arrays(*tensors: Tensor) -> list[Tensor]:
     """Stretch tensors to one shape."""
     shape = broadcast([tensor.shape for tensor in tensors])
     return [broadcast_to(tensor, shape) for tensor in tensors]
-
-
-def meshgrid(*vectors: Tensor, indexing: str = "xy") -> list[Tensor]:
-    """Make one tensor from each vector; each varies along a mode of its own.
-
-    indexing  "xy" to exchange the first two modes, or "ij"
-    """
-    if indexing not in ("xy", "ij"):
-        raise DimensionError(
-            f'Expected the indexing "xy" or "ij", found {indexing!r}', hint='indexing="ij"'
-        )
-    order = len(vectors)
-    flat = [reshape(vector, [-1 if m == n else 1 for m in range(order)])
-            for n, vector in enumerate(vectors)]  # fmt: skip
-    grids = broadcast_arrays(*flat) if flat else []
-    if indexing == "xy" and order > 1:
-        return [permute(grid, (1, 0, *range(2, order))) for grid in grids]
-    return grids
 
 
 def triangle(T: Tensor, k: int, upper: bool) -> Tensor:  # noqa: N803

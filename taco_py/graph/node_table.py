@@ -16,17 +16,17 @@ from codegen.names import is_plain_name
 from taco_py.graph.extents import Extent
 from taco_py.graph.number_functions import element_function, is_number_type
 from taco_py.graph.position_operands import POSITIONS
+from taco_py.graph.primitives.primitive_table import PRIMITIVES
 from taco_py.graph.samples import NUMPY_CALLS
 
 OPERATORS = frozenset((
     "sum", "prod", "mean", "var", "std", "min", "max", "any", "all", "argmin", "argmax", "cumsum",
-    "cumprod", "sort", "argsort", "einsum", "matmul", "tensordot", "outer", "diagonal", "contract",
-    "expand", "transpose", "squeeze", "expand_dims", "broadcast", "broadcast_to", "reshape",
-    "concatenate", "astype", "slice", "index", "scatter", "parts", "copy", "places", "call",
-    "to_dense", "evaluate", "notation", "program", "diag", "custom_derivative", "map", "reduce",
-    "gather", "numpy", "sampled", "argument", "primitive",
+    "cumprod", "sort", "argsort", "einsum", "matmul", "tensordot", "outer", "diagonal",
+    "expand_dims", "broadcast_to", "reshape", "concatenate", "astype", "slice", "index", "parts",
+    "copy", "places", "call", "to_dense", "evaluate", "program", "diag", "custom_derivative",
+    "numpy", "argument", "primitive",
 ))  # fmt: skip
-"""Operators and primitives that are no functions of elements."""
+"""Operators that are neither primitives nor functions of elements."""
 
 STORED = "stored"
 """The function of primitives that NumPy does not have."""
@@ -36,7 +36,9 @@ REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "mean", "var", "std")
 
 def is_operator(name: str) -> bool:
     """Tell whether a name is that of an operator or a primitive."""
-    return name in OPERATORS or (is_plain_name(name) and element_function(name) is not None)
+    if name in OPERATORS or name in PRIMITIVES:
+        return True
+    return is_plain_name(name) and element_function(name) is not None
 
 
 def _is_function(operator: str, value: Any) -> bool:

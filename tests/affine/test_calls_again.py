@@ -10,7 +10,6 @@ import pytest
 
 import taco_py as tp
 from taco_py.calls.programs import program_call as program_file
-from taco_py.compiler.affine.oracle import run_program
 from taco_py.language.diagnostics.errors import (
     DimensionError,
     NumberOverflowError,
@@ -19,6 +18,7 @@ from taco_py.language.diagnostics.errors import (
     OutputError,
     ScheduleError,
 )
+from tests.affine.program_oracle import run_program
 from tests.codegen.test_emit import needs_compiler
 
 pytestmark = needs_compiler

@@ -12,7 +12,7 @@ import pytest
 import taco_py as tp
 from taco_py.compiler.affine.affine_products import products
 from taco_py.compiler.affine.lower import OperandType
-from taco_py.compiler.affine.oracle import run_program
+from tests.affine.program_oracle import run_program
 from tests.codegen.test_emit import needs_compiler
 
 pytestmark = pytest.mark.user_flags

@@ -17,9 +17,9 @@ from polyhedral.nests.dependence import dependences
 from polyhedral.nests.tile_legality import check_order
 from polyhedral.programs.program_plan import plan_program
 from polyhedral.programs.question import ProgramQuestion
-from taco_py.compiler.affine.oracle import run_program
 from taco_py.compiler.affine.statements import size_names
 from taco_py.compiler.driver import native_target
+from tests.affine.program_oracle import run_program
 from tests.codegen.test_emit import needs_compiler
 from tests.machines import SERVER, on_machine
 

@@ -34,6 +34,7 @@ UFUNCS = sorted(
 CALLS: dict[str, Callable[..., Any]] = {
     "clip": lambda x: np.clip(x, x.dtype.type(0), x.dtype.type(1)),
     "where": lambda x: np.where(x, x, x.dtype.type(1)),
+    "matmul": lambda x: x @ x.T,
     "dot": lambda x: np.dot(x, x.T),
     "tensordot": lambda x: np.tensordot(x, x, ([0, 1], [0, 1])),
     "einsum": lambda x: np.einsum("ij,kj->ik", x, x),
@@ -59,6 +60,26 @@ CALLS: dict[str, Callable[..., Any]] = {
     "unstack": lambda x: np.unstack(x)[0],
     "nonzero": lambda x: np.stack(np.nonzero(x)),
     "save": lambda x: x,
+    **{
+        name: lambda x, name=name: getattr(np, name)([x, x])
+        for name in ("vstack", "hstack", "column_stack", "block")
+    },
+    **{
+        name: lambda x, name=name: np.stack(getattr(np, name)(x, 2)[-1:])
+        for name in ("array_split", "hsplit")
+    },
+    "split": lambda x: np.split(x, [1, 2])[1],
+    "vsplit": lambda x: np.vsplit(x, 3)[2],
+    "meshgrid": lambda x: np.stack(np.meshgrid(x[0], x[1])),
+    "inner": lambda x: np.inner(x, x),
+    "vdot": lambda x: np.vdot(x, x),
+    "vecdot": lambda x: np.vecdot(x, x),
+    "kron": lambda x: np.kron(x, x[0]),
+    "cross": lambda x: np.cross(x[:, :3], x[:, 1:]),
+    "multi_dot": lambda x: np.linalg.multi_dot([x, x.T, x]),
+    "isclose": lambda x: np.isclose(x, x),
+    "allclose": lambda x: np.allclose(x, x),
+    "polyval": lambda x: np.polyval([1, 2], x),
 }
 """How functions are called that take more than an array."""
 

@@ -19,9 +19,9 @@ from taco_py.graph.orchestrate.partition.choose_partition import choose_partitio
 from taco_py.graph.orchestrate.partition.edge_program import solve_by_cuts
 from taco_py.graph.orchestrate.partition.fusible_parts import _parts, solve_by_parts
 from taco_py.graph.orchestrate.partition.traffic_problem import Partition, TrafficProblem
-from taco_py.graph.orchestrate.partition.traffic_program import solve_program
 from taco_py.language.diagnostics.errors import ScheduleError
 from tests.graph.random_dags import check_runs, random_dag
+from tests.graph.traffic_program import solve_program
 
 WITHIN = 0.01
 """The share by which a partition that is said to be optimal may be below the whole program's."""

@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from taco_py.graph.orchestrate.buffer_lifetimes import lifetimes, place_buffers
 from taco_py.graph.orchestrate.candidate_kernels import Kernel, make_kernel
 from taco_py.graph.orchestrate.dag import bits, dag_of_edges, make_dag
 from taco_py.graph.orchestrate.memory_order import order_by_memory, peak_bytes
 from taco_py.language.diagnostics.errors import ScheduleError
+from tests.graph.buffer_lifetimes import lifetimes, place_buffers
 from tests.graph.random_dags import random_dag
 
 

@@ -29,7 +29,6 @@ from taco_py.graph.orchestrate.partition.traffic_problem import (
     TrafficProblem,
     forced_groups,
 )
-from taco_py.graph.orchestrate.partition.traffic_program import solve_program
 from taco_py.graph.selection.strategies import choose_regions
 from taco_py.language.diagnostics.errors import OperandError, ScheduleError
 from tests.graph.blocks import operands_of, walk_weights
@@ -39,6 +38,7 @@ from tests.graph.random_partitions import (
     compare_parts,
     random_problem,
 )
+from tests.graph.traffic_program import solve_program
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.arrays.numpy_surface.layouts import meshgrid as grids
 from taco_py.arrays.shapes import of_dense, zeros_in
-from taco_py.arrays.subscripts_of_modes import meshgrid as grids
 from taco_py.arrays.subscripts_of_modes import triangle
 from taco_py.data.storage.pack import pack_coo
 from taco_py.data.storage.tensor_data import dense_data

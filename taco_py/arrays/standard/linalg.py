@@ -13,12 +13,14 @@ import numpy as np
 
 from taco_py.arrays.elementwise import elementwise
 from taco_py.arrays.matrix_products import matmul as product
+from taco_py.arrays.numpy_surface import composed_products, statistics
+from taco_py.arrays.numpy_surface.layouts import check_matrices
 from taco_py.arrays.reductions import reduced
-from taco_py.arrays.shapes import of_dense, place_of, stack
+from taco_py.arrays.shapes import of_dense
 from taco_py.arrays.standard.creation import eye
 from taco_py.arrays.standard.several_operations import matmul, matrix_transpose, tensordot, vecdot
 from taco_py.arrays.standard.wrapped import tensors
-from taco_py.arrays.subscripts_of_modes import as_tensor, broadcast_to, part_of
+from taco_py.arrays.subscripts_of_modes import broadcast_to
 from taco_py.arrays.subscripts_of_modes import diagonal as diagonal_of
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.language.diagnostics.errors import DimensionError, FormatError, OperandError
@@ -28,6 +30,10 @@ __all__ = [
     "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve",
     "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+
+OF_SINGULAR_VALUES = ("nuc", 2, -2)
+"""Norms of matrices that are computed of their singular values, by LAPACK."""
 
 
 class EighResult(NamedTuple):
@@ -162,25 +168,17 @@ def svdvals(x: Any, /) -> Any:
 # ---------------------------------------------------------------- functions that stay sparse
 
 
-def _last_modes(x: Any, name: str) -> None:
-    if x.ndim < 2:
-        raise DimensionError(
-            f"Expected a tensor of order 2 or more for linalg.{name}, found order {x.ndim}",
-            hint="x[:, None] makes a matrix of a vector",
-        )
-
-
 @tensors
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """Take the diagonals of matrices."""
-    _last_modes(x, "diagonal")
+    check_matrices(x, "linalg.diagonal")
     return diagonal_of(x, offset, -2, -1)
 
 
 @tensors
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """Add up the diagonals of matrices."""
-    _last_modes(x, "trace")
+    check_matrices(x, "linalg.trace")
     return reduced("sum", diagonal_of(x, offset, -2, -1), -1, False, dtype)
 
 
@@ -198,25 +196,13 @@ def outer(x1: Any, x2: Any, /) -> Any:
 @tensors
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Compute cross products of vectors of three numbers along a mode."""
-    for x in (x1, x2):
-        if x.shape[place_of(axis, x.ndim)] != 3:
-            raise DimensionError(
-                f"Expected a mode of size 3, found {x.shape[axis]}", hint="axis= names it"
-            )
-    parts = [[part_of(x, place_of(axis, x.ndim), n) for n in range(3)] for x in (x1, x2)]
-    components = []
-    for n in range(3):
-        a, b = (n + 1) % 3, (n + 2) % 3
-        minuend = elementwise("multiply", parts[0][a], parts[1][b])
-        subtrahend = elementwise("multiply", parts[0][b], parts[1][a])
-        components.append(as_tensor(elementwise("subtract", minuend, subtrahend)))
-    return stack(components, axis)
+    return composed_products.cross(x1, x2, axis)
 
 
 @tensors
 def matrix_power(x: Any, n: int, /) -> Any:
     """Multiply square matrices by themselves, n times; inverses where n is negative."""
-    _last_modes(x, "matrix_power")
+    check_matrices(x, "linalg.matrix_power")
     if x.shape[-1] != x.shape[-2]:
         raise DimensionError(f"Expected square matrices, found shape {x.shape}", hint="x @ x.mT")
     if n < 0:
@@ -237,41 +223,14 @@ def matrix_power(x: Any, n: int, /) -> Any:
 @tensors
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
     """Compute norms over modes, without axis of all elements: (sum |x|**ord)**(1/ord)."""
-    if ord == 0:
-        count = reduced("count", x, axis, keepdims)
-        return count.astype(_sizes(x).dtype) if axis is not None else _sizes(x).dtype.type(count)
-    sizes = _sizes(x)
-    if abs(ord) == np.inf:
-        return reduced("max" if ord > 0 else "min", sizes, axis, keepdims)
-    if ord == 1:
-        return reduced("sum", sizes, axis, keepdims, sizes.dtype)
-    raised = elementwise("square", sizes) if ord == 2 else elementwise("power", sizes, float(ord))
-    total = reduced("sum", as_tensor(raised), axis, keepdims, sizes.dtype)
-    if ord == 2:
-        return np.sqrt(total)
-    return elementwise("power", total, 1 / ord)
-
-
-def _sizes(x: Any) -> Any:
-    """Return the absolute values, in floating point."""
-    magnitudes = as_tensor(elementwise("abs", x))
-    return magnitudes if magnitudes.dtype.kind == "f" else magnitudes.astype(np.float64)
+    return statistics.vector_norm(x, ord, axis, keepdims)
 
 
 @tensors
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """Compute norms of matrices: "fro", "nuc", 1, 2, inf, or the least of these, -1, -2, -inf."""
-    _last_modes(x, "matrix_norm")
-    if ord == "fro":
-        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
-    if ord in ("nuc", 2, -2):
-        norm = np.linalg.matrix_norm(_dense(x, "matrix_norm"), keepdims=keepdims, ord=ord)
-        return of_dense(np.asarray(norm))
-    if ord not in (1, -1, np.inf, -np.inf):
-        raise OperandError(
-            f"Expected a norm of matrices, found {ord!r}", hint='"fro", "nuc", 1, 2, inf, -1 …'
-        )
-    summed_mode = -2 if abs(ord) == 1 else -1
-    sums = reduced("sum", _sizes(x), summed_mode, True)
-    norm = as_tensor(reduced("max" if ord > 0 else "min", sums, -3 - summed_mode, True))
-    return norm if keepdims else norm.reshape(x.shape[:-2])
+    check_matrices(x, "linalg.matrix_norm")
+    if ord not in OF_SINGULAR_VALUES:
+        return statistics.matrix_norm(x, ord, (-2, -1), keepdims)
+    norm = np.linalg.matrix_norm(_dense(x, "matrix_norm"), keepdims=keepdims, ord=ord)
+    return of_dense(np.asarray(norm))

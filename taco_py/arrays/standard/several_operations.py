@@ -9,15 +9,14 @@ import numpy as np
 from taco_py.arrays import element_functions, matrix_products, scans, shapes, sorted_elements
 from taco_py.arrays import subscripts_of_modes as modes
 from taco_py.arrays.element_functions import where as elements_where
-from taco_py.arrays.elementwise import elementwise
 from taco_py.arrays.extremum_places import place_of_extremum
+from taco_py.arrays.numpy_surface import composed_products, layouts
 from taco_py.arrays.reductions import reduced
 from taco_py.arrays.reductions import std as std_of
 from taco_py.arrays.reductions import var as var_of
-from taco_py.arrays.shapes import place_of
 from taco_py.arrays.standard.wrapped import tensors
 from taco_py.data.tensors.tensor import Tensor
-from taco_py.language.diagnostics.errors import DimensionError, OperandTypeError
+from taco_py.language.diagnostics.errors import OperandTypeError
 
 
 @tensors
@@ -109,23 +108,12 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any
     return place_of_extremum("argmax", x, axis, keepdims)
 
 
-def _scanned(name: str, x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
-    if axis is None:
-        if x.ndim != 1:
-            raise DimensionError(
-                f"Expected an axis for a tensor of order {x.ndim}, found none", hint="axis=0"
-            )
-        axis = 0
-    scanned = scans.cumulative(name, x, axis, dtype)
-    return scans.with_initial(name, scanned, place_of(axis, x.ndim)) if include_initial else scanned
-
-
 @tensors
 def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
     """Add up along a mode."""
-    return _scanned("sum", x, axis, dtype, include_initial)
+    return scans.standard_scan("sum", x, axis, dtype, include_initial)
 
 
 @tensors
@@ -133,13 +121,13 @@ def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
     """Multiply along a mode."""
-    return _scanned("prod", x, axis, dtype, include_initial)
+    return scans.standard_scan("prod", x, axis, dtype, include_initial)
 
 
 @tensors
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
     """Subtract each element from the next one along a mode, n times."""
-    return scans.diff(x, n, axis, prepend, append)
+    return layouts.diff(x, n, axis, prepend, append)
 
 
 # ---------------------------------------------------------------- shapes
@@ -152,13 +140,13 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     """Put tensors beside one another along a new mode."""
-    return shapes.stack(arrays, axis)
+    return layouts.stack(arrays, axis)
 
 
 @tensors
 def unstack(x: Any, /, *, axis: int = 0) -> Any:
     """Take a tensor apart along a mode."""
-    return tuple(modes.as_tensor(part) for part in shapes.moveaxis(x, axis, 0))
+    return layouts.unstack(x, axis=axis)
 
 
 @tensors
@@ -189,13 +177,13 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
 @tensors
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     """Move modes to other places."""
-    return shapes.moveaxis(x, source, destination)
+    return layouts.moveaxis(x, source, destination)
 
 
 @tensors
 def matrix_transpose(x: Any, /) -> Any:
     """Exchange the last two modes."""
-    return element_functions.matrix_transpose(x)
+    return layouts.matrix_transpose(x)
 
 
 @tensors
@@ -213,13 +201,13 @@ def broadcast_arrays(*arrays: Any) -> Any:
 @tensors
 def flip(x: Any, /, *, axis: Any = None) -> Any:
     """Reverse the order along modes."""
-    return modes.flip(x, axis)
+    return layouts.flip(x, axis)
 
 
 @tensors
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     """Move elements along modes, those beyond the end to the beginning."""
-    return modes.roll(x, shift, axis)
+    return layouts.roll(x, shift, axis)
 
 
 @tensors
@@ -231,7 +219,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 @tensors
 def tile(x: Any, repetitions: Any, /) -> Any:
     """Put copies of a tensor beside one another."""
-    return modes.tile(x, repetitions)
+    return layouts.tile(x, repetitions)
 
 
 # ---------------------------------------------------------------- products
@@ -252,14 +240,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 @tensors
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Sum products along a mode, conjugating the first."""
-    first = elementwise("conj", x1) if x1.dtype.kind == "c" else x1
-    if -min(x1.ndim, x2.ndim) <= axis < 0 and x1.shape[axis] != x2.shape[axis]:
-        raise DimensionError(
-            f"Expected modes of one size to sum over, found {x1.shape[axis]} and {x2.shape[axis]}",
-            hint="they do not stretch",
-        )
-    products = elementwise("multiply", first, x2)
-    return reduced("sum", products, axis, False, products.dtype)
+    return composed_products.vecdot(x1, x2, axis)
 
 
 # ---------------------------------------------------------------- places, order, sets
@@ -268,7 +249,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 @tensors
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     """Take elements at positions along a mode."""
-    return modes.as_tensor(modes.take(x, indices, 0 if axis is None else axis))
+    return layouts.take(x, indices, 0 if axis is None else axis)
 
 
 @tensors

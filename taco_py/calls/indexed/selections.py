@@ -18,12 +18,12 @@ from taco_py.calls.indexed.derived import Selection
 from taco_py.calls.indexed.domains import Sizes
 from taco_py.calls.indexed.positions import check_inside, is_inside, positions
 from taco_py.data.interop.scipy_arrays import to_scipy
+from taco_py.data.storage.one_entry_rows import form_of_rows, one_entry_rows
 from taco_py.data.storage.pack import pack_coo
 from taco_py.data.storage.sizes import index_type
-from taco_py.data.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.data.storage.tensor_data import Array, TensorData
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.language.diagnostics.errors import DimensionError, OperandError
-from taco_py.language.formats import LETTERS, Format
 from taco_py.language.notation.nodes import Access, Assignment
 from taco_py.language.notation.printer import to_text
 
@@ -56,20 +56,12 @@ def selection(
     inside = is_inside(flat, size)
     count = prod(extents)
     if names and bool(inside.all()):
-        return _one_each(flat, (size, *extents))
-    form = Format((*(LETTERS["d"],) * len(names), LETTERS["s"]), (*range(1, len(names) + 1), 0))
+        crd = flat.astype(index_type((size, *extents), count, None), copy=False)
+        return one_entry_rows(crd, (size, *extents), 0, bool)
     columns = [each.reshape(-1)[inside] for each in np.indices(extents)]
     ones = np.ones(count if names else 1, bool)[inside]
+    form = form_of_rows(len(names) + 1, 0)
     return pack_coo([flat[inside], *columns], ones, (size, *extents), form)
-
-
-def _one_each(flat: Array, shape: tuple[int, ...]) -> TensorData:
-    """Return one entry for each value of the indices, at these coordinates of the first mode."""
-    dtype = index_type(shape, len(flat), None)
-    form = Format((*(LETTERS["d"],) * (len(shape) - 1), LETTERS["s"]), (*range(1, len(shape)), 0))
-    last = LevelArrays(np.arange(len(flat) + 1, dtype=dtype), np.ascontiguousarray(flat, dtype))
-    levels = (*(LevelArrays(),) * (len(shape) - 1), last)
-    return TensorData(form, shape, levels, np.ones(len(flat), bool), sorted=True, unique=True)
 
 
 def as_operand(data: TensorData, scipy: bool) -> Any:

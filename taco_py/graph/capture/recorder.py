@@ -13,7 +13,7 @@ from taco_py.arguments.operands import describe
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.graph.capture.symbolic_size import Size
-from taco_py.graph.capture.traced_line import refuse, user_place
+from taco_py.graph.capture.traced_line import call_with_line, refuse, user_place
 from taco_py.graph.extents import Extent, const, evaluated
 from taco_py.graph.nodes import NOWHERE, Constant, Fact, Graph, Input, Node, Number, Origin, Shape
 from taco_py.graph.samples import weak_name
@@ -231,7 +231,7 @@ class Recorder:
     def ufunc(self, function: np.ufunc, method: str, inputs: Any, options: Any) -> Any:
         """Note one of NumPy's functions of elements."""
         found: Callable[..., Any] = self.operations["ufunc"]
-        return found(self, function, method, inputs, options)
+        return call_with_line(found, self, function, method, inputs, options)
 
     def graph(self, outputs: Sequence[str]) -> Graph:
         """Return the graph of what the outputs depend on, and end the trace."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from taco_py.data.interop.scipy_arrays import function_of_scipy, is_operand_of_scipy
 from taco_py.graph.capture.recorder import Recorder
-from taco_py.graph.capture.traced_line import refuse
+from taco_py.graph.capture.traced_line import call_with_line, refuse
 from taco_py.graph.extents import product
 from taco_py.graph.nodes import Fact
 
@@ -142,7 +142,11 @@ class TracedArray:
                 f"Expected arguments of {name} that can be traced, found others: {error}",
                 "docs/graphs.md lists the functions; compute what they lack in parts",
             )
-        return operation(self.recorder, *args, **given)
+        return call_with_line(operation, self.recorder, *args, **given)
+
+    def __taco_operand__(self, obj: Any) -> Any:
+        """Note an array or a number that is no traced one, as a constant."""
+        return self.recorder.traced(self.recorder.name_of(obj))
 
     def __getitem__(self, key: Any) -> Any:
         """Note subscripts: integers, slices, None, …, and arrays that are no traced ones."""

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.arrays.numpy_surface.axes import axes_of
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.symbolic_size import Size
 from taco_py.graph.capture.traced_line import refuse
-from taco_py.graph.capture.traced_ufuncs import axes_of, reduced_shape
+from taco_py.graph.capture.traced_ufuncs import reduced_shape
 from taco_py.graph.extents import Extent, const, product, total
 from taco_py.graph.nodes import Fact, Shape
 from taco_py.graph.samples import NUMPY_CALLS, numpy_function, sample
@@ -156,7 +157,7 @@ def _padded(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any
 
 
 def _reduced(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any]) -> Shape:
-    axes = axes_of(recorder, options.get("axis"), facts[0].order)
+    axes = axes_of(options.get("axis"), facts[0].order)
     return reduced_shape(facts[0].shape, axes, bool(options.get("keepdims")))
 
 
@@ -192,7 +193,7 @@ def _transformed(half: str = "") -> ShapeRule:
 
     def rule(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any]) -> Shape:
         shape = list(facts[0].shape)
-        (own,) = axes_of(recorder, options.get("axis", -1), facts[0].order)
+        (own,) = axes_of(options.get("axis", -1), facts[0].order)
         size = shape[own] if options.get("n") is None else const(options["n"])
         if half == "forward":
             size = Extent("+", (Extent("//", (size, const(2))), const(1)))

@@ -1,4 +1,4 @@
-"""Functions that move elements: shapes, transposes, parts, arrays put together."""
+"""Functions that move elements: shapes, transposes, parts, arrays put together, positions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.arrays.numpy_surface.axes import axes_of, place_of
+from taco_py.arrays.numpy_surface.layouts import check_matrices
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.symbolic_size import Size, extent_of
 from taco_py.graph.capture.traced_line import refuse
-from taco_py.graph.capture.traced_ufuncs import axes_of
 from taco_py.graph.extents import ONE, Extent, const, product, total
 from taco_py.graph.nodes import Fact, Shape
 from taco_py.graph.samples import sample
@@ -36,32 +37,6 @@ def transpose(recorder: Recorder, x: Any, *axes: Any) -> Any:
         )
     shape = tuple(fact.shape[axis] for axis in order)
     return recorder.add("transpose", (name,), shape, fact.dtype, axes=order)
-
-
-def moveaxis(recorder: Recorder, x: Any, source: Any, destination: Any) -> Any:
-    """Note np.moveaxis."""
-    order = recorder.facts[recorder.name_of(x)].order
-    one, other = (each if np.iterable(each) else (each,) for each in (source, destination))
-    old, new = ([axes_of(recorder, each, order)[0] for each in axes] for axes in (one, other))
-    if len({*old}) != len(old) or len({*new}) != len(new) or len(old) != len(new):
-        refuse("Expected as many distinct places as axes, found others", "name each once")
-    rest = [axis for axis in range(order) if axis not in old]
-    for place, axis in sorted(zip(new, old, strict=True)):
-        rest.insert(place, axis)
-    return transpose(recorder, x, tuple(rest))
-
-
-def swapaxes(recorder: Recorder, x: Any, axis1: int, axis2: int) -> Any:
-    """Note np.swapaxes."""
-    order = [*range(recorder.facts[recorder.name_of(x)].order)]
-    one, two = (axes_of(recorder, axis, len(order))[0] for axis in (axis1, axis2))
-    order[one], order[two] = order[two], order[one]
-    return transpose(recorder, x, tuple(order))
-
-
-def matrix_transpose(recorder: Recorder, x: Any) -> Any:
-    """Note np.matrix_transpose."""
-    return swapaxes(recorder, x, -1, -2)
 
 
 def reshape(recorder: Recorder, x: Any, *shape: Any, **options: Any) -> Any:
@@ -116,7 +91,7 @@ def expand_dims(recorder: Recorder, x: Any, axis: Any) -> Any:
     name, fact = _known(recorder, x)
     given = axis if isinstance(axis, tuple | list) else (axis,)
     order = fact.order + len(given)
-    new = axes_of(recorder, tuple(given), order)
+    new = axes_of(tuple(given), order)
     rest = iter(fact.shape)
     shape = tuple(ONE if each in new else next(rest) for each in range(order))
     return recorder.add("expand_dims", (name,), shape, fact.dtype, axis=new)
@@ -126,7 +101,7 @@ def squeeze(recorder: Recorder, x: Any, axis: Any = None) -> Any:
     """Note np.squeeze: without modes of size 1."""
     name, fact = _known(recorder, x)
     units = tuple(place for place, unit in enumerate(fact.units) if unit)
-    off = units if axis is None else axes_of(recorder, axis, fact.order)
+    off = units if axis is None else axes_of(axis, fact.order)
     if not {*off} <= {*units}:
         refuse(f"Expected modes of size 1 to leave out, found {off}", "reshape it", DimensionError)
     shape = tuple(each for place, each in enumerate(fact.shape) if place not in off)
@@ -152,7 +127,7 @@ def concatenate(recorder: Recorder, arrays: Any, axis: Any = 0, dtype: Any = Non
         return concatenate(recorder, [ravel(recorder, each) for each in arrays], 0, dtype)
     if len({fact.order for fact in facts}) != 1 or not facts[0].order:
         refuse("Expected arrays of as many modes each, at least one, found others", "reshape them")
-    (own,) = axes_of(recorder, axis, facts[0].order)
+    (own,) = axes_of(axis, facts[0].order)
     for fact in facts[1:]:
         for place, (one, other) in enumerate(zip(facts[0].shape, fact.shape, strict=True)):
             if place != own and not recorder.same(one, other):
@@ -167,26 +142,6 @@ def concatenate(recorder: Recorder, arrays: Any, axis: Any = 0, dtype: Any = Non
     made = str(np.concatenate([np.atleast_1d(sample(fact)) for fact in facts], own).dtype)
     found = recorder.add("concatenate", names, tuple(shape), made, axis=own)
     return found if dtype is None else astype(recorder, found, dtype)
-
-
-def stack(recorder: Recorder, arrays: Any, axis: int = 0) -> Any:
-    """Note np.stack, as arrays with a further mode put together."""
-    return concatenate(recorder, [expand_dims(recorder, each, axis) for each in arrays], axis)
-
-
-def vstack(recorder: Recorder, arrays: Any) -> Any:
-    """Note np.vstack."""
-    return concatenate(recorder, [_at_least_two(recorder, each) for each in arrays], 0)
-
-
-def hstack(recorder: Recorder, arrays: Any) -> Any:
-    """Note np.hstack."""
-    order = recorder.facts[recorder.name_of(arrays[0])].order
-    return concatenate(recorder, arrays, 0 if order == 1 else 1)
-
-
-def _at_least_two(recorder: Recorder, x: Any) -> Any:
-    return expand_dims(recorder, x, 0) if recorder.facts[recorder.name_of(x)].order == 1 else x
 
 
 def astype(recorder: Recorder, x: Any, dtype: Any, **options: Any) -> Any:
@@ -213,15 +168,6 @@ def to_dense(recorder: Recorder, x: Any) -> Any:
     """Note a dense array of a sparse one."""
     name, fact = _known(recorder, x)
     return recorder.add("to_dense", (name,), fact.shape, fact.dtype)
-
-
-def flip(recorder: Recorder, x: Any, axis: Any = None) -> Any:
-    """Note np.flip."""
-    order = recorder.facts[recorder.name_of(x)].order
-    axes = axes_of(recorder, axis, order)
-    return subscript(
-        recorder, x, tuple(slice(None, None, -1 if each in axes else None) for each in range(order))
-    )
 
 
 # ---------------------------------------------------------------- subscripts
@@ -378,33 +324,48 @@ def _fixed(each: slice) -> slice:
     )
 
 
-def take(recorder: Recorder, x: Any, indices: Any, axis: int | None = None) -> Any:
-    """Note np.take."""
+# ---------------------------------------------------------------- by positions
+
+
+def places(recorder: Recorder, size: Any) -> Any:
+    """Note the positions 0, 1, … along a mode of a size."""
+    return recorder.add("places", (), (extent_of(size),), "int64")
+
+
+def triangle(lower: bool) -> Callable[..., Any]:
+    """Make np.tril or np.triu: where(row >= column, x, 0)."""
+
+    def note(recorder: Recorder, x: Any, k: int = 0) -> Any:
+        check_matrices(x)
+        rows = places(recorder, x.shape[-2])[:, None]
+        columns = places(recorder, x.shape[-1])[None, :]
+        inside = columns - rows <= k if lower else columns - rows >= k
+        return np.where(inside, x, x.dtype.type(0))
+
+    return note
+
+
+def diag(recorder: Recorder, x: Any, k: int = 0) -> Any:
+    """Note np.diag: the diagonal of a matrix, or the matrix of a diagonal."""
+    if x.ndim == 2:
+        return x.diagonal(k)
+    if x.ndim != 1 or k:
+        refuse("Expected a vector on the main diagonal, found another", "pad the vector first")
+    return recorder.add("diag", (x.name,), (*x.fact.shape, *x.fact.shape), x.fact.dtype)
+
+
+def take_along_axis(recorder: Recorder, x: Any, indices: Any, axis: Any = -1) -> Any:
+    """Note np.take_along_axis: of each line along an axis the elements at its positions."""
+    x, chosen = (recorder.traced(recorder.name_of(operand)) for operand in (x, indices))
     if axis is None:
-        x, axis = ravel(recorder, x), 0
-    order = recorder.facts[recorder.name_of(x)].order
-    (own,) = axes_of(recorder, axis, order)
-    known = isinstance(indices, recorder.operations["TracedArray"]) or np.ndim(indices) == 0
-    key = (*(slice(None),) * own, indices if known else np.asarray(indices))
-    return subscript(recorder, x, key)
-
-
-def split(even: bool) -> Callable[..., Any]:
-    """np.split, or np.array_split, at positions or into equal parts."""
-
-    def parts(recorder: Recorder, x: Any, where: Any, axis: int = 0) -> list[Any]:
-        fact = recorder.facts[recorder.name_of(x)]
-        (own,) = axes_of(recorder, axis, fact.order)
-        if np.ndim(where) == 0:
-            size, count = int(recorder.size(fact.shape[own])), int(where)
-            if even and size % count:
-                refuse(f"Expected {count} equal parts of {size}, found a rest", "np.array_split")
-            each, more = divmod(size, count)
-            ends = np.cumsum([each + 1] * more + [each] * (count - more)).tolist()[:-1]
-        else:
-            ends = [each if isinstance(each, Size) else int(each) for each in where]
-        pairs = zip([None, *ends], [*ends, None], strict=True)
-        lead = (slice(None),) * own
-        return [subscript(recorder, x, (*lead, slice(*pair))) for pair in pairs]
-
-    return parts
+        return x.ravel()[chosen.ravel()]
+    place, order = place_of(axis, x.ndim), x.ndim
+    if chosen.ndim != order:
+        refuse("Expected positions with as many modes as the array, found others", "reshape them")
+    key = [
+        chosen
+        if n == place
+        else np.expand_dims(places(recorder, x.shape[n]), tuple(m for m in range(order) if m != n))
+        for n in range(order)
+    ]
+    return x[tuple(key)]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import linecache
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -51,5 +52,20 @@ def span_of(file: str, line: int) -> Span | None:
 
 def refuse(message: str, hint: str, error: type[TacoError] = OperandTypeError) -> NoReturn:
     """Raise an error that shows the user's line."""
+    raise _at_line(error(message, hint=hint))
+
+
+def call_with_line(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call a function, and show the user's line in its errors."""
+    try:
+        return function(*args, **options)
+    except TacoError as error:
+        raise _at_line(error) from error.__cause__
+
+
+def _at_line(error: TacoError) -> TacoError:
+    """Return an error that shows the user's line, the same one if it does."""
     place = user_place()
-    raise error(f"{message}{f', in {place}' if place else ''}", user_span(), hint)
+    if error.span is not None or not place or error.message.endswith(place):
+        return error
+    return type(error)(f"{error.message}, in {place}", user_span(), error.hint)

@@ -7,14 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.arrays.numpy_surface.axes import place_of
+from taco_py.arrays.numpy_surface.composed_products import (
+    check_inner_sizes,
+    label_matmul,
+    label_tensordot,
+)
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.traced_layouts import astype
 from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.capture.traced_texts import REMEDIES
-from taco_py.graph.capture.traced_ufuncs import axes_of
 from taco_py.graph.extents import Extent
 from taco_py.graph.samples import sample
-from taco_py.language.diagnostics.errors import DimensionError
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.einsum import parse_einsum, split_operands
 from taco_py.language.notation.nodes import Assignment
@@ -68,61 +72,19 @@ def _by_place(found: Assignment, count: int) -> Any:
 
 def matmul(recorder: Recorder, a: Any, b: Any) -> Any:
     """Note a product of matrices and vectors, or of stacks of them, as NumPy's."""
-    names = [recorder.name_of(each) for each in (a, b)]
-    orders = [recorder.facts[name].order for name in names]
-    if 0 in orders:
-        refuse("Expected arrays of one mode or more for @, found a number", "write * for numbers")
-    batch = max(max(orders) - 2, 0)
-    row, inner, column = batch, batch + 1, batch + 2
-    left = (*range(batch - max(orders[0] - 2, 0), batch), *((row,) if orders[0] > 1 else ()), inner)
-    right = (
-        *range(batch - max(orders[1] - 2, 0), batch),
-        inner,
-        *((column,) if orders[1] > 1 else ()),
-    )
-    kept = (
-        *range(batch),
-        *((row,) if orders[0] > 1 else ()),
-        *((column,) if orders[1] > 1 else ()),
-    )
-    facts = [recorder.facts[name] for name in names]
-    one, two = facts[0].shape[-1], facts[1].shape[right.index(inner)]
-    if not recorder.same(one, two):
-        refuse(
-            f"Expected as many columns as the other has rows, found "
-            f"{recorder.concrete(facts[0].shape)} and {recorder.concrete(facts[1].shape)}",
-            "the last mode of the first meets the one but last of the other",
-            DimensionError,
-        )
+    names = [recorder.name_of(operand) for operand in (a, b)]
+    one, two = (recorder.facts[name].shape for name in names)
+    left, right, kept = label_matmul(len(one), len(two))
+    equal = recorder.same(one[-1], two[max(len(two) - 2, 0)])
+    check_inner_sizes(recorder.concrete(one), recorder.concrete(two), equal)
     return contract(recorder, "matmul", names, (left, right), kept)
-
-
-def dot(recorder: Recorder, a: Any, b: Any) -> Any:
-    """Note np.dot: over the last mode and the one but last of the other."""
-    orders = [recorder.facts[recorder.name_of(each)].order for each in (a, b)]
-    if 0 in orders:
-        return a * b
-    if max(orders) <= 2:
-        return matmul(recorder, a, b)
-    return tensordot(recorder, a, b, ((orders[0] - 1,), (max(orders[1] - 2, 0),)))
 
 
 def tensordot(recorder: Recorder, a: Any, b: Any, axes: Any = 2) -> Any:
     """Note np.tensordot."""
-    names = [recorder.name_of(each) for each in (a, b)]
-    orders = [recorder.facts[name].order for name in names]
-    if np.ndim(axes) == 0 and not isinstance(axes, tuple | list):
-        count = axes.__index__()
-        pairs = ([*range(orders[0] - count, orders[0])], [*range(count)])
-    else:
-        pairs = tuple(  # type: ignore[assignment]
-            [k % n for k in (each if np.iterable(each) else (each,))]
-            for each, n in zip(axes, orders, strict=True)
-        )
-    left = tuple(range(orders[0]))
-    met = dict(zip(pairs[1], pairs[0], strict=True))
-    right = tuple(met.get(axis, orders[0] + axis) for axis in range(orders[1]))
-    kept = tuple(i for i in left if i not in pairs[0]) + tuple(i for i in right if i not in left)
+    names = [recorder.name_of(operand) for operand in (a, b)]
+    m, n = (recorder.facts[name].order for name in names)
+    left, right, kept = label_tensordot(m, n, axes)
     return contract(recorder, "tensordot", names, (left, right), kept)
 
 
@@ -134,16 +96,11 @@ def outer(recorder: Recorder, a: Any, b: Any) -> Any:
     return contract(recorder, "outer", names, ((0,), (1,)), (0, 1))
 
 
-def trace(recorder: Recorder, x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Note np.trace of the main diagonal."""
-    return recorder.operations["sum"](recorder, diagonal(recorder, x, offset, axis1, axis2), -1)
-
-
 def diagonal(recorder: Recorder, x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """Note np.diagonal: of the largest square from where it begins, its main one."""
     name = recorder.name_of(x)
     order = recorder.facts[name].order
-    one, two = (axes_of(recorder, axis, order)[0] for axis in (axis1, axis2))
+    one, two = (place_of(axis, order) for axis in (axis1, axis2))
     name = _square_of(recorder, name, (one, max(-offset, 0)), (two, max(offset, 0)))
     fact = recorder.facts[name]
     assert recorder.same(fact.shape[one], fact.shape[two])

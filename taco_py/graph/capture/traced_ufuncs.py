@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.arrays.numpy_surface.axes import axes_of
+from taco_py.arrays.numpy_surface.statistics import type_of_reduction
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.extents import ONE, const
@@ -92,22 +94,6 @@ def pointwise(
     return recorder.add(name, names, shape, dtype)
 
 
-def axes_of(recorder: Recorder, axis: Any, order: int) -> tuple[int, ...]:
-    """Return axes in ascending order, from 0; all for None. Raises DimensionError."""
-    if axis is None:
-        return tuple(range(order))
-    given = axis if isinstance(axis, tuple | list) else (axis,)
-    found = [each.__index__() for each in given]
-    for each in found:
-        if not -order <= each < order:
-            refuse(
-                f"Expected an axis from {-order} to {order - 1}, found {each}",
-                "axes count from 0, or from the last one backwards from -1",
-                DimensionError,
-            )
-    return tuple(sorted({each % order for each in found}))
-
-
 def reduced_shape(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
     """Leave out modes, or make them of size 1."""
     if keepdims:
@@ -135,7 +121,7 @@ def reduction(name: str) -> Callable[..., Any]:
             x = recorder.operations["astype"](recorder, x, wanted)
         (operand,) = [recorder.name_of(x)]
         fact = recorder.facts[operand]
-        axes = axes_of(recorder, axis, fact.order)
+        axes = axes_of(axis, fact.order)
         keep = bool(keepdims) and keepdims is not np._NoValue
         if operand in recorder.matrices and len(axes) == 1 and not keep:
             refuse(
@@ -160,17 +146,6 @@ def reduction(name: str) -> Callable[..., Any]:
         return _wrapped(recorder, found, made, wanted)
 
     return reduce
-
-
-def type_of_reduction(name: str, dtype: Any) -> np.dtype[Any]:
-    """Return the type of dtype=; refuse whole numbers where a reduction divides."""
-    wanted: np.dtype[Any] = np.dtype(dtype)
-    if name in ("mean", "var", "std") and wanted.kind in "biu":
-        refuse(
-            f"Expected a floating or complex type for dtype= of np.{name}, found {wanted}",
-            "convert the result: .astype(dtype)",
-        )
-    return wanted
 
 
 def _wrapped(recorder: Recorder, found: Any, made: str, wanted: np.dtype[Any] | None) -> Any:
@@ -216,7 +191,7 @@ def place_of_extremum(name: str) -> Callable[..., Any]:
     def find(recorder: Recorder, x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
         operand = recorder.name_of(x)
         fact = recorder.facts[operand]
-        axes = axes_of(recorder, axis, fact.order)
+        axes = axes_of(axis, fact.order)
         shape = reduced_shape(fact.shape, axes, keepdims)
         attributes = {"axis": None if axis is None else axes[0], "keepdims": keepdims}
         return recorder.add(name, (operand,), shape, "int64", **attributes)
@@ -234,7 +209,7 @@ def along(name: str) -> Callable[..., Any]:
         if axis is None:
             x = recorder.operations["reshape"](recorder, x, -1)
             return compute(recorder, x, 0)
-        (own,) = axes_of(recorder, axis, fact.order)
+        (own,) = axes_of(axis, fact.order)
         dtype = str(getattr(np, name)(sample(fact), axis=own).dtype)
         return recorder.add(name, (operand,), shape, dtype, axis=own)
 
@@ -289,3 +264,17 @@ def full_like(recorder: Recorder, x: Any, value: Any, dtype: Any = None, **optio
 def count_nonzero(recorder: Recorder, x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Note np.count_nonzero as a sum of truths."""
     return reduction("sum")(recorder, x != const(0).constant, axis, keepdims=keepdims)
+
+
+def select(
+    recorder: Recorder, condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0
+) -> Any:
+    """Note np.select: of several arrays the first one whose condition holds."""
+    if len(condlist) != len(choicelist):
+        refuse("Expected a choice for each condition, found another number", "name both")
+    names = [recorder.name_of(choice) for choice in (*choicelist, default)]
+    dtype = np.result_type(*(sample(recorder.facts[name]) for name in names))
+    *choices, selected = (recorder.traced(name).astype(dtype) for name in names)
+    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
+        selected = where(recorder, condition, choice, selected)
+    return selected

@@ -26,6 +26,7 @@ from taco_py.graph.fission.of_reductions import mean, reduction, variance
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Graph, Node, Origin
 from taco_py.graph.primitives.functions_of_elements import spelled
+from taco_py.graph.primitives.primitive_table import PRIMITIVES
 
 Split = Callable[[GraphBuilder, Node, Sequence[str]], str]
 
@@ -43,7 +44,12 @@ SPLITS: Mapping[str, Split] = MappingProxyType({
     "primitive": lambda builder, node, inputs: primitive(builder, node, inputs),
     "diag": matrix_of_diagonal, "evaluate": text,
 })  # fmt: skip
-"""How operators are split. Functions of elements need no entry; what has none is NumPy's."""
+"""How operators are split, but for primitives and functions of elements; others are NumPy's."""
+
+
+def itself(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
+    """Make the primitive that an operator is."""
+    return builder.add(node.operator, inputs, node.shape, node.dtype, **dict(node.attributes))
 
 
 def primitive(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
@@ -67,7 +73,9 @@ def split_operators(graph: Graph, whole: Collection[str] = ()) -> Graph:
             builder.renamed[node.name] = builder.copy(node)
             continue
         split = SPLITS.get(node.operator)
-        if split is None:
+        if split is None and node.operator in PRIMITIVES:
+            split = itself
+        elif split is None:
             elements = spelled(node.operator, len(inputs)) or node.operator == "square"
             split = function_of_elements if elements else GraphBuilder.numpy
         builder.renamed[node.name] = split(builder, node, inputs)

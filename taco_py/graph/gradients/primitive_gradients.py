@@ -353,11 +353,11 @@ def _none(
     yield from ()
 
 
-RULES: Mapping[str, Rule] = MappingProxyType({
+RULES: Mapping[str, Rule] = {
     "map": _of_map, "reduce": _of_reduce, "contract": _of_contract, "notation": _of_text,
     **dict.fromkeys(("gather", "scatter"), _of_gather),
     **dict.fromkeys(("broadcast", "transpose", "expand", "squeeze"), _of_layout),
-})  # fmt: skip
+}  # fmt: skip
 """By the operators of primitives."""
 OF_NUMPY: Mapping[str, Rule] = MappingProxyType({
     "slice": _of_subscript, "index": _of_subscript, "reshape": _of_reshape, "copy": _of_copy,

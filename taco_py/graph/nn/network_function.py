@@ -14,7 +14,7 @@ import numpy as np
 from taco_py.graph.capture.recorder import Recorder, is_operand
 from taco_py.graph.capture.symbolic_size import Size
 from taco_py.graph.capture.traced_array import TracedArray
-from taco_py.graph.capture.traced_line import refuse
+from taco_py.graph.capture.traced_line import call_with_line, refuse
 from taco_py.graph.fuse import FusedFunction
 from taco_py.language.diagnostics.errors import OperandTypeError
 
@@ -27,9 +27,9 @@ class NetworkFunction(FusedFunction):
         args = (_array(args[0]), *map(_listed, args[1:]))
         recorder = next(recorders((*args, *named.values())), None)
         if recorder is None:
-            return super().__call__(*args, **named)
+            return call_with_line(super().__call__, *args, **named)
         with recorder.part_of(self.function.__name__.strip("_")):
-            return self.function(*args, **named)
+            return call_with_line(self.function, *args, **named)
 
 
 def _array(x: Any) -> Any:

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.arrays.numpy_surface.axes import axes_of
 from taco_py.graph.capture.traced_line import refuse
-from taco_py.graph.capture.traced_ufuncs import axes_of
 from taco_py.graph.nn.network_function import check_axis, network_function
 from taco_py.language.diagnostics.errors import DimensionError
 
 
 @network_function
 def _layer_norm(x: Any, scale: Any, shift: Any, axis: Any, epsilon: Any) -> Any:
-    axes = axes_of(x.recorder, axis, x.ndim)
+    axes = axes_of(axis, x.ndim)
     others = tuple(each for each in range(x.ndim) if each not in axes)
     scale, shift = (_stretched(each, x.ndim, others) for each in (scale, shift))
     return _normalized(x, scale, shift, axes, epsilon)
@@ -24,7 +24,7 @@ def _layer_norm(x: Any, scale: Any, shift: Any, axis: Any, epsilon: Any) -> Any:
 def _batch_norm(
     x: Any, scale: Any, shift: Any, axis: Any, epsilon: Any, mean: Any, variance: Any
 ) -> Any:
-    axes = axes_of(x.recorder, axis, x.ndim)
+    axes = axes_of(axis, x.ndim)
     scale, shift, mean, variance = (
         _stretched(each, x.ndim, axes) for each in (scale, shift, mean, variance)
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.graph.capture.traced_ufuncs import axes_of
+from taco_py.arrays.numpy_surface.axes import axes_of
 from taco_py.graph.nn.network_function import check_axis, derivative_by, network_function
 
 
@@ -14,19 +14,19 @@ from taco_py.graph.nn.network_function import check_axis, derivative_by, network
 def _softmax(x: Any, axis: Any) -> Any:
     e = np.exp(x - x.max(axis, keepdims=True))
     found = e / e.sum(axis, keepdims=True)
-    return derivative_by("softmax", found, x, axes=axes_of(x.recorder, axis, x.ndim))
+    return derivative_by("softmax", found, x, axes=axes_of(axis, x.ndim))
 
 
 @network_function
 def _log_softmax(x: Any, axis: Any) -> Any:
     apart = x - x.max(axis, keepdims=True)
     found = apart - np.log(np.exp(apart).sum(axis, keepdims=True))
-    return derivative_by("log_softmax", found, x, axes=axes_of(x.recorder, axis, x.ndim))
+    return derivative_by("log_softmax", found, x, axes=axes_of(axis, x.ndim))
 
 
 @network_function
 def _logsumexp(x: Any, axis: Any, keepdims: bool) -> Any:
-    axes = axes_of(x.recorder, axis, x.ndim)
+    axes = axes_of(axis, x.ndim)
     most = x.max(axes, keepdims=True)
     most = np.where(np.isfinite(most), most, 0)  # of infinities, whose difference is NaN
     sums = np.log(np.exp(x - most).sum(axes, keepdims=True)) + most

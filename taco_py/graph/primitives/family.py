@@ -44,8 +44,10 @@ class Primitive:
 
     family   elementwise, reduce, broadcast, layout, linear or gather
     express  from a node, an index for each mode of its result and its operands to its expression
+    reads_once  whether each element of an operand is read once, so that it may be computed there
     """
 
     operator: str
     family: str
     express: Callable[[Node, Sequence[Index], Operands], Expr]
+    reads_once: bool = False

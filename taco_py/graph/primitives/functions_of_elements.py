@@ -62,4 +62,4 @@ def _express(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
     return call(node.get("function"), args)
 
 
-PRIMITIVES = (Primitive("map", "elementwise", _express),)
+PRIMITIVES = (Primitive("map", "elementwise", _express, reads_once=True),)

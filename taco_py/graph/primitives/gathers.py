@@ -78,5 +78,5 @@ def _sum(over: Iterable[Index], factors: Sequence[Expr]) -> Expr:
 
 PRIMITIVES = (
     Primitive("gather", "gather", _gather),
-    Primitive("scatter", "gather", _scatter),
+    Primitive("scatter", "gather", _scatter, reads_once=True),
 )

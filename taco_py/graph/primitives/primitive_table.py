@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from taco_py.graph.primitives import (
     functions_of_elements,
@@ -15,12 +14,13 @@ from taco_py.graph.primitives import (
 )
 from taco_py.graph.primitives.family import Primitive
 
-PRIMITIVES: Mapping[str, Primitive] = MappingProxyType({
-    each.operator: each
-    for family in (functions_of_elements, reductions_over_modes, modes_elsewhere, linear_forms,
-                   gathers, sampled_values)
-    for each in family.PRIMITIVES
-})  # fmt: skip
+FAMILIES = (
+    functions_of_elements, reductions_over_modes, modes_elsewhere, linear_forms, gathers,
+    sampled_values,
+)  # fmt: skip
+PRIMITIVES: Mapping[str, Primitive] = {
+    primitive.operator: primitive for family in FAMILIES for primitive in family.PRIMITIVES
+}
 """Primitives by their operators. What has no entry is computed by NumPy."""
 
 

@@ -39,4 +39,4 @@ def _express(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
     return make_reduction(node.get("function"), tuple(over), value, _NOWHERE)
 
 
-PRIMITIVES = (Primitive("reduce", "reduce", _express),)
+PRIMITIVES = (Primitive("reduce", "reduce", _express, reads_once=True),)

@@ -7,19 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.data.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.data.storage.one_entry_rows import one_entry_rows
+from taco_py.data.storage.tensor_data import Array
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.graph.nodes import Node
 from taco_py.language.diagnostics.errors import PositionError
-from taco_py.language.formats import LETTERS, Format
 
 INDEX_TYPES = (np.dtype("int32"), np.dtype("int64"))
 """Types of coordinates that kernels read."""
-
-FORMATS = tuple(
-    Format((*(LETTERS["d"],) * count, LETTERS["s"]), tuple(range(count + 1))) for count in range(32)
-)
-"""By the number of modes of positions, up to those of NumPy's arrays beside others."""
 
 
 def positions_operand(node: Node, arrays: Sequence[Any], numbers: Sequence[Any]) -> Tensor:
@@ -31,13 +26,8 @@ def positions_operand(node: Node, arrays: Sequence[Any], numbers: Sequence[Any])
     """
     *extents, size = (int(each) for each in numbers)
     crd = _checked(np.asarray(arrays[0]).reshape(-1), size, node)
-    if crd.dtype not in INDEX_TYPES or not crd.flags.c_contiguous:
-        crd = np.ascontiguousarray(crd, crd.dtype if crd.dtype in INDEX_TYPES else np.int64)
-    last = LevelArrays(np.arange(len(crd) + 1, dtype=crd.dtype), crd)
-    levels = (*(LevelArrays(),) * len(extents), last)
-    ones = np.ones(len(crd), node.dtype)
-    form = FORMATS[len(extents)]
-    return Tensor(TensorData(form, (*extents, size), levels, ones, sorted=True, unique=True))
+    crd = crd if crd.dtype in INDEX_TYPES else crd.astype(np.int64)
+    return Tensor(one_entry_rows(crd, (*extents, size), len(extents), node.dtype))
 
 
 def _checked(flat: Array, size: int, node: Node) -> Array:

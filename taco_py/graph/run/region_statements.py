@@ -173,7 +173,7 @@ class _Writer:
             operator_of(node) == "map"
             and node.get("function") in CHEAP
             and (len(readers) <= MOST_READERS or self._is_read_alike(node))
-            and all(operator_of(reader) in ("map", "reduce", "scatter") for reader in readers)
+            and all(map(_reads_once, readers))
             and self.fills.get(node.name) is None
             and all(map(self._is_there_or_cheap, node.inputs))
         )
@@ -229,11 +229,9 @@ class _Writer:
         """Tell whether a function of elements is computed once for each element there too."""
         if self._is_spread_in(node, reader) and node.fact.order and not self._is_restricted(node):
             return False
-        if operator_of(reader) == "map":
-            return True
         if operator_of(reader) == "scatter":
             return not self._is_in_products(reader)
-        if operator_of(reader) == "reduce":
+        if _reads_once(reader):
             return True
         if operator_of(reader) == "gather":
             return is_of_elements(reader)
@@ -409,10 +407,15 @@ class _Writer:
         )
 
 
+def _reads_once(node: Node) -> bool:
+    """Tell whether a primitive reads each element of its operands once."""
+    return PRIMITIVES[operator_of(node)].reads_once
+
+
 def _is_once_each(node: Node, reader: Node) -> bool:
     """Tell whether a reader asks for each element of a value once, so far as is known of it."""
     if operator_of(reader) != "contract":
-        return operator_of(reader) in ("map", "reduce", "scatter")
+        return _reads_once(reader)
     labels = dict(zip(reader.inputs, reader.get("labels"), strict=True))
     own = labels.get(node.name, ())
     return {label for each in labels.values() for label in each} <= {*own}

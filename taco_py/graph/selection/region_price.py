@@ -19,7 +19,7 @@ from codegen.libraries.scalar_functions import FUNCTIONS, CFunction
 from codegen.records import dataclass
 from taco_py.arguments.operands import as_number, describe, is_number
 from taco_py.arguments.result_table import TENSOR
-from taco_py.calls.call.libraries import libraries_of
+from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.statements.elaborate import Elaborated, ResultOptions, elaborate
 from taco_py.calls.statements.sequence import in_single_assignment
 from taco_py.compiler.cost.effort import Effort
@@ -40,9 +40,7 @@ from taco_py.language.notation.dtypes import dtype_of_number
 from taco_py.language.notation.nodes import Access, Call
 from taco_py.language.notation.tree import walk
 from taco_py.language.problem import TensorType
-from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.nodes import Operand
-from taco_py.planner.make import Options
 from taco_py.planner.statements import plan_statements
 from taco_py.report.explanation.summary import expected_seconds
 
@@ -121,25 +119,21 @@ class RegionPrices:
         return costs.numpy_call_seconds + elements * costs.numpy_element_seconds
 
     def _kernels(self, region: Region) -> float:
-        libraries = libraries_of(MANY_CALLS)
+        choices = planner_options(MANY_CALLS)
         try:
             written = write_statements(self.graph, region, self.stored, frozenset(region.outputs))
             operands = operands_of(written, self.known, self.leaves)
             found = typed_of(written, operands)
             read = {n: _read(operands[r.source], r.dtype.name) for n, r in found.reads.items()}
-            request = Request(
-                found.types[written.results[-1]],
-                effort=self.effort,
-                libraries=libraries,
-                sized=True,
-            )
+            goal = goal_of(MANY_CALLS, found.types[written.results[-1]])
+            request = replace(goal, effort=self.effort, libraries=choices.libraries, sized=True)
             plan = plan_statements(
                 found.assignments,
                 {**operands, **read},
                 found.types,
                 request,
                 written.results,
-                Options(libraries=libraries),
+                choices,
             )
         except TacoError:
             return inf

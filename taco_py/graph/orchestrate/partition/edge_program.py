@@ -10,7 +10,8 @@ connect: a group that hangs together by none can be split, and saves as much.
 
 Rows of the last two kinds are added for what the last solution breaks, and the program is solved
 again, until it breaks none: then no partition saves more. It has the optimum of the published
-program (`traffic_program`), without the partitions' n! names: ten primitives take milliseconds.
+program (tests/graph/traffic_program.py), without the partitions' n! names: ten primitives take
+milliseconds.
 """
 
 from __future__ import annotations

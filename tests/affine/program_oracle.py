@@ -1,4 +1,4 @@
-"""The oracle: a program run instance by instance, in the order of its text.
+"""The oracle of affine programs: a program run instance by instance, in the order of its text.
 
 It is as simple as possible: no loop is interchanged, and every value is a NumPy scalar of the dtype
 in which the compiled program computes.
