@@ -139,8 +139,8 @@ BAD: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("C[i,j] = exp(A[i,k] * B[k,j])", {"semiring": "min_plus"}, tp.NotationError, r"\+ and \*"),
     ("C[i,j] = A[i,k] * mask[k,j]", {"mask": "csr"}, tp.OperandError, "a text without mask"),
     (
-        "T[i,j] = A[i,k] * B[k,j]; C[i,j] = T[i,j]", {"semiring": "min_plus"}, tp.OperandError,
-        "Expected one statement",
+        "T[i,j] = A[i,k] * B[k,j]; C[i,j] = T[i,j]", {"mask": "csr", "outputs": ("T", "C")},
+        tp.OperandError, "Expected one output under mask=, found T, C",
     ),
 ]  # fmt: skip
 
