@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import scipy.special
 
@@ -346,6 +347,9 @@ def numpy_function(name: str) -> Any:
         return scipy.special.erf
     if name == "sigmoid":
         return _sigmoid
+    if name.startswith("nearest_"):
+        half = np.dtype(getattr(ml_dtypes, name.removeprefix("nearest_"), "float16"))
+        return lambda x: np.asarray(x).astype(half).astype(np.asarray(x).dtype)
     return getattr(np, NUMPY_NAMES.get(name, name))
 
 
