@@ -35,7 +35,7 @@ class CudaArray(DeviceArray):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Version 3 of the protocol: whoever takes it waits for the stream that it names."""
+        """Return version 3 of the protocol, whose stream the consumer waits for."""
         address = self._lend()
         stream = None
         if self.buffer.uses:

@@ -49,7 +49,7 @@ class Language:
     pairs: Mapping[str, str] = field(default_factory=dict)
 
     def type_of(self, element: ScalarType) -> str:
-        """What elements of arrays are declared as; those of 16 bits in C++ as bits."""
+        """Return the declared type of an array's elements; in C++ 16-bit types as bits."""
         if self.pairs and element.kind == "half":
             return "uint16_t"
         return self.pairs.get(element.name, element.c)
@@ -86,7 +86,7 @@ def program_text(
     operands: Mapping[str, TensorData],
     language: Language,
 ) -> str:
-    """main.c for `kernels`, which run in order, over `operands`."""
+    """Return main.c for `kernels`, which run in order, over `operands`."""
     program = Program(language, {name: data.shape for name, data in operands.items()})
     used = {
         _array_name(each.step, source)
@@ -160,7 +160,7 @@ C = Language(TEMPLATE, "taco_buffer {} = {{0}};")
 
 
 def _arrays_of(name: str, data: TensorData) -> Iterator[tuple[str, Array]]:
-    """Yield the arrays of an operand, by what programs call them."""
+    """Yield the arrays of an operand with their names in programs."""
     for number, level in enumerate(data.levels):
         for what, array in (("pos", level.pos), ("crd", level.crd)):
             if array is not None:
@@ -215,7 +215,7 @@ def _real(number: float) -> str:
 
 
 def _call(program: Program, exported: Exported) -> None:
-    """The call of one kernel, after the definition of the arrays that it fills."""
+    """Return the call of one kernel, after the definitions of its output arrays."""
     step = exported.step
     sizes = {
         index: program.shapes[step.source(operand)][mode] for index, operand, mode in step.sizes

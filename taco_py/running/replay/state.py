@@ -73,7 +73,7 @@ class Task:
 
     @property
     def results(self) -> tuple[Wanted, ...]:
-        """What the call hands out."""
+        """Return the results of the call."""
         if self.several:
             return self.several
         out = None if self.out is None else ("out", self.out)
@@ -146,8 +146,7 @@ class CallState:
     calls: dict[int, KernelCall] = field(default_factory=dict)
 
     def accesses(self, statement: Assignment) -> Iterator[tuple[Access, tuple[str, ...]]]:
-        """Yield the accesses of a statement with the sizes of their modes, but for modes of size 1
-        that are taken off."""
+        """Yield the accesses of a statement with the sizes of their modes."""
         off = {s.source: s.axes for s in self.task.plan.steps if isinstance(s, Squeeze)}
         for access in accesses(statement):
             name = access.tensor
@@ -165,7 +164,7 @@ class CallState:
         return found
 
     def disagreeing(self) -> Iterator[str]:
-        """That two uses of an index in one statement differ in its size."""
+        """Return the test that two uses of an index in one statement differ in size."""
         for statement in (*self.task.before, self.task.assignment):
             sizes = self.sizes(statement)
             yield from sizes_disagree(self.accesses(statement), sizes)
@@ -183,14 +182,14 @@ class CallState:
             yield "    return None"
 
     def fused_shape(self) -> str:
-        """What gives the result the modes that the assignment says, where the plan fused some."""
+        """Return the text that unfuses the modes of the result."""
         wanted = self.task.assignment.target.indices
         last = self.task.plan.kernels[-1].problem.assignment.target.indices
         sizes = self.sizes()
         return f".reshape({listed(sizes[i] for i in wanted)})" if len(last) < len(wanted) else ""
 
     def out_apart(self) -> Iterator[str]:
-        """That `out` surely shares no memory with arrays of the user's operands."""
+        """Return the test that `out` shares no memory with the operands."""
         for name in self.task.objects:
             for array in filter(None, self.readings[name].arrays.split(", ")):
                 several = array.startswith("*")
@@ -208,7 +207,7 @@ def says_order(reading: Reading, ordered: bool, unique: bool) -> str:
 def sizes_disagree(
     found: Iterator[tuple[Access, tuple[str, ...]]], sizes: Mapping[str, str]
 ) -> Iterator[str]:
-    """That two uses of an index differ in its size."""
+    """Return the test that two uses of an index differ in size."""
     for access, own in found:
         for index, size in zip(access.indices, own, strict=True):
             if size != sizes[index]:

@@ -109,9 +109,9 @@ def _reversed(log: Log, settings: CallOptions, machine: Machine) -> Iterator[Cho
     """Yield the other outcome of each comparison of prices, the closest first."""
     ranked = sorted(log.decisions.items(), key=lambda item: _ratio(item[1]))
     for (rule, target, number), entry in ranked[:REVERSED]:
-        price = (entry.before if entry.taken else entry.after) or inf
+        price = (entry.before if entry.accepted else entry.after) or inf
         again = f", decision {number + 1}" if number else ""
-        label = f"{'without' if entry.taken else 'with'} {rule} for {target}{again}"
+        label = f"{'without' if entry.accepted else 'with'} {rule} for {target}{again}"
         changed = replace(settings, reversed=frozenset(((rule, target, number),)))
         yield Choice(changed, label, price * machine.step_seconds)
 
@@ -119,7 +119,7 @@ def _reversed(log: Log, settings: CallOptions, machine: Machine) -> Iterator[Cho
 def _ratio(entry: Entry) -> float:
     """Count how many times dearer the outcome is that was not taken."""
     taken, other = entry.before or inf, entry.after or inf
-    if entry.taken:
+    if entry.accepted:
         taken, other = other, taken
     return other / taken
 

@@ -72,9 +72,9 @@ def _contractions(trees: tuple[Choice, ...]) -> Iterator[Option]:
 
 def _sizes(plan: Plan, settings: CallOptions) -> Iterator[tuple[str, tuple[Option, ...]]]:
     """Small sizes compiled in, of indices that no sparse operand has."""
-    if plan.chosen is None:
+    if plan.selection is None:
         return
-    text = plan.chosen.text
+    text = plan.selection.text
     known = {index for index, _ in settings.static}
     known |= sparse_indices(text.last, text.is_sparse)
     every = [i for i in all_indices(text.last) if i in text.sizes and i not in known]
@@ -90,7 +90,7 @@ def _decisions(plan: Plan) -> Iterator[tuple[tuple[str, str, int], Option]]:
     ranked = sorted(plan.log.decisions.items(), key=lambda item: _ratio(item[1]))
     for decision, entry in ranked[:DECISIONS]:
         rule, target, _ = decision
-        word = "without" if entry.taken else "with"
+        word = "without" if entry.accepted else "with"
         changes = (("reversed", frozenset((decision,))),)
         yield decision, Option(f"{word} {rule} for {target}", f"{word} {rule}", changes)
 
@@ -103,14 +103,14 @@ def _told(decision: tuple[str, str, int]) -> str:
 def _ratio(entry: Entry) -> float:
     """Count how many times dearer the outcome is that was not taken."""
     taken, other = entry.before or inf, entry.after or inf
-    return other / taken if not entry.taken else taken / other if other else inf
+    return other / taken if not entry.accepted else taken / other if other else inf
 
 
 def _rules(plan: Plan) -> Iterator[tuple[str, Option]]:
     """Yield the rules that were used without a comparison, and may be left out."""
     decided = {rule for rule, _, _ in plan.log.decisions}
     free = {rule.name for rule, _ in CATALOGUE if rule.optional}
-    used = dict.fromkeys(e.rule for e in plan.log.entries if e.taken and e.rule not in decided)
+    used = dict.fromkeys(e.rule for e in plan.log.entries if e.accepted and e.rule not in decided)
     for name in [each for each in used if each in free][:RULES]:
         yield name, Option("left out", f"no {name}", (("forbid", frozenset((name,))),))
 
@@ -119,9 +119,9 @@ def _orders(
     plan: Plan, operands: Mapping[str, Operand], request: Request
 ) -> Iterator[tuple[str, tuple[Option, ...]]]:
     """Loop orders for each assignment of the program, one term at a time."""
-    if plan.chosen is None:
+    if plan.selection is None:
         return
-    program = plan.chosen.program
+    program = plan.selection.program
     known = {n: o for n, o in operands.items() if program.facts.get(n) == o}  # with coordinates
     facts = program.with_facts(known).facts
     for define in program.defines:
