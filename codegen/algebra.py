@@ -57,8 +57,8 @@ def _binary(node: Binary) -> Expr:
         return folded
     rules = _LOGICAL_RULES if type_of(node.left).kind == "bool" else _RULES
     rule = rules.get(node.op)
-    found = rule(node) if rule is not None else None
-    return node if found is None else _as_wide(found, type_of(node))
+    simplified = rule(node) if rule is not None else None
+    return node if simplified is None else _as_wide(simplified, type_of(node))
 
 
 def _as_wide(expr: Expr, scalar: ScalarType) -> Expr:

@@ -109,14 +109,14 @@ def or_(*conditions: ExprLike) -> Expr:
     return _chain("||", conditions, FALSE)
 
 
-def minimum(first: ExprLike, *others: ExprLike) -> Expr:
+def minimum(first: ExprLike, *rest: ExprLike) -> Expr:
     """Return the least of the arguments."""
-    return _chain("min", (first, *others), const(0))
+    return _chain("min", (first, *rest), const(0))
 
 
-def maximum(first: ExprLike, *others: ExprLike) -> Expr:
+def maximum(first: ExprLike, *rest: ExprLike) -> Expr:
     """Return the greatest of the arguments."""
-    return _chain("max", (first, *others), const(0))
+    return _chain("max", (first, *rest), const(0))
 
 
 def _chain(op: str, operands: tuple[ExprLike, ...], empty: Expr) -> Expr:
@@ -233,11 +233,11 @@ def block(*statements: Stmt | None) -> Block:
     return Block(tuple(body))
 
 
-def _is_apart(inner: Block, others: tuple[Stmt | None, ...]) -> bool:
+def _is_apart(inner: Block, siblings: tuple[Stmt | None, ...]) -> bool:
     """Tell whether the scope of `inner` cannot be that of the statements beside it."""
     declared = {stmt.var.name for stmt in inner.body if isinstance(stmt, Declare)}
-    beside = (var.name for other in others for var in declared_vars(other))
-    return bool(declared) and not declared.isdisjoint(beside)
+    outer_names = (var.name for sibling in siblings for var in declared_vars(sibling))
+    return bool(declared) and not declared.isdisjoint(outer_names)
 
 
 def if_(condition: ExprLike, then: Stmt, orelse: Stmt | None = None) -> Stmt:

@@ -85,10 +85,10 @@ def type_of(expr: Expr) -> ScalarType:
 
 def c_function(expr: Apply) -> CFunction:
     """Return the function of C that `expr` calls."""
-    found = spelling_of(expr.function, common_type([type_of(arg) for arg in expr.args]))
-    if not isinstance(found, CFunction):
-        raise TypeError(f"{expr.function} is no function of C here, but {found}")
-    return found
+    function = spelling_of(expr.function, common_type([type_of(arg) for arg in expr.args]))
+    if not isinstance(function, CFunction):
+        raise TypeError(f"{expr.function} is no function of C here, but {function}")
+    return function
 
 
 def function_of_update(stmt: Assign | Store | AtomicStore | AddRuns) -> CFunction | None:
@@ -96,14 +96,13 @@ def function_of_update(stmt: Assign | Store | AtomicStore | AddRuns) -> CFunctio
     if stmt.op is None or stmt.op in UPDATES:
         return None
     element = stmt.var.type if isinstance(stmt, Assign) else stmt.array.element
-    found = spelling_of(stmt.op, element)
-    return found if isinstance(found, CFunction) else None
+    function = spelling_of(stmt.op, element)
+    return function if isinstance(function, CFunction) else None
 
 
 def called_functions(tree: object) -> list[CFunction]:
-    """Return the functions of C that a tree calls, each once, behind those that its definition
-    calls."""
-    found: dict[CFunction, None] = {}
+    """Return the distinct functions of C that a tree calls, in order of their dependences."""
+    functions: dict[CFunction, None] = {}
     for node in walk(tree):
         function = None
         if isinstance(node, Apply):
@@ -111,8 +110,8 @@ def called_functions(tree: object) -> list[CFunction]:
         elif isinstance(node, Assign | Store | AtomicStore | AddRuns):
             function = function_of_update(node)
         if function is not None:
-            found |= dict.fromkeys((*function.uses, function))
-    return list(found)
+            functions |= dict.fromkeys((*function.uses, function))
+    return list(functions)
 
 
 def has_atomic(element: ScalarType, op: str) -> bool:

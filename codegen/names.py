@@ -92,18 +92,18 @@ def checked_names(names: Iterable[str]) -> list[str]:
 
     Names come from a supply or from a parser, which have checked them: this is the last look.
     """
-    found = [*names]
-    for name in found:
+    names_ = [*names]
+    for name in names_:
         if type(name) is not str or _PLAIN.fullmatch(name) is None:
             raise UnwritableNameError(f"Expected an identifier to write into C, found {name!r:.80}")
-    return found
+    return names_
 
 
 def is_reserved(name: str) -> bool:
     """Tell whether `name` means something in C or in the kernel runtime header already."""
-    known = name in C_KEYWORDS or _MACRO.fullmatch(name) is not None
+    is_keyword = name in C_KEYWORDS or _MACRO.fullmatch(name) is not None
     library = name in _C_LIBRARY or (name[-1:] in ("f", "l") and name[:-1] in _C_LIBRARY)
-    return known or library or name.startswith(("taco_", "_"))
+    return is_keyword or library or name.startswith(("taco_", "_"))
 
 
 def is_reserved_on_devices(name: str) -> bool:
@@ -132,8 +132,8 @@ class Names:
     ('i_1', 'i_2', 'j', 'double_1')
     """
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
+    def __init__(self, used: Iterable[str] = ()) -> None:
+        self._taken = set(used)
         self._last: dict[str, int] = {}
 
     def is_free(self, name: str) -> bool:

@@ -36,9 +36,9 @@ def occupancy(has: Multiprocessor, block: int, registers: int, shared_bytes: int
     Occupancy(blocks=6, warps=48, most_warps=64, limiter='registers')
     """
     warps = -(-block // NOMINAL_GPU.warp_threads)
-    a_warp = _whole(max(1, registers) * NOMINAL_GPU.warp_threads, has.register_unit)
+    a_warp = _round_up(max(1, registers) * NOMINAL_GPU.warp_threads, has.register_unit)
     with_registers = has.registers // a_warp // has.warp_unit * has.warp_unit
-    memory = _whole(shared_bytes + has.reserved_bytes, has.shared_unit)
+    memory = _round_up(shared_bytes + has.reserved_bytes, has.shared_unit)
     limits = {
         "warps": has.warps // warps,
         "registers": with_registers // warps,
@@ -50,5 +50,5 @@ def occupancy(has: Multiprocessor, block: int, registers: int, shared_bytes: int
     return Occupancy(blocks, blocks * warps, has.warps, limiter)
 
 
-def _whole(size: int, unit: int) -> int:
+def _round_up(size: int, unit: int) -> int:
     return -(-size // unit) * unit

@@ -110,8 +110,8 @@ def _function(function: Function | Kernel) -> str:
 
 
 def _expression(expr: Expr, binding: int = CONDITIONAL) -> str:
-    text, own = _operator(expr)
-    return f"({text})" if own < binding else text
+    text, precedence = _operator(expr)
+    return f"({text})" if precedence < binding else text
 
 
 def _operator(expr: Expr) -> tuple[str, int]:
@@ -121,8 +121,11 @@ def _operator(expr: Expr) -> tuple[str, int]:
         case Binary(op="min" | "max" as op, left=left, right=right):
             return f"{op}({_expression(left)}, {_expression(right)})", POSTFIX
         case Binary(op=op, left=left, right=right):
-            own = PRECEDENCE[op]
-            return f"{_expression(left, own)} {op} {_expression(right, own + 1)}", own
+            precedence = PRECEDENCE[op]
+            return (
+                f"{_expression(left, precedence)} {op} {_expression(right, precedence + 1)}",
+                precedence,
+            )
         case Cast(type=scalar, operand=operand):
             if scalar.is_integer and type_of(operand).is_integer:
                 return _operator(operand)

@@ -33,22 +33,22 @@ def _decorate(
 ) -> Any:
     """Make `cls` a dataclass. Keywords mean what they mean in the standard library."""
     if cls is None:
-        return lambda each: _decorate(each, frozen=frozen, slots=slots, eq=eq, repr=repr)
-    own = frozenset(vars(cls))
+        return lambda class_: _decorate(class_, frozen=frozen, slots=slots, eq=eq, repr=repr)
+    existing = frozenset(vars(cls))
     hashed = vars(cls).get("__hash__") is not None
-    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
-    _put(made, own, "__init__", _write_init)
+    record: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
+    _put(record, existing, "__init__", _write_init)
     if repr:
-        _put(made, own, "__repr__", _write_repr)
+        _put(record, existing, "__repr__", _write_repr)
     if eq:
-        _put(made, own, "__eq__", _write_eq)
+        _put(record, existing, "__eq__", _write_eq)
     if eq and not hashed:
-        made.__hash__ = _Later(made, "__hash__", _write_hash) if frozen else None
+        record.__hash__ = _Later(record, "__hash__", _write_hash) if frozen else None
     if frozen:
-        made.__setattr__, made.__delattr__ = _refuse_assignment, _refuse_deletion
+        record.__setattr__, record.__delattr__ = _refuse_assignment, _refuse_deletion
         if slots:
-            made.__getstate__, made.__setstate__ = _get_state, _set_state
-    return made
+            record.__getstate__, record.__setstate__ = _get_state, _set_state
+    return record
 
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ class _Later:
         return method.__get__(instance, cls)
 
 
-def _put(cls: Any, own: frozenset[str], name: str, write: Write) -> None:
+def _put(cls: Any, defined: frozenset[str], name: str, write: Write) -> None:
     """Leave the method `name` to be written, unless it is among the class's own."""
-    if name not in own:
+    if name not in defined:
         setattr(cls, name, _Later(cls, name, write))
 
 
@@ -105,8 +105,8 @@ def _initial(field: Field, values: dict[str, Any]) -> str | None:
     """
     if field.default_factory is not dataclasses.MISSING:
         values[f"_make_{field.name}"] = field.default_factory
-        made = f"_make_{field.name}()"
-        return f"{made} if {field.name} is _new else {field.name}" if field.init else made
+        new_value = f"_make_{field.name}()"
+        return f"{new_value} if {field.name} is _new else {field.name}" if field.init else new_value
     if field.default is not dataclasses.MISSING:
         values[f"_default_{field.name}"] = field.default
         return field.name if field.init else f"_default_{field.name}"
@@ -132,7 +132,7 @@ _NEW = _New()
 
 
 def _setter(cls: Any, name: str) -> Callable[[Any, Any], None]:
-    """What sets the field `name` of an object of `cls`, frozen or not."""
+    """Return the setter of the field `name`, for frozen classes too."""
     slot = next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), None)
     if slot is not None and hasattr(slot, "__set__"):
         setter: Callable[[Any, Any], None] = slot.__set__
@@ -142,13 +142,15 @@ def _setter(cls: Any, name: str) -> Callable[[Any, Any], None]:
 
 def _write_repr(cls: Any) -> Callable[..., Any]:
     """Return `Add(left=…, right=…)`."""
-    shown = ", ".join(f"{f.name}={{self.{f.name}!r}}" for f in dataclasses.fields(cls) if f.repr)
-    line = f"return f'{{self.__class__.__qualname__}}({shown})'"
+    fields_text = ", ".join(
+        f"{f.name}={{self.{f.name}!r}}" for f in dataclasses.fields(cls) if f.repr
+    )
+    line = f"return f'{{self.__class__.__qualname__}}({fields_text})'"
     return _function(cls, "__repr__", ["self"], [line])
 
 
 def _write_eq(cls: Any) -> Callable[..., Any]:
-    """Of objects of one class: their compared fields are equal."""
+    """Return `__eq__`, which compares fields of objects of one class."""
     compared = [f.name for f in dataclasses.fields(cls) if f.compare]
     lines = [
         "if other.__class__ is not self.__class__:",
@@ -181,9 +183,9 @@ def _function(
         *(f"        {line}" for line in body),
         f"    return {name}",
     ]
-    found: dict[str, Any] = {}
-    exec("\n".join(lines), vars(sys.modules[cls.__module__]), found)
-    method: Callable[..., Any] = found["_with"](**values)
+    namespace: dict[str, Any] = {}
+    exec("\n".join(lines), vars(sys.modules[cls.__module__]), namespace)
+    method: Callable[..., Any] = namespace["_with"](**values)
     return method
 
 

@@ -73,7 +73,7 @@ def totals_functions(function: Function) -> Iterator[Function]:
 
 
 def _levels(names: Names, array: Array, count: Expr, op: str, levels: int) -> Iterator[Stmt]:
-    """Running totals by so many levels of chunks."""
+    """Yield the statements of running totals by chunks of several levels."""
     if levels == 0:
         k = Var(names.fresh("k"))
         add = Store(array, k, build.load(array, build.sub(k, 1)), op)
@@ -89,8 +89,8 @@ def _levels(names: Names, array: Array, count: Expr, op: str, levels: int) -> It
     k = Var(names.fresh("k"))
     before = build.load(sums, build.div(build.sub(k, 1), CHUNK))
     add = Store(array, k, before, op)
-    first, behind = build.const(CHUNK + 1), build.add(count, 1)
-    yield For(k, first, behind, build.block(add), kind=LoopKind.PARALLEL)
+    first, end = build.const(CHUNK + 1), build.add(count, 1)
+    yield For(k, first, end, build.block(add), kind=LoopKind.PARALLEL)
 
 
 def _in_chunks(names: Names, array: Array, count: Expr, op: str, chunks: Var, sums: Array) -> For:
@@ -99,11 +99,11 @@ def _in_chunks(names: Names, array: Array, count: Expr, op: str, chunks: Var, su
     total = Var(names.fresh("sum"), array.element)
     begin = build.mul(chunk, CHUNK)
     end = build.minimum(build.add(begin, CHUNK), count)
-    each = build.block(Assign(total, build.load(array, k), op), Store(array, k, total))
+    step = build.block(Assign(total, build.load(array, k), op), Store(array, k, total))
     body = build.block(
         build.if_(build.eq(chunk, 0), Store(array, ZERO, build.zero(array.element))),
         Declare(total, build.zero(array.element)),
-        For(k, build.add(begin, 1), build.add(end, 1), each),
+        For(k, build.add(begin, 1), build.add(end, 1), step),
         Store(sums, build.add(chunk, 1), total),
     )
     return For(chunk, ZERO, chunks, body, kind=LoopKind.PARALLEL)

@@ -37,15 +37,14 @@ def node_fields(cls: Any) -> tuple[str, ...]:
 
 
 def _is_atomic(annotation: str, names: dict[str, Any]) -> bool:
-    """Tell whether every word of an annotation is a plain type or an atom, in a module of
-    `names`."""
+    """Tell whether every word of an annotation is a plain type or an atom."""
     words = re.findall(r"\w+", annotation)
     return all(w in _ATOMS or getattr(names.get(w), "is_atom", False) for w in words)
 
 
 @cache
 def _get_fields(cls: Any) -> Callable[[Any], tuple[Any, ...]] | None:
-    """What reads the fields of a node that can hold nodes, the last one first; None for others."""
+    """Return the getter of a node's fields that can hold nodes, the last first; None for others."""
     if not is_node_class(cls):
         return None
     names = node_fields(cls)[::-1]
@@ -89,24 +88,23 @@ def map_fields(node: N, fn: Callable[[str, Any], Any]) -> N:
 
     It is `node` itself when `fn` returned every value as it was.
     """
-    changed: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     cls: Any = node.__class__
     for name in node_fields(cls):
         old = getattr(node, name)
         new = fn(name, old)
         if new is not old:
-            changed[name] = new
-    return _replaced(node, changed) if changed else node
+            values[name] = new
+    return _replaced(node, values) if values else node
 
 
-def _replaced(node: N, changed: dict[str, Any]) -> N:
+def _replaced(node: N, values: dict[str, Any]) -> N:
     names = node.__class__.__match_args__  # type: ignore[attr-defined]
-    return type(node)(*(changed[n] if n in changed else getattr(node, n) for n in names))
+    return type(node)(*(values[n] if n in values else getattr(node, n) for n in names))
 
 
 def map_nodes(value: Any, fn: Rule) -> Any:
-    """Return a field's value with `fn` applied to the node, or to each node of the tuple, that it
-    is."""
+    """Return a field's value with `fn` applied to its node, or to each node of its tuple."""
     if value.__class__ is tuple:
         items = [fn(item) if is_node_class(item.__class__) else item for item in value]
         return value if all(map(is_, items, value)) else tuple(items)
@@ -118,7 +116,7 @@ def map_children(node: N, fn: Rule, names: tuple[str, ...] | None = None) -> N:
 
     names  the only fields whose nodes count as children
     """
-    changed: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     cls: Any = node.__class__
     for name in node_fields(cls) if names is None else names:
         old = getattr(node, name)
@@ -129,8 +127,8 @@ def map_children(node: N, fn: Rule, names: tuple[str, ...] | None = None) -> N:
         else:
             continue
         if new is not old:
-            changed[name] = new
-    return _replaced(node, changed) if changed else node
+            values[name] = new
+    return _replaced(node, values) if values else node
 
 
 def rewrite(node: N, fn: Rule) -> N:

@@ -20,7 +20,7 @@ class ScalarType:
 
     @property
     def itemsize(self) -> int:
-        """Storage size in bytes."""
+        """Return the storage size in bytes."""
         return self.bits // 8
 
     @property

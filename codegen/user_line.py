@@ -11,7 +11,7 @@ import threading
 import warnings
 from types import FrameType
 
-OWN = frozenset({"codegen", "polyhedral", "taco_py"})
+PACKAGES = frozenset({"codegen", "polyhedral", "taco_py"})
 """The packages of the project, which call one another."""
 
 
@@ -42,7 +42,7 @@ def _user_frame() -> FrameType:
 
 
 def _innermost_own(frame: FrameType | None) -> FrameType | None:
-    """Pass over the frames above those of the project; None where it has none."""
+    """Return the innermost frame of the project; None where there is none."""
     while frame is not None and not _is_own(frame):
         frame = frame.f_back
     return frame
@@ -51,4 +51,4 @@ def _innermost_own(frame: FrameType | None) -> FrameType | None:
 def _is_own(frame: FrameType) -> bool:
     """Tell whether a frame runs code of the project; text that it executes has no module."""
     module = frame.f_globals.get("__name__", "codegen")
-    return str(module).partition(".")[0] in OWN
+    return str(module).partition(".")[0] in PACKAGES

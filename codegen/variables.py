@@ -115,26 +115,26 @@ def statements(node: object) -> Iterator[Stmt]:
 
 def declared_vars(node: object) -> frozenset[Var]:
     """Return the variables `node` introduces: declared locals, loop counters, entry numbers."""
-    found = set()
+    variables = set()
     for stmt in statements(node):
         match stmt:
             case Declare(var=var) | For(var=var) | Insert(entry=var) | Team(piece=var):
-                found.add(var)
+                variables.add(var)
             case AtomicFetch(var=var):
-                found.add(var)
-    return frozenset(found)
+                variables.add(var)
+    return frozenset(variables)
 
 
 def assigned_vars(node: object) -> frozenset[Var]:
     """Return the variables `node` gives a new value after their declaration."""
-    found = set()
+    variables = set()
     for stmt in statements(node):
         match stmt:
             case Assign(var=var):
-                found.add(var)
+                variables.add(var)
             case For(reductions=reductions):
-                found.update(r.var for r in reductions)
-    return frozenset(found)
+                variables.update(r.var for r in reductions)
+    return frozenset(variables)
 
 
 def free_vars(node: object) -> frozenset[Var]:

@@ -80,7 +80,7 @@ from codegen.pretty import pretty
 from codegen.tree import find
 from codegen.types import BOOL, INT64, ScalarType, VectorType
 
-Named = Var | Array | Table
+Nameable = Var | Array | Table
 
 
 class IRError(Exception):
@@ -110,7 +110,7 @@ class _Verifier:
         self.function = function
         self.callable = {f.name: f for f in earlier if f.internal}
         self.path = [f"function {function.name}"]
-        self.scopes: list[dict[str, Named]] = [{}]
+        self.scopes: list[dict[str, Nameable]] = [{}]
         self.parallel: int | None = None  # how many scopes are outside the parallel loop we are in
         self.reductions: frozenset[Var] = frozenset()
         self.own: frozenset[Array] = frozenset()  # of which each piece of a team has its own part
@@ -130,9 +130,9 @@ class _Verifier:
     def fail(self, message: str) -> None:
         raise IRError(message, tuple(self.path))
 
-    def require(self, condition: bool, found: str) -> None:
+    def require(self, condition: bool, fault: str) -> None:
         if not condition:
-            self.fail(f"Illegal: {found}")
+            self.fail(f"Illegal: {fault}")
 
     @contextmanager
     def inside(self, place: str) -> Iterator[None]:
@@ -140,34 +140,36 @@ class _Verifier:
         yield
         self.path.pop()
 
-    def introduce(self, named: Named) -> None:
-        self.require(not is_reserved(named.name), f"the reserved name {named.name}")
-        taken = any(named.name in scope for scope in self.scopes)
-        self.require(not taken, f"{named.name} introduced where a scope has that name already")
-        self.scopes[-1][named.name] = named
+    def introduce(self, name_: Nameable) -> None:
+        self.require(not is_reserved(name_.name), f"the reserved name {name_.name}")
+        is_taken = any(name_.name in scope for scope in self.scopes)
+        self.require(not is_taken, f"{name_.name} introduced where a scope has that name already")
+        self.scopes[-1][name_.name] = name_
 
-    def depth_of(self, named: Named) -> int:
-        """Return the scope that introduced `named`, counted from outside."""
+    def depth_of(self, nameable: Nameable) -> int:
+        """Return the scope that introduced `nameable`, counted from outside."""
         for depth, scope in enumerate(self.scopes):
-            if named.name in scope:
-                known = scope[named.name]
-                self.require(known == named, f"{named!r} used, but in scope is {known!r}")
+            if nameable.name in scope:
+                introduced = scope[nameable.name]
+                self.require(
+                    introduced == nameable, f"{nameable!r} used, but in scope is {introduced!r}"
+                )
                 return depth
-        self.fail(f"Illegal: {named.name} used before it is introduced, or out of its scope")
+        self.fail(f"Illegal: {nameable.name} used before it is introduced, or out of its scope")
         raise AssertionError  # fail() does not return
 
-    def outside_parallel(self, named: Named) -> bool:
-        """Tell whether several threads share `named` here."""
-        if named in self.own:
+    def outside_parallel(self, nameable: Nameable) -> bool:
+        """Tell whether several threads share `nameable` here."""
+        if nameable in self.own:
             return False
-        return self.parallel is not None and self.depth_of(named) < self.parallel
+        return self.parallel is not None and self.depth_of(nameable) < self.parallel
 
     # ------------------------------------------------------------ expressions
 
-    def expect(self, expr: Expr, wanted: ScalarType) -> None:
-        found = self.type(expr)
+    def expect(self, expr: Expr, expected: ScalarType) -> None:
+        actual = self.type(expr)
         self.require(
-            agree(found, wanted), f"{pretty(expr)} is a {found} where a {wanted} is wanted"
+            agree(actual, expected), f"{pretty(expr)} is a {actual} where a {expected} is wanted"
         )
 
     def index(self, expr: Expr) -> None:
@@ -207,10 +209,10 @@ class _Verifier:
             self.fail(f"Illegal: {pretty(expr)}, no function of {len(types)} arguments")
             return
         common = common_type(types)
-        for found in types:
-            self.require(agree(found, common), f"{pretty(expr)} joins a {common} and a {found}")
-        known = isinstance(function.spellings.get(common.name), CFunction)
-        self.require(known, f"{pretty(expr)}: no C function for {common}")
+        for type_ in types:
+            self.require(agree(type_, common), f"{pretty(expr)} joins a {common} and a {type_}")
+        has_function = isinstance(function.spellings.get(common.name), CFunction)
+        self.require(has_function, f"{pretty(expr)}: no C function for {common}")
 
     def search(self, expr: Search) -> None:
         self.depth_of(expr.array)
@@ -237,13 +239,13 @@ class _Verifier:
             fits = isinstance(vector, VectorType) and self.type(expr.right) == vector
             self.require(fits, f"{pretty(expr)} of other than two vectors of one type")
             count = 2 * len(expr.lanes)
-            known = all(0 <= lane < count for lane in expr.lanes)
-            self.require(known, f"{pretty(expr)}: lanes that there are not")
+            is_legal = all(0 <= lane < count for lane in expr.lanes)
+            self.require(is_legal, f"{pretty(expr)}: lanes that there are not")
             return
         if isinstance(expr, Unary):
             operand = self.type(expr.operand)
-            known = operand == BOOL if expr.op == "!" else expr.op == "-" and operand != BOOL
-            self.require(known, f"{expr.op} of a {operand}")
+            is_legal = operand == BOOL if expr.op == "!" else expr.op == "-" and operand != BOOL
+            self.require(is_legal, f"{expr.op} of a {operand}")
             return
         left, right = self.type(expr.left), self.type(expr.right)
         self.require(agree(left, right), f"{pretty(expr)} joins a {left} and a {right}")
@@ -256,10 +258,10 @@ class _Verifier:
 
     # ------------------------------------------------------------ statements
 
-    def block(self, block: Block, *introduced: Named) -> None:
+    def block(self, block: Block, *introduced: Nameable) -> None:
         self.scopes.append({})
-        for named in introduced:
-            self.introduce(named)
+        for nameable in introduced:
+            self.introduce(nameable)
         for stmt in block.body:
             with self.inside(_place(stmt)):
                 self.statement(stmt)
@@ -313,8 +315,8 @@ class _Verifier:
         for part in team.parts:
             self.depth_of(part.array)
             self.require(part.array.storage is Storage.GROWING, f"parts of {part.array}")
-            known = part.counts is None or part.counts in (other.array for other in team.parts)
-            self.require(known, f"{part.array} counts what does not come in parts")
+            is_counted = part.counts is None or part.counts in (other.array for other in team.parts)
+            self.require(is_counted, f"{part.array} counts what does not come in parts")
         self.parallel = len(self.scopes)
         self.own = frozenset(part.array for part in team.parts)
         self.scopes.append({})
@@ -365,9 +367,9 @@ class _Verifier:
                 self.depth_of(array)
                 self.index(index)
                 self.require(var.type == array.element, f"{var.name}, of another type than {array}")
-                for each in (value, expected):
-                    if each is not None:
-                        self.expect(each, array.element)
+                for value_ in (value, expected):
+                    if value_ is not None:
+                        self.expect(value_, array.element)
                 self.introduce(var)
             case _:
                 assert_never(stmt)
@@ -412,9 +414,9 @@ class _Verifier:
             self.require(same, f"{place.array} where a {array.element} array is wanted")
             growing = Storage.GROWING in (array.storage, place.array.storage)
             self.require(not growing, f"the GROWING {place.array} or {array} of a call")
-            written = array.storage is not Storage.INPUT
+            is_written = array.storage is not Storage.INPUT
             input_ = place.array.storage is Storage.INPUT
-            self.require(not (written and input_), f"INPUT {place.array} written by a call")
+            self.require(not (is_written and input_), f"INPUT {place.array} written by a call")
         for value, scalar in zip(stmt.scalars, called.scalars, strict=True):
             self.expect(value, scalar.type)
 
@@ -475,10 +477,10 @@ _PYTHON: dict[str, type | tuple[type, ...]] = {
 
 def _fits(value: Any, scalar: ScalarType) -> bool:
     """Tell whether a constant has the Python type that its scalar type calls for."""
-    wanted = _PYTHON.get(scalar.kind)
+    python_type = _PYTHON.get(scalar.kind)
     return (
-        wanted is not None
-        and isinstance(value, wanted)
+        python_type is not None
+        and isinstance(value, python_type)
         and (scalar.kind == "bool" or not isinstance(value, bool))
     )
 

@@ -379,7 +379,7 @@ def kernel_text(step: KernelStep) -> Iterator[str]:
     yield f"Kernel {step.target}: {step.problem!r}"
     yield f"  schedule {step.schedule}"
     yield f"  sizes {step.sizes} sources {step.sources}"
-    yield from (f"  {why}" for why in (step.why, step.looked_up, step.added) if why)
+    yield from (f"  {why}" for why in (step.reason, step.looked_up, step.in_turn) if why)
 
 
 def main(arguments: list[str]) -> None:

@@ -22,8 +22,8 @@ class ParameterType:
     size: int
 
     @property
-    def wanted(self) -> str:
-        """What to pass for it."""
+    def expected(self) -> str:
+        """Describe the argument that the parameter takes."""
         if self.kind == 0:
             return "a buffer"
         if self.kind == 2 and self.size == 1:
@@ -38,8 +38,11 @@ def argument_bytes(
     arguments: Sequence[Argument],
     device: Device,
 ) -> list[bytes]:
-    """What each parameter holds. Raises LaunchError for a wrong number or type of arguments, and
-    buffers that are freed or of another device."""
+    """Return the bytes of each parameter.
+
+    Raises LaunchError for a wrong number or type of arguments, and buffers that are freed or of
+    another device.
+    """
     launch = shape.text(kernel)
     if len(arguments) != len(parameters):
         names = ", ".join(parameter.name for parameter in parameters)
@@ -63,13 +66,13 @@ def _bytes(
         kind, size = _KINDS.get(value.dtype.kind, 0), value.dtype.itemsize
         if kind and (kind, size) == (parameter.kind, parameter.size):
             return value.tobytes()
-        found = f"numpy.{value.dtype}"
+        type_text = f"numpy.{value.dtype}"
     else:
-        found = "a buffer" if isinstance(value, Buffer | Pointer) else type(value).__name__
+        type_text = "a buffer" if isinstance(value, Buffer | Pointer) else type(value).__name__
     raise LaunchError(
         kernel,
         launch,
-        f"Expected {parameter.wanted} for the parameter {parameter.name}, found {found}",
+        f"Expected {parameter.expected} for the parameter {parameter.name}, found {type_text}",
         hint="NumPy's types of scalars say which type of CUDA is meant"
         if isinstance(value, int | float)
         else None,

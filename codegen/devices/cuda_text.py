@@ -56,7 +56,7 @@ def kernel_heads(text: str) -> tuple[KernelHead, ...]:
 
 
 def emulated_text(text: str) -> str:
-    """Return `text` with what C needs, and behind it a table of its kernels."""
+    """Return `text` as GNU C, with a table of its kernels at the end."""
     heads = kernel_heads(text)
     lines = ['#include "cuda_emulation.h"', '#line 1 "kernel.cu"', _in_c(text)]
     return "\n".join([*lines, '#line 1 "kernels.c"', _table(heads)]) + "\n"
@@ -66,8 +66,8 @@ def _without_comments(text: str) -> str:
     """Return `text` with blanks for comments; strings stay."""
 
     def blank(match: re.Match[str]) -> str:
-        found = match[0]
-        return found if found.startswith('"') else re.sub(r"[^\n]", " ", found)
+        token = match[0]
+        return token if token.startswith('"') else re.sub(r"[^\n]", " ", token)
 
     return _COMMENT.sub(blank, text)
 
@@ -77,7 +77,7 @@ def _line(text: str, place: int) -> int:
 
 
 def _end(text: str, start: int) -> int:
-    """Where the brace is closed that is open at `start`."""
+    """Return the position of the brace that closes the one before `start`."""
     depth = 1
     for match in re.finditer(r"[{}]", text[start:]):
         depth += 1 if match[0] == "{" else -1

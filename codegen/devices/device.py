@@ -138,7 +138,7 @@ class Shape:
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Return the number of threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
 
     def text(self, kernel: str) -> str:
@@ -202,7 +202,7 @@ class Device(ABC):
         """Compile the kernels of `text`, with more `options` of the compiler, and load them."""
 
     def synchronize(self) -> None:  # noqa: B027  nothing is left to wait for where launches wait
-        """Wait for what was started."""
+        """Wait for all started operations."""
 
     def clear_memory(self) -> None:  # noqa: B027  nothing is kept where memory is not pooled
         """Give back the memory that is kept for new buffers."""

@@ -108,19 +108,19 @@ class DeviceArray:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False and self.mirror is None:
             raise ValueError("Expected a copy to be allowed: the elements are on a device")
-        found = self.to_host() if copy else self.host()
-        return found if dtype is None else found.astype(dtype, copy=False)
+        elements = self.to_host() if copy else self.host()
+        return elements if dtype is None else elements.astype(dtype, copy=False)
 
     def host(self) -> Array:
         """Return the elements on the host; those of a constant array are copied once, and
         read-only."""
         if self.mirror is not None:
             return self.mirror
-        found = self.to_host()
+        elements = self.to_host()
         if self.constant:
-            found.flags.writeable = False
-            self.mirror = found
-        return found
+            elements.flags.writeable = False
+            self.mirror = elements
+        return elements
 
     def to_host(self) -> Array:
         """Return the elements, copied, in the order in which they lie."""
@@ -128,11 +128,11 @@ class DeviceArray:
         data = np.empty(high - low, np.uint8)
         if data.size:
             self.buffer.device.download(self.buffer, data, self.offset + low)
-        found: Array = np.ndarray(
+        elements: Array = np.ndarray(
             self.shape, self.dtype, data, -low if self.size else 0, self.strides
         )
-        gaps = data.nbytes != found.nbytes
-        return np.array(found, order="C") if gaps else found
+        gaps = data.nbytes != elements.nbytes
+        return np.array(elements, order="C") if gaps else elements
 
     def element(self, index: int) -> Any:
         """Return the element `index` places behind the first one in memory, as a Python number."""
@@ -140,9 +140,9 @@ class DeviceArray:
             return self.mirror.reshape(-1)[index].item()
         if index in self._elements:
             return self._elements[index]
-        found = np.empty(1, self.dtype)
-        self.buffer.device.download(self.buffer, found, self.offset + index * self.itemsize)
-        element = found[0].item()
+        value = np.empty(1, self.dtype)
+        self.buffer.device.download(self.buffer, value, self.offset + index * self.itemsize)
+        element = value[0].item()
         if self.constant:
             self._elements[index] = element
         return element
@@ -162,23 +162,23 @@ class DeviceArray:
 
     def reshape(self, *shape: Any) -> Any:
         """Return a view of contiguous elements; others are copied to the host."""
-        (wanted,) = shape if len(shape) == 1 else (shape,)
+        (requested,) = shape if len(shape) == 1 else (shape,)
         if not self.is_contiguous:
-            return self.host().reshape(wanted)
-        sizes = [wanted] if isinstance(wanted, int) else list(wanted)
+            return self.host().reshape(requested)
+        sizes = [requested] if isinstance(requested, int) else list(requested)
         if -1 in sizes:
-            known = prod(size for size in sizes if size != -1)
-            sizes[sizes.index(-1)] = self.size // max(known, 1)
+            product_ = prod(size for size in sizes if size != -1)
+            sizes[sizes.index(-1)] = self.size // max(product_, 1)
         if prod(sizes) != self.size:
             raise ValueError(f"Expected a shape of {self.size} elements, found {tuple(sizes)}")
         return self._view(sizes, None)
 
     def squeeze(self, axis: Sequence[int]) -> DeviceArray:
-        kept = [mode for mode in range(self.ndim) if mode not in axis]
-        return self._view([self.shape[m] for m in kept], [self.strides[m] for m in kept])
+        remaining = [mode for mode in range(self.ndim) if mode not in axis]
+        return self._view([self.shape[m] for m in remaining], [self.strides[m] for m in remaining])
 
     def astype(self, dtype: Any, order: str = "K", copy: bool = True) -> Any:
-        """Itself where it has the type already; a converted array of the host otherwise."""
+        """Return the array in another type, converted on the host if the type differs."""
         if np.dtype(dtype) == self.dtype and not copy:
             return self
         return self.host().astype(dtype, order=order)  # type: ignore[call-overload]

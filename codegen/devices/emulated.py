@@ -66,12 +66,12 @@ class EmulatedDevice(Device):
 
     def upload(self, buffer: Buffer, array: Array, offset: int = 0) -> None:
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        mine = self._own(buffer, flat.size, offset)
+        mine = self._check_own(buffer, flat.size, offset)
         mine.data[offset : offset + flat.size] = flat
         mine.valid[offset : offset + flat.size] = 1
 
     def download(self, buffer: Buffer, array: Array, offset: int = 0) -> None:
-        mine = self._own(buffer, array.nbytes, offset)
+        mine = self._check_own(buffer, array.nbytes, offset)
         if not array.flags.c_contiguous:
             raise DeviceError(
                 "Expected an array whose elements lie one after the other in C order",
@@ -83,18 +83,18 @@ class EmulatedDevice(Device):
         array.reshape(-1).view(np.uint8)[:] = mine.data[offset:end]
 
     def fill(self, buffer: Buffer, byte: int = 0, *, offset: int = 0) -> None:
-        mine = self._own(buffer, 0, offset)
+        mine = self._check_own(buffer, 0, offset)
         mine.data[offset:] = byte
         mine.valid[offset:] = 1
 
     def copy(self, to: Buffer, source: Buffer, size: int | None = None) -> None:
         count = source.size if size is None else size
-        aim, mine = self._own(to, count, 0), self._own(source, count, 0)
+        aim, mine = self._check_own(to, count, 0), self._check_own(source, count, 0)
         aim.data[:count] = mine.data[:count]
         aim.valid[:count] = mine.valid[:count]
 
     def free(self, buffer: Buffer) -> None:
-        mine = self._own(buffer, 0, 0)
+        mine = self._check_own(buffer, 0, 0)
         mine.is_free = True
         mine.cells = None
 
@@ -109,7 +109,7 @@ class EmulatedDevice(Device):
         return self._stacks
 
     def buffers(self) -> list[EmulatedBuffer]:
-        """Those that are in use."""
+        """Return the buffers in use."""
         return [buffer for buffer in self._buffers if not buffer.is_free]
 
     def renew(self) -> None:
@@ -119,7 +119,7 @@ class EmulatedDevice(Device):
         for buffer in self._buffers:
             buffer.cells = None
 
-    def _own(self, buffer: Buffer, size: int, offset: int) -> EmulatedBuffer:
+    def _check_own(self, buffer: Buffer, size: int, offset: int) -> EmulatedBuffer:
         """Return `buffer`, if `size` bytes at `offset` are in it. Raises DeviceError."""
         if not isinstance(buffer, EmulatedBuffer) or buffer.device is not self:
             raise DeviceError(

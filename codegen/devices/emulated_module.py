@@ -64,7 +64,7 @@ class _Kernel:
 
     @property
     def shared_bytes(self) -> int:
-        """Of its shared variables whose size the text tells."""
+        """Return the bytes of the kernel's static shared variables."""
         return sum(memory.size for memory in self.memory if memory.shared)
 
 
@@ -84,7 +84,7 @@ class EmulatedModule(Module):
         return tuple(self._kernels)
 
     def shared_bytes(self, kernel: str) -> int:
-        """Of the shared variables of `kernel` whose size the text tells."""
+        """Return the bytes of the static shared variables of `kernel`."""
         return self._kernels[kernel].shared_bytes
 
     def launch(
@@ -96,13 +96,16 @@ class EmulatedModule(Module):
         arguments: Sequence[Argument] = (),
         stream: object = None,
     ) -> Launch:
-        """Run `kernel`; what it did. Raises EmulationError for what is wrong, and LaunchError."""
+        """Run `kernel`, and return the record of the launch.
+
+        Raises EmulationError for what is wrong, and LaunchError.
+        """
         device = self._device
         shape = check_shape(kernel, grid, block, shared_bytes, device.limits)
-        found = self._checked(kernel, shape)
-        values = argument_bytes(kernel, shape, found.parameters, arguments, device)
+        entry = self._checked(kernel, shape)
+        values = argument_bytes(kernel, shape, entry.parameters, arguments, device)
         with _RUNNING:
-            return self._run(found, shape, values, _buffers_of(arguments))
+            return self._run(entry, shape, values, _buffers_of(arguments))
 
     def _checked(self, kernel: str, shape: Shape) -> _Kernel:
         """Return the kernel, if it is there and its shared memory is not too large."""
@@ -111,8 +114,8 @@ class EmulatedModule(Module):
             raise LaunchError(
                 kernel, launch, f"Expected one of {', '.join(self._kernels)}, found {kernel}"
             )
-        found = self._kernels[kernel]
-        limits, static = self._device.limits, found.shared_bytes
+        entry = self._kernels[kernel]
+        limits, static = self._device.limits, entry.shared_bytes
         if static > limits.static_shared_memory or (
             static + shape.shared_bytes > limits.shared_memory
         ):
@@ -124,7 +127,7 @@ class EmulatedModule(Module):
                 f"{static + shape.shared_bytes}",
                 hint="use smaller tiles, or dynamic shared memory",
             )
-        return found
+        return entry
 
     # ---------------------------------------------------------------- running
 
@@ -142,8 +145,8 @@ class EmulatedModule(Module):
             self._forget()
         block_memory = [*kernel.memory, *self._dynamic_memory(shape.shared_bytes)]
         used: list[_BlockMemory | EmulatedBuffer] = [*block_memory, *buffers]
-        others = [b for b in device.buffers() if not any(b is mine for mine in buffers)]
-        everything = [*used, *others][:_MOST_BUFFERS]
+        other_buffers = [b for b in device.buffers() if not any(b is mine for mine in buffers)]
+        everything = [*used, *other_buffers][:_MOST_BUFFERS]
         if len(used) > _MOST_BUFFERS:
             raise LaunchError(
                 kernel.name,
@@ -154,7 +157,7 @@ class EmulatedModule(Module):
         rows = ffi.new("struct emulated_buffer[]", max(len(everything), 1))
         for i, memory in enumerate(everything):
             _describe(ffi, rows[i], memory, live=i < len(used))
-        kept = self._fill(request, kernel.number, shape, values, rows, len(everything))
+        request_memory = self._fill(request, kernel.number, shape, values, rows, len(everything))
         start = time.perf_counter()
         status = self._library.lib.emulated_run(request)
         seconds = time.perf_counter() - start
@@ -167,7 +170,7 @@ class EmulatedModule(Module):
                 hint="use smaller buffers, or a device with checks=False",
             )
         self._raise(kernel.name, shape, request, [memory.name for memory in everything])
-        return self._record(kernel.name, shape, request, kept, everything, seconds)
+        return self._record(kernel.name, shape, request, request_memory, everything, seconds)
 
     def _forget(self) -> None:
         """Forget who used which shared memory."""
@@ -186,17 +189,17 @@ class EmulatedModule(Module):
         rows: Any,
         count: int,
     ) -> dict[str, Any]:
-        """Write the launch into `request`; what has to live as long as it runs."""
+        """Write the launch into `request`, and return the memory that must outlive the call."""
         device, ffi = self._device, self._library.ffi
         checks = device.checks
-        kept: dict[str, Any] = {
+        request_memory: dict[str, Any] = {
             "values": [ffi.new("char[]", value) for value in values],
             "reports": ffi.new("struct emulated_report[]", _MOST_REPORTS),
             "places": ffi.new("struct emulated_place[]", _PLACES if checks.counting else 1),
             "accesses": None,
             "stacks": device.stacks(shape.threads),
         }
-        kept["arguments"] = ffi.new("void *[]", [*kept["values"], ffi.NULL])
+        request_memory["arguments"] = ffi.new("void *[]", [*request_memory["values"], ffi.NULL])
         request.grid, request.block = shape.grid, shape.block
         request.kernel, request.dynamic_bytes = number, shape.shared_bytes
         request.epoch, request.checks, request.counting = (
@@ -209,17 +212,17 @@ class EmulatedModule(Module):
             device.seed >> 32 & 0xFFFFFFFF,
         )
         request.most_steps = checks.most_steps
-        request.arguments = kept["arguments"]
+        request.arguments = request_memory["arguments"]
         request.buffers, request.buffer_count = rows, count
-        request.stacks = ffi.cast("uint8_t *", kept["stacks"].ctypes.data)
+        request.stacks = ffi.cast("uint8_t *", request_memory["stacks"].ctypes.data)
         request.stack_size = checks.stack
-        request.reports, request.report_capacity = kept["reports"], _MOST_REPORTS
-        request.places = kept["places"]
+        request.reports, request.report_capacity = request_memory["reports"], _MOST_REPORTS
+        request.places = request_memory["places"]
         request.place_capacity = _PLACES if checks.counting else 0
         if checks.counting:
-            kept["accesses"] = np.zeros(shape.blocks * shape.threads, np.uint32)
-            request.accesses = ffi.cast("uint32_t *", kept["accesses"].ctypes.data)
-        return kept
+            request_memory["accesses"] = np.zeros(shape.blocks * shape.threads, np.uint32)
+            request.accesses = ffi.cast("uint32_t *", request_memory["accesses"].ctypes.data)
+        return request_memory
 
     def _dynamic_memory(self, size: int) -> list[_BlockMemory]:
         if size == 0:
@@ -230,7 +233,7 @@ class EmulatedModule(Module):
         return [self._dynamic]
 
     def _take_cells(self, memory: _BlockMemory | EmulatedBuffer, row: Any) -> None:
-        """Keep the cells that the launch made for `memory`, and free those that it has replaced."""
+        """Keep the cells that the launch allocated for `memory`, and free the replaced ones."""
         ffi = self._library.ffi
         memory.shift = int(row.shift)
         if row.cells == ffi.NULL or (memory.cells is not None and memory.cells == row.cells):
@@ -259,7 +262,7 @@ class EmulatedModule(Module):
         kernel: str,
         shape: Shape,
         request: Any,
-        kept: dict[str, Any],
+        request_memory: dict[str, Any],
         buffers: Sequence[_BlockMemory | EmulatedBuffer],
         seconds: float,
     ) -> Launch:
@@ -288,7 +291,7 @@ class EmulatedModule(Module):
             int(request.bytes_read),
             int(request.bytes_written),
             int(request.atomics),
-            kept["accesses"],
+            request_memory["accesses"],
             tuple(places),
         )
 
@@ -300,7 +303,7 @@ def _kernels(library: EmulationLibrary) -> dict[str, _Kernel]:
         for variables, shared in ((library.shared, True), (library.constant, False))
         for v in variables
     ]
-    found = {}
+    kernels = {}
     for number in range(lib.emulated_kernel_count()):
         row = lib.emulated_kernel_at(number)
         name = ffi.string(row.name).decode()
@@ -308,14 +311,14 @@ def _kernels(library: EmulationLibrary) -> dict[str, _Kernel]:
             ParameterType(library.heads[name].parameters[i][0], row.classes[i], row.sizes[i])
             for i in range(row.parameters)
         )
-        others = [head.lines for head in library.heads.values() if head.name != name]
+        other_lines = [head.lines for head in library.heads.values() if head.name != name]
         mine = tuple(
-            each
-            for line, each in memory
-            if not any(first <= line <= last for first, last in others)
+            variable
+            for line, variable in memory
+            if not any(first <= line <= last for first, last in other_lines)
         )
-        found[name] = _Kernel(name, number, parameters, mine)
-    return found
+        kernels[name] = _Kernel(name, number, parameters, mine)
+    return kernels
 
 
 def _describe(ffi: Any, row: Any, memory: _BlockMemory | EmulatedBuffer, live: bool) -> None:
@@ -329,10 +332,10 @@ def _describe(ffi: Any, row: Any, memory: _BlockMemory | EmulatedBuffer, live: b
 
 def _buffers_of(arguments: Sequence[Argument]) -> list[EmulatedBuffer]:
     """Return the buffers among `arguments`, each once."""
-    found: list[EmulatedBuffer] = []
+    buffers: list[EmulatedBuffer] = []
     for value in arguments:
         buffer: Buffer | None = value.buffer if isinstance(value, Pointer) else None
         buffer = value if isinstance(value, Buffer) else buffer
-        if isinstance(buffer, EmulatedBuffer) and not any(buffer is other for other in found):
-            found.append(buffer)
-    return found
+        if isinstance(buffer, EmulatedBuffer) and not any(buffer is other for other in buffers):
+            buffers.append(buffer)
+    return buffers

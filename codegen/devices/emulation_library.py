@@ -98,11 +98,11 @@ def load_library(cache: KernelCache, text: str, options: tuple[str, ...]) -> Emu
         return Unit((("kernel.c", source),), flags, (core_object,), _LIBRARIES)
 
     key = digest("emulated kernels", source, *flags)
-    found: EmulationLibrary | None = cache.memo.get(key)
-    if found is None:
-        found = _open(cache.load_unit(key, unit).library, heads, _declared(cache))
-        cache.memo.put(key, found)
-    return found
+    library: EmulationLibrary | None = cache.memo.get(key)
+    if library is None:
+        library = _open(cache.load_unit(key, unit).library, heads, _declared(cache))
+        cache.memo.put(key, library)
+    return library
 
 
 _CORE = '#include "cuda_emulation.c"\n'
@@ -144,11 +144,13 @@ def _open(path: Path, heads: tuple[KernelHead, ...], ffi: Any) -> EmulationLibra
 
 def _without_gaps(variables: tuple[Variable, ...]) -> tuple[Variable, ...]:
     """Return the variables of kernels, with the lines that the gaps before them tell."""
-    found, line = [], 0
-    for each in variables:
-        gap = _GAP.match(each.name)
+    variables_, line = [], 0
+    for variable in variables:
+        gap = _GAP.match(variable.name)
         if gap is not None:
             line = int(gap[1])
         else:
-            found.append(Variable(each.name.partition(".")[0], each.address, each.size, line))
-    return tuple(found)
+            variables_.append(
+                Variable(variable.name.partition(".")[0], variable.address, variable.size, line)
+            )
+    return tuple(variables_)

@@ -37,9 +37,9 @@ class HostFunction:
         self._signature = signature
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...] | None:
-        there = self.prepared(*arguments)
-        there.run()
-        return there.results()
+        prepared = self.prepared(*arguments)
+        prepared.run()
+        return prepared.results()
 
     def prepared(self, *arguments: Any) -> Prepared:
         """Return the function with its arguments on the device."""
@@ -49,11 +49,11 @@ class HostFunction:
                 f"Expected {len(parameters)} arguments for {self._signature.name}, "
                 f"found {len(arguments)}"
             )
-        there = Prepared(Host(self.device, self._module), self._function)
+        prepared_ = Prepared(Host(self.device, self._module), self._function)
         for parameter, argument in zip(parameters, arguments, strict=True):
             if parameter.kind is not Kind.THREADS:
-                there.give(parameter, argument)
-        return there
+                prepared_.pass_argument(parameter, argument)
+        return prepared_
 
 
 class Prepared:
@@ -66,7 +66,7 @@ class Prepared:
         self._outputs: list[tuple[DeviceArray, Array]] = []
         self._growing: list[GrowingArray] = []
 
-    def give(self, parameter: Parameter, argument: Any) -> None:
+    def pass_argument(self, parameter: Parameter, argument: Any) -> None:
         """Pass the next argument: an array of the host goes over, one of the device stays there."""
         if parameter.kind is Kind.GROWING:
             self._growing.append(GrowingArray(np.dtype(parameter.element.name)))
@@ -79,17 +79,17 @@ class Prepared:
             self._given.append(argument)
             return
         array = np.asarray(argument)
-        there = self._host.array(array, parameter.name, parameter.kind is Kind.INPUT)
-        self._given.append(there)
+        device_array = self._host.array(array, parameter.name, parameter.kind is Kind.INPUT)
+        self._given.append(device_array)
         if parameter.kind is Kind.OUTPUT and array.size:
-            self._outputs.append((there, array))
+            self._outputs.append((device_array, array))
 
     def run(self) -> None:
         """Launch the kernels; they may be running still when this returns."""
         self._function(self._host, *self._given)
 
     def results(self) -> tuple[DeviceArray, ...] | None:
-        """Copy outputs back to arrays of the host, and return what has grown, on the device."""
-        for there, array in self._outputs:
-            array[...] = there.to_host()
+        """Copy outputs back to host arrays, and return the grown arrays, on the device."""
+        for device_array, array in self._outputs:
+            array[...] = device_array.to_host()
         return tuple(map(self._host.grown, self._growing)) if self._growing else None

@@ -51,14 +51,13 @@ class GrowingArray:
 
 
 def _argument(value: Any) -> Argument:
-    """What a kernel is given: the place where an array begins, or a number."""
-    found: Argument = getattr(value, "pointer", value)
-    return found
+    """Return the kernel argument of a value: the address of an array, or a number."""
+    argument: Argument = getattr(value, "pointer", value)
+    return argument
 
 
 def memory_of(array: Array) -> tuple[Array, int]:
-    """Return the memory that an array lies in, as one row of elements, and which of them is its
-    first.
+    """Return the memory of an array as one row of elements, and the position of its first element.
 
     Gaps between its elements are part of the memory, as of x[::2].
     """
@@ -113,16 +112,16 @@ class Host:
         return buffer.array((max(0, size),), kind)
 
     def reserve(self, array: GrowingArray, size: int) -> None:
-        """Make room for `size` elements in all, keeping those that are there.
+        """Reserve room for `size` elements in total, with the present elements preserved.
 
         Raises MemoryError where the device has no such room.
         """
         if array.array is not None and size <= array.room:
             return
-        made = self.allocate(size, array.dtype.name, False)
+        larger = self.allocate(size, array.dtype.name, False)
         if array.array is not None and array.room:
-            self.device.copy(made.buffer, array.array.buffer, array.array.nbytes)
-        array.array = made
+            self.device.copy(larger.buffer, array.array.buffer, array.array.nbytes)
+        array.array = larger
 
     def set_length(self, array: GrowingArray, size: int, limit: int | None) -> None:
         """Say how many elements an array has. Raises OverflowError beyond the limit."""
@@ -132,8 +131,8 @@ class Host:
 
     def grown(self, array: GrowingArray) -> DeviceArray:
         """Return the elements of an array that grows no more."""
-        made = self.allocate(0, array.dtype.name, False) if array.array is None else array.array
-        return made.buffer.array((array.length,), array.dtype, constant=True)
+        elements = self.allocate(0, array.dtype.name, False) if array.array is None else array.array
+        return elements.buffer.array((array.length,), array.dtype, constant=True)
 
     def element(self, array: DeviceArray | GrowingArray, index: int) -> Any:
         """Return one element, as a Python number."""
@@ -145,24 +144,24 @@ class Host:
         return start + bisect_left(places, value, key=lambda place: self.element(array, place))
 
     def expect(self, condition: bool) -> None:
-        """Raise ValueError, as functions of C do, unless what a function relies on holds."""
+        """Raise ValueError, as functions of C do, unless a condition of the function holds."""
         if not condition:
             raise ValueError("what the function relies on does not hold")
 
     def number(self, value: Any, dtype: str) -> np.generic:
         """Return a scalar argument of a kernel."""
-        found: np.generic = np.dtype(dtype).type(value)
-        return found
+        number: np.generic = np.dtype(dtype).type(value)
+        return number
 
     def launch(self, kernel: str, threads: int, block: int, arguments: Sequence[Any]) -> None:
         """Run a kernel by so many threads, nothing where there are none."""
         if threads <= 0 or self._module is None:
             return
         grid = min(-(-threads // block), MOST_BLOCKS)
-        given = [_argument(each) for each in arguments]
-        self._module.launch(kernel, grid, min(block, self._round(threads)), 0, given)
+        kernel_arguments = [_argument(value) for value in arguments]
+        self._module.launch(kernel, grid, min(block, self._round(threads)), 0, kernel_arguments)
 
     def _round(self, threads: int) -> int:
-        """As many threads as whole warps have."""
+        """Round the thread count up to full warps."""
         warp = self.device.limits.warp
         return -(-threads // warp) * warp

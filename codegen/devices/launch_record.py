@@ -54,12 +54,12 @@ class Launch:
 
     @property
     def sectors(self) -> int:
-        """Of 32 bytes, that warps touched by reads and writes of global memory."""
+        """Return the sectors of 32 bytes of global memory that warps accessed."""
         return sum(place.sectors for place in self.places if place.kind != "atomic")
 
     @property
     def ideal_sectors(self) -> int:
-        """That the same bytes would fill."""
+        """Return the sectors that the same bytes would fill."""
         return sum(place.ideal_sectors for place in self.places if place.kind != "atomic")
 
     @property

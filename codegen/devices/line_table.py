@@ -61,14 +61,14 @@ class SharedObject:
     def variables(self, section: str) -> tuple[Variable, ...]:
         """Return the variables of `section`, in the order of their addresses."""
         numbers = [i for i, s in enumerate(self._sections) if s.name == section]
-        found = []
+        variables = []
         for table in (s for s in self._sections if s.kind == 2):  # SHT_SYMTAB
             strings = self._sections[table.link]
             for at in range(table.offset, table.offset + table.size, 24):
                 name, info, _, index, value, size = struct.unpack_from("<IBBHQQ", self._data, at)
                 if index in numbers and info & 15 == 1:  # STT_OBJECT
-                    found.append(Variable(self._string(strings.offset + name), value, size))
-        return tuple(sorted(found, key=lambda variable: variable.address))
+                    variables.append(Variable(self._string(strings.offset + name), value, size))
+        return tuple(sorted(variables, key=lambda variable: variable.address))
 
     def line_table(self, name: str) -> LineTable:
         """Return the lines of the source file called `name`."""
@@ -92,7 +92,7 @@ class SharedObject:
 
 
 def _rows(data: bytes, name: str) -> Iterator[tuple[int, int]]:
-    """(address, line) of the line programs in `data`; line 0 for other files than `name`."""
+    """Yield (address, line) of the line programs in `data`; line 0 for other files than `name`."""
     at = 0
     while at + 4 <= len(data):
         (length,) = struct.unpack_from("<I", data, at)
@@ -168,14 +168,14 @@ class _LineProgram:
         """Return the numbers of the files called `name`."""
         while self._text():
             pass
-        found, number = set(), 1
+        numbers, number = set(), 1
         while text := self._text():
             if text == name:
-                found.add(number)
+                numbers.add(number)
             for _ in range(3):
                 self._unsigned()
             number += 1
-        return found
+        return numbers
 
     def _text(self) -> str:
         end = self._unit.index(b"\0", self._at)
@@ -188,7 +188,7 @@ class _LineProgram:
         return self._unit[self._at - 1]
 
     def _unsigned(self) -> int:
-        """LEB128."""
+        """Read an unsigned number in LEB128."""
         value = shift = 0
         while True:
             byte = self._byte()

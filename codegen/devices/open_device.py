@@ -37,7 +37,7 @@ class Devices:
         """Return the device `name`. Raises DeviceError for another name, or where `why_not` says
         why."""
         if name == EMULATED:
-            return self._once(name, lambda: EmulatedDevice(self._cache))
+            return self._open_cached(name, lambda: EmulatedDevice(self._cache))
         device = self.cuda(name)
         device.open()
         return device
@@ -53,12 +53,12 @@ class Devices:
                 hint='"cuda" is the first GPU',
             )
         number = int(match[1] or 0)
-        device = self._once(f"cuda:{number}", lambda: CudaDevice(self._cache, number))
+        device = self._open_cached(f"cuda:{number}", lambda: CudaDevice(self._cache, number))
         assert isinstance(device, CudaDevice)
         return device
 
     def why_not(self, name: str = "cuda") -> str:
-        """What is missing to run kernels on `name`, and the remedy; "" where nothing is."""
+        """Explain why kernels cannot run on `name`, with the remedy; "" where they can."""
         try:
             self.open(name)
             if name == EMULATED:
@@ -74,7 +74,7 @@ class Devices:
         for device in list(self._open.values()):
             device.clear_memory()
 
-    def _once(self, name: str, make: Callable[[], Device]) -> Device:
+    def _open_cached(self, name: str, make: Callable[[], Device]) -> Device:
         with self._lock:
             if name not in self._open:
                 self._open[name] = make()

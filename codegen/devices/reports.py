@@ -88,7 +88,7 @@ class Report:
 
     @property
     def line(self) -> int:
-        """Of the kernel's text, 0 where no thread of a kernel did it."""
+        """Return the line of the kernel's text, 0 where no thread of a kernel is at fault."""
         return 0 if self.who is None else self.who.line
 
     def __str__(self) -> str:

@@ -77,7 +77,7 @@ def tell(
 
 
 def _detail(fault: Fault, row: Any, buffer: str) -> str:
-    """What happened, in the words of its kind."""
+    """Describe the fault in the words of its kind."""
     if fault in _WORDS:
         return _WORDS[fault].format(number=int(row.offset))
     if fault is Fault.DIVERGENT_BARRIER:

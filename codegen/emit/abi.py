@@ -39,5 +39,5 @@ def prototype(function: Function) -> str:
 
 
 def linkage(function: Function) -> str:
-    """What stands before the name: an internal function is this file's own and stays a function."""
+    """Return the specifiers before the name: internal functions are static and never inlined."""
     return "static TACO_INTERNAL int32_t" if function.internal else "int32_t"

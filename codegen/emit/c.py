@@ -63,28 +63,27 @@ def header_comment(module: Module) -> str:
 
 
 def _includes(module: Module) -> str:
-    """Return the headers that are needed: those of mathematics take longer to read than most
-    kernels."""
+    """Return the needed headers: those of mathematics take longer to read than most kernels."""
     libraries = {
         "complex.h": any(map(_is_complex, walk(module))),
         "math.h": any(map(_is_mathematical, walk(module))),
     }
-    needed = [f"#include <{name}>" for name, is_needed in libraries.items() if is_needed]
-    return "\n".join(['#include "taco_runtime.h"', *needed, *_own_functions(module)])
+    headers = [f"#include <{name}>" for name, is_needed in libraries.items() if is_needed]
+    return "\n".join(['#include "taco_runtime.h"', *headers, *_include_mathematics(module)])
 
 
-def _own_functions(module: Module) -> Lines:
+def _include_mathematics(module: Module) -> Lines:
     """Return the header of scalar functions where one is called, and the parts of it that are
     needed."""
     called = called_functions(module)
-    parts = sorted({f"#define {each.part}" for each in called if each.part})
-    own = any(each.is_own for each in called)
-    return [*parts, f'#include "{MATHEMATICS}"'] if own else []
+    parts = sorted({f"#define {function.part}" for function in called if function.part})
+    is_used = any(function.is_own for function in called)
+    return [*parts, f'#include "{MATHEMATICS}"'] if is_used else []
 
 
 def _definitions(module: Module) -> Lines:
     """Return the functions that no header defines."""
-    return [each.definition for each in called_functions(module) if each.definition]
+    return [function.definition for function in called_functions(module) if function.definition]
 
 
 def _is_complex(node: object) -> bool:
@@ -113,14 +112,14 @@ def _is_mathematical(node: object) -> bool:
 
 
 def _typedefs(module: Module) -> str:
-    found = {v.type for v in find(module, Var) if isinstance(v.type, VectorType)}
-    found.update(_vector(e) for e in find(module, VectorLoad))
-    found.update(_vector(e) for e in find(module, Broadcast))
+    types = {v.type for v in find(module, Var) if isinstance(v.type, VectorType)}
+    types.update(_vector(e) for e in find(module, VectorLoad))
+    types.update(_vector(e) for e in find(module, Broadcast))
     # A vector is read and written at the address of any element, and is such elements.
     return "\n".join(
         f"typedef {v.element.c} {v.c} __attribute__((vector_size({v.itemsize}), "
         f"aligned({v.element.itemsize}), may_alias));"
-        for v in sorted(found, key=lambda v: v.name)
+        for v in sorted(types, key=lambda v: v.name)
     )
 
 
@@ -133,8 +132,8 @@ def _vector(expr: VectorLoad | Broadcast) -> VectorType:
 
 
 def _function(function: Function, target: Target) -> str:
-    own = (n.name for n in walk(function) if isinstance(n, Var | Array | Table))
-    names = Names(checked_names(own))
+    all_names = (n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    names = Names(checked_names(all_names))
     checked_names((function.name,))
     reserved = frozenset(
         r.array for r in find(function, Reserve) if r.array.storage is Storage.LOCAL
@@ -147,9 +146,9 @@ def _function(function: Function, target: Target) -> str:
 
 
 def _prototype(function: Function) -> Lines:
-    whole = prototype(function)
-    if len(whole) <= WIDTH:
-        return [whole]
+    line = prototype(function)
+    if len(line) <= WIDTH:
+        return [line]
     *first, last = parameters(function)
     return [
         f"{linkage(function)} {function.name}(",
@@ -167,7 +166,7 @@ def _buffers(function: Function) -> Lines:
 
 
 def _uses_elements(function: Function, array: Array) -> bool:
-    """Tell whether statements are about elements of an array that does not come in parts."""
+    """Tell whether statements access elements of an array that does not come in parts."""
     if any(part.array == array for part in find(function.body, Part)):
         return False
     return any(
@@ -227,8 +226,8 @@ def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
         return [update]
     if stmt.op not in ("min", "max") or element.kind == "bool":
         return ["#pragma omp atomic", update]
-    own = helper(stmt.op, element)
-    return [f"TACO_ATOMIC({element.c}, {own}, {expression(place)}, {expression(stmt.value)});"]
+    function = helper(stmt.op, element)
+    return [f"TACO_ATOMIC({element.c}, {function}, {expression(place)}, {expression(stmt.value)});"]
 
 
 def _shared(stmt: Any, scope: Scope) -> Lines:

@@ -98,8 +98,8 @@ def emit_cuda(module: Module, target: Target) -> str:
 
 
 def _kernel(kernel: Kernel, target: Target) -> str:
-    own = (n.name for n in walk(kernel) if isinstance(n, Var | Array | Table))
-    names = Names(checked_names(own))
+    all_names = (n.name for n in walk(kernel) if isinstance(n, Var | Array | Table))
+    names = Names(checked_names(all_names))
     checked_names((kernel.name,))
     dialect = Dialect(partial(_loop, block=kernel.block), _shared)
     body = body_lines(kernel.body, Scope(target, names, frozenset(), dialect))
@@ -107,12 +107,12 @@ def _kernel(kernel: Kernel, target: Target) -> str:
 
 
 def _prototype(kernel: Kernel) -> Lines:
-    bounds = f"{kernel.block}, {kernel.together}" if kernel.together > 1 else str(kernel.block)
+    bounds = f"{kernel.block}, {kernel.group}" if kernel.group > 1 else str(kernel.block)
     head = f'extern "C" __global__ void __launch_bounds__({bounds}) {kernel.name}('
     parameters = [*map(_array, kernel.arrays), *(f"{v.type.c} {v.name}" for v in kernel.scalars)]
-    whole = f"{head}{', '.join(parameters)})"
-    if len(whole) <= WIDTH:
-        return [whole]
+    line = f"{head}{', '.join(parameters)})"
+    if len(line) <= WIDTH:
+        return [line]
     *first, last = parameters
     return [head, *indent(f"{p}," for p in first), f"{INDENT}{last})"]
 
@@ -125,9 +125,9 @@ def _array(array: Array) -> str:
 def _loop(loop: Any, scope: Scope, block: int) -> Lines:
     if not isinstance(loop, For):
         raise UnsupportedError(f"a kernel of CUDA has no {type(loop).__name__}")
-    once = _once_each(loop, scope, block)
-    if once:
-        return ["{", *indent(once), "}"]
+    lines = _once_each(loop, scope, block)
+    if lines:
+        return ["{", *indent(lines), "}"]
     body = _body(loop.body, scope, block)
     unit = unit_of(loop, scope.target.gpu.warp_threads)
     if unit is None:
@@ -152,38 +152,37 @@ def _body(body: Block, scope: Scope, block: int) -> Lines:
     """Return the lines of a loop's body; a loop of one round at its end needs no braces of its
     own."""
     *before, last = body.body or (Block(),)
-    once = _once_each(last, scope, block) if isinstance(last, For) else []
-    return [*body_lines(Block(tuple(before)), scope), *once] if once else body_lines(body, scope)
+    inner = _once_each(last, scope, block) if isinstance(last, For) else []
+    return [*body_lines(Block(tuple(before)), scope), *inner] if inner else body_lines(body, scope)
 
 
 def _once_each(loop: For, scope: Scope, block: int) -> Lines:
-    """What each unit does that has one iteration of a loop, or one at most; nothing of others.
+    """Return the loop body for units with at most one iteration each; nothing for other loops.
 
     Of groups of lanes there are as many as the loop has iterations at most.
     """
     unit = unit_of(loop, scope.target.gpu.warp_threads)
-    known = f"const {loop.var.type.c} {loop.var.name} ="
+    declaration = f"const {loop.var.type.c} {loop.var.name} ="
     if unit is not None and _is_one_each(loop, block, scope.target.gpu.warp_threads):
-        return [f"{known} {unit.first};", *_body(loop.body, scope, block)]
+        return [f"{declaration} {unit.first};", *_body(loop.body, scope, block)]
     if unit is None or loop.kind is not LoopKind.GROUPS or loop.step != 1:
         return []
     start = widened(loop.start, PRECEDENCE["+"])
     first = unit.first if start == "0" else f"{start} + {unit.first}"
     test = f"if ({loop.var.name} < {widened(loop.stop, PRECEDENCE['+'])}) {{"
-    return [f"{known} {first};", test, *indent(_body(loop.body, scope, block)), "}"]
+    return [f"{declaration} {first};", test, *indent(_body(loop.body, scope, block)), "}"]
 
 
 def _is_one_each(loop: For, block: int, warp: int) -> bool:
-    """Tell whether each thread or warp of a block, or each lane of a warp, has one iteration of a
-    loop.
+    """Tell whether each thread, warp or lane has exactly one iteration of a loop.
 
     Raises UnsupportedError where threads wait for each other in one of which that is not so.
     """
     counts = {LoopKind.THREADS: block, LoopKind.WARPS: block // warp, LoopKind.LANES: warp}
     units = counts.get(loop.kind)
     fixed = loop.kind in (LoopKind.WARPS, LoopKind.LANES) and not loop.width
-    whole = fixed or loop.units == block
-    if whole and units and (loop.start, loop.stop, loop.step) == (Const(0), Const(units), 1):
+    is_full = fixed or loop.units == block
+    if is_full and units and (loop.start, loop.stop, loop.step) == (Const(0), Const(units), 1):
         return True
     waiting = (stmt.kind for stmt in find(loop.body, Barrier))
     if loop.kind is LoopKind.THREADS and LoopKind.THREADS in waiting:
@@ -199,10 +198,10 @@ def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
 def _fetch(stmt: AtomicFetch) -> Lines:
     """Return `const int32_t seen = taco_swap_i32(&keys[place], -1, j);`"""
     type, place = stmt.array.element, f"&{stmt.array.name}[{widened(stmt.index)}]"
-    values = [each for each in (stmt.expected, stmt.value) if each is not None]
+    values = [operand for operand in (stmt.expected, stmt.value) if operand is not None]
     name = fetching_name("add" if stmt.expected is None else "swap", type)
-    given = ", ".join([place, *map(widened, values)])
-    return [f"const {type.c} {stmt.var.name} = {name}({given});"]
+    operands = ", ".join([place, *map(widened, values)])
+    return [f"const {type.c} {stmt.var.name} = {name}({operands});"]
 
 
 def _shared(stmt: Any, scope: Scope) -> Lines:

@@ -41,8 +41,8 @@ _ZEROS = {
 def atomic_name(op: str, element: ScalarType) -> str:
     """Return the function that updates an element in one operation. Raises UnsupportedError."""
     parts_alone = element.bits > 64 and op not in ("+", "-")
-    known = element.name in SCALARS and updates(SCALARS[element.name], op)
-    if parts_alone or not known:
+    is_supported = element.name in SCALARS and updates(SCALARS[element.name], op)
+    if parts_alone or not is_supported:
         raise UnsupportedError(f"kernels in CUDA have no atomic {op} of {element}")
     return f"taco_atomic_{NAMES.get(op, op)}_{suffix(element)}"
 
@@ -53,13 +53,15 @@ def atomic_function(name: str) -> str | None:
     if match is None:
         return None
     op, element = BY_NAME.get(match[1], match[1]), TYPES[match[2]]
-    lines = _own(op, element) or (_in_word if element.bits == 8 else _swapped)(op, element)
+    lines = _builtin_atomic(op, element) or (_in_word if element.bits == 8 else _swapped)(
+        op, element
+    )
     type = c_type(element)
     head = f"static __device__ inline void {name}({type} *place, {type} value)"
     return "\n".join([head, "{", *(f"    {line}" for line in lines), "}"])
 
 
-def _own(op: str, element: ScalarType) -> list[str] | None:
+def _builtin_atomic(op: str, element: ScalarType) -> list[str] | None:
     """Return the statements by CUDA's own atomic functions, None where there are none."""
     if element.kind == "complex" and op in ("+", "-"):
         sign = "-" if op == "-" else ""

@@ -27,7 +27,10 @@ _COMBINING = re.compile(r"taco_(lanes|warps|threads)(\d*)_(\w+)_([biufc]\d+)")
 
 
 def combining_name(units: str, op: str, element: ScalarType) -> str:
-    """Return the function by which units combine what they have. Raises UnsupportedError."""
+    """Return the name of the function that combines the values of all units.
+
+    Raises UnsupportedError.
+    """
     if element.name not in SCALARS:
         raise UnsupportedError(f"threads in CUDA cannot combine values of {element}")
     return f"taco_{units}_{NAMES.get(op, op)}_{suffix(element)}"
@@ -51,7 +54,7 @@ def combining_function(name: str, gpu: Gpu) -> str | None:
 
 
 def _lanes(op: str, element: ScalarType, width: int, gpu: Gpu) -> list[str]:
-    """Of the lanes of a warp, or of groups of them, pair by pair."""
+    """Return the statements that combine the lanes of a warp, or groups of them, pairwise."""
     type, mask, warp, groups = c_type(element), full_mask(gpu), gpu.warp_threads, []
     if width < warp:
         word, all = mask_type(gpu), mask_of(gpu, width)
@@ -75,7 +78,7 @@ def _lanes(op: str, element: ScalarType, width: int, gpu: Gpu) -> list[str]:
 
 
 def _warps(op: str, element: ScalarType, gpu: Gpu) -> list[str]:
-    """Of the warps of a block, through shared memory."""
+    """Return the statements that combine the warps of a block through shared memory."""
     type, warp = c_type(element), gpu.warp_threads
     return [
         f"__shared__ {type} parts[{gpu.block_warps}];",

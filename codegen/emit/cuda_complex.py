@@ -98,10 +98,10 @@ def _name(function: CFunction, of: ScalarType) -> str:
 
 def _constant(value: complex, type: ScalarType) -> Call:
     part = _part(type)
-    return _made(type, Const(value.real, part), Const(value.imag, part))
+    return _pair_of(type, Const(value.real, part), Const(value.imag, part))
 
 
-def _made(type: ScalarType, real: Expr, imag: Expr) -> Call:
+def _pair_of(type: ScalarType, real: Expr, imag: Expr) -> Call:
     return Call(f"make_{PAIRS[type.name]}", (real, imag), _pair(type))
 
 
@@ -120,13 +120,13 @@ def _cast(type: ScalarType, operand: Expr) -> Expr:
         return real if type == real.type else Cast(type, real)
     if type.kind == "complex":
         part = _part(type)
-        return _made(type, operand if source == part else Cast(part, operand), Const(0.0, part))
+        return _pair_of(type, operand if source == part else Cast(part, operand), Const(0.0, part))
     return Cast(type, operand)
 
 
 def _updated(element: ScalarType, op: str, old: Expr, value: Expr) -> Expr:
     if op in _OPERATORS:
         return _call(_OPERATORS[op], element, old, value)
-    found = spelling_of(op, element)
-    assert isinstance(found, CFunction)
-    return Call(_name(found, element), (old, value), _pair(element))
+    function = spelling_of(op, element)
+    assert isinstance(function, CFunction)
+    return Call(_name(function, element), (old, value), _pair(element))

@@ -36,8 +36,8 @@ def fetching_function(name: str) -> str | None:
     element = TYPES[match[2]]
     type, word = element.c, _WORDS[element.bits]
     swaps = match[1] == "swap"
-    given = f"({word})expected, ({word})value" if swaps else f"({word})value"
-    call = f"{'atomicCAS' if swaps else 'atomicAdd'}(({word} *)place, {given})"
+    operands = f"({word})expected, ({word})value" if swaps else f"({word})value"
+    call = f"{'atomicCAS' if swaps else 'atomicAdd'}(({word} *)place, {operands})"
     expected = f"{type} expected, " if swaps else ""
     head = f"static __device__ inline {type} {name}({type} *place, {expected}{type} value)"
     return "\n".join([head, "{", f"    return ({type}){call};", "}"])

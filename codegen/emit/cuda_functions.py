@@ -57,13 +57,17 @@ _MACROS: Mapping[str, str] = {
 
 
 def definitions(kernels: Sequence[str], called: Iterable[CFunction], gpu: Gpu) -> list[str]:
-    """Return the definitions of what kernels call, each behind those that it calls.
+    """Return the definitions of the functions that kernels call, in order of their dependences.
 
     called  the scalar functions among it, of which some bring their text
     gpu     what runs them. Raises UnsupportedError.
     """
-    texts = {each.name: each.in_pairs or each.definition for each in called if each.definition}
-    found: dict[str, str] = {}
+    texts = {
+        function.name: function.in_pairs or function.definition
+        for function in called
+        if function.definition
+    }
+    bodies: dict[str, str] = {}
     waiting: set[str] = set()
 
     def define(text: str) -> None:
@@ -72,11 +76,11 @@ def definitions(kernels: Sequence[str], called: Iterable[CFunction], gpu: Gpu) -
                 waiting.add(name)
                 body = _users(texts[name]) if name in texts else _definition(name, gpu)
                 define(body)
-                found[name] = body
+                bodies[name] = body
 
     for kernel in kernels:
         define(kernel)
-    return [*_macros([*kernels, *found.values()]), *found.values()]
+    return [*_macros([*kernels, *bodies.values()]), *bodies.values()]
 
 
 def _macros(texts: Sequence[str]) -> list[str]:
@@ -104,9 +108,9 @@ def _definition(name: str, gpu: Gpu) -> str:
     raise UnsupportedError(f"kernels in CUDA cannot call {name} yet")
 
 
-def _function(found: HeaderFunction) -> str:
-    head = f"static __device__ inline {found.type} {found.name}({found.parameters})"
-    text = f"{head}\n{{\n{textwrap.indent(found.body, '    ')}\n}}"
+def _function(function: HeaderFunction) -> str:
+    head = f"static __device__ inline {function.type} {function.name}({function.parameters})"
+    text = f"{head}\n{{\n{textwrap.indent(function.body, '    ')}\n}}"
     for before, after in _IN_PAIRS.items():
         text = re.sub(before, after, text)
     return text

@@ -49,7 +49,7 @@ def runs_function(name: str, gpu: Gpu) -> str | None:
     if match is None:
         return None
     op, element = BY_NAME.get(match[1], match[1]), TYPES[match[2]]
-    within, type = {"-": "+", "/": "*"}.get(op, op), c_type(element)
+    combining, type = {"-": "+", "/": "*"}.get(op, op), c_type(element)
     warp, mask = gpu.warp_threads, full_mask(gpu)
     lines = [
         f"if (!__any_sync({mask}, place >= 0))",
@@ -61,7 +61,7 @@ def runs_function(name: str, gpu: Gpu) -> str | None:
         f"for (int step = 1; step < {warp}; step *= 2) {{",
         *(f"    {line}" for line in _other(element, mask)),
         "    if (step <= behind)",
-        f"        value = {updated(within, element, 'other', 'value')};",
+        f"        value = {updated(combining, element, 'other', 'value')};",
         "}",
         f"if (place >= 0 && (lane == {warp - 1} || heads >> (lane + 1) & 1))",
         f"    {atomic_name(op, element)}(&array[place], value);",

@@ -20,7 +20,7 @@ def sorting_function(name: str, gpu: Gpu) -> str | None:
     match = _SORT.fullmatch(name)
     if match is None:
         return None
-    text = _TOGETHER if match[1] else _TEXT
+    text = _COOPERATIVE if match[1] else _TEXT
     for word, value in _WORDS[match[1]].items():
         text = text.replace(word, value.format(warp=gpu.warp_threads))
     return text.replace("TYPE", f"int{match[2]}_t").replace("NAME", name)
@@ -32,7 +32,7 @@ _WORDS = {
     "lanes_": {"WAIT": "__syncwarp()", "FIRST": "threadIdx.x % {warp}", "STEP": "{warp}"},
 }
 
-_TOGETHER = """\
+_COOPERATIVE = """\
 static __device__ inline void NAME(TYPE *a, int64_t count)
 {
     for (int64_t size = 2; size < 2 * count; size *= 2) {

@@ -31,17 +31,17 @@ _OF_PAIRS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 
 
 def suffix(element: ScalarType) -> str:
-    """What ends the names of a type's functions."""
+    """Return the suffix of the names of a type's functions."""
     return f"{SUFFIXES[element.kind]}{element.bits}"
 
 
 def c_type(element: ScalarType) -> str:
-    """What CUDA calls a type."""
+    """Return CUDA's name of a type."""
     return PAIRS.get(element.name, element.c)
 
 
 def updated(op: str, element: ScalarType, old: str, value: str) -> str:
-    """What an update by `op` makes of two values of a type."""
+    """Return the text of an update of two values by `op`."""
     if element.kind == "bool" and op in _OF_BOOL:
         op = _OF_BOOL[op]
     if element.kind == "complex" and op in _OF_PAIRS:
@@ -49,10 +49,10 @@ def updated(op: str, element: ScalarType, old: str, value: str) -> str:
     if op in ("min", "max"):
         return f"taco_{op}_{suffix(element)}({old}, {value})"
     if op not in NAMES:
-        found = spelling_of(op, element)
-        if isinstance(found, CFunction):
-            return f"{found.name}({old}, {value})"
-        assert isinstance(found, Operator)
-        return updated(found.op, element, old, value)
+        spelling = spelling_of(op, element)
+        if isinstance(spelling, CFunction):
+            return f"{spelling.name}({old}, {value})"
+        assert isinstance(spelling, Operator)
+        return updated(spelling.op, element, old, value)
     text = f"{old} {op} {value}"
     return f"({element.c})({text})" if element.is_integer and element.bits < 32 else text

@@ -30,7 +30,7 @@ def vector_type(name: str) -> str | None:
 
 
 def _of_cuda(element: ScalarType, bits: int) -> str:
-    """CUDA's name of the elements: `float` of `float4`."""
+    """Return CUDA's name of the elements: `float` of `float4`."""
     if element.is_integer:
         return f"{'u' if element.kind == 'uint' else ''}{_OF_INTEGERS[bits]}"
     return _OF_FLOATS[bits]

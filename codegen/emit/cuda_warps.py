@@ -15,7 +15,7 @@ def full_mask(gpu: Gpu) -> str:
 
 
 def mask_of(gpu: Gpu, lanes: int) -> str:
-    """Return the mask of the first lanes of a warp, of the type that has a bit for each lane."""
+    """Return the mask of the first lanes of a warp, one bit a lane."""
     return f"0x{(1 << lanes) - 1:x}{'u' if gpu.warp_threads <= 32 else 'ull'}"
 
 

@@ -62,13 +62,12 @@ _SUFFIX = {"int": "i", "uint": "u", "float": "f"}
 
 def expression(expr: Expr, binding: int = CONDITIONAL) -> str:
     """Return `expr` in C, in parentheses where it binds less tightly than `binding`."""
-    text, own = _render(expr)
-    return f"({text})" if own < binding else text
+    text, precedence = _render(expr)
+    return f"({text})" if precedence < binding else text
 
 
 def widened(expr: Expr, binding: int = CONDITIONAL) -> str:
-    """Return `expr` where C converts it to int64_t by itself, so that a cast to it need not be
-    written.
+    """Return `expr` without its cast to int64_t where C converts it implicitly.
 
     `j = A2_crd[p]` for `j = (int64_t)A2_crd[p]`.
     """
@@ -156,8 +155,8 @@ def _broadcast(expr: Broadcast) -> str:
 
 def _shuffle(expr: Shuffle) -> str:
     """Return a call of the runtime header's macro, for compilers differ in it."""
-    found = type_of(expr)
-    bits = found.bits // len(expr.lanes)
+    vector = type_of(expr)
+    bits = vector.bits // len(expr.lanes)
     operands = f"{expression(expr.left)}, {expression(expr.right)}"
     return f"TACO_SHUFFLE({bits}, {operands}, {', '.join(map(str, expr.lanes))})"
 
@@ -229,15 +228,15 @@ def _operand_bindings(op: str, left: Expr) -> tuple[int, int]:
 
     C would allow `a < b < c` and `a && b || c`, but gcc warns and a reader stumbles.
     """
-    own = PRECEDENCE[op]
+    precedence = PRECEDENCE[op]
     if op in BITWISE:
         return PREFIX, PREFIX
     if op in COMPARISONS:
         return PRECEDENCE["+"], PRECEDENCE["+"]
     if op in LOGICAL:
         comparison = PRECEDENCE["=="]
-        return (own if _c_operator(left) == op else comparison), comparison
-    return own, own + 1
+        return (precedence if _c_operator(left) == op else comparison), comparison
+    return precedence, precedence + 1
 
 
 def _operand(operand: Expr, other: Expr, binding: int) -> str:
@@ -315,7 +314,9 @@ def _float(value: float, scalar: ScalarType) -> str:
 
 
 def _complex(value: complex, scalar: ScalarType) -> str:
-    """Through CMPLX, for `re + im * I` would lose signs of zero and turn infinities into NaN."""
+    """Return a call of CMPLX, since `re + im * I` loses signs of zero and makes NaN of
+    infinities.
+    """
     macro = "CMPLXF" if scalar.bits == 64 else "CMPLX"
     part = FLOAT32 if scalar.bits == 64 else FLOAT64
     return f"{macro}({_float(value.real, part)}, {_float(value.imag, part)})"

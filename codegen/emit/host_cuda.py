@@ -50,8 +50,8 @@ MEMORY = "taco_memory"
 
 def emit_host_cuda(module: Module) -> str:
     """Return the CUDA C++ source of a module's host functions. Raises UnsupportedError."""
-    functions = tuple(in_pairs(each) for each in module.functions)
-    kernels = tuple(in_pairs(each) for each in module.kernels)
+    functions = tuple(in_pairs(part) for part in module.functions)
+    kernels = tuple(in_pairs(part) for part in module.kernels)
     return _Cuda(Module(functions, module.header, kernels)).functions()
 
 
@@ -64,15 +64,15 @@ class _Cuda(HostWords):
     """The words of CUDA C++."""
 
     def function(self, function: Function) -> Lines:
-        given = [*map(_parameter, function.arrays)]
-        given += [f"{each.type.c} {each.name}" for each in function.scalars]
-        head = _wrapped(f"static void {function.name}(", given, ")")
+        parameters = [*map(_parameter, function.arrays)]
+        parameters += [f"{scalar.type.c} {scalar.name}" for scalar in function.scalars]
+        head = _wrapped(f"static void {function.name}(", parameters, ")")
         return [*head, "{", *indent(self._body(function.body)), "}"]
 
     def _body(self, block: Block) -> Lines:
         """Return a block of its own, with its own memory where it allocates any."""
-        own = [f"taco::Memory {MEMORY};"] if any(find(block, Allocate)) else []
-        return own + self.block(block)
+        memory = [f"taco::Memory {MEMORY};"] if any(find(block, Allocate)) else []
+        return memory + self.block(block)
 
     def comment(self, text: str) -> Lines:
         return [f"// {line}".rstrip() for line in text.splitlines()]
@@ -93,16 +93,16 @@ class _Cuda(HostWords):
         return f"{stmt.array.name}.set_length({self.expression(stmt.size)}{limit});"
 
     def launch(self, stmt: Launch, kernel: Kernel) -> Lines:
-        given = [*(a.name for a in kernel.arrays), *(v.name for v in kernel.scalars)]
+        arguments = [*(a.name for a in kernel.arrays), *(v.name for v in kernel.scalars)]
         threads = self.expression(stmt.threads)
-        words = [f"::{kernel.name}", f'"{kernel.name}"', threads, str(stmt.block), *given]
+        words = [f"::{kernel.name}", f'"{kernel.name}"', threads, str(stmt.block), *arguments]
         return _wrapped("taco::launch(", words, ");")
 
     def expect(self, condition: Expr) -> str:
         return f"taco::expect({self.expression(condition)});"
 
-    def invoke(self, name: str, given: list[str]) -> str:
-        return f"{name}({', '.join(given)});"
+    def invoke(self, name: str, arguments: list[str]) -> str:
+        return f"{name}({', '.join(arguments)});"
 
     def branch(self, stmt: If) -> Lines:
         lines = [f"if ({self.expression(stmt.condition)}) {{", *indent(self.block(stmt.then))]
@@ -111,8 +111,7 @@ class _Cuda(HostWords):
         return [*lines, "}"]
 
     def loop(self, stmt: For) -> Lines:
-        """Return the end is known before the first iteration, which copying elements takes time
-        for."""
+        """Return a loop whose end is computed once, since reading an element takes a copy."""
         type, name, stop = stmt.var.type.c, stmt.var.name, self.expression(stmt.stop)
         end = f"taco_{name}_end"
         begin = f"{type} {name} = {self.expression(stmt.start)}, {end} = {stop}"
@@ -125,7 +124,7 @@ class _Cuda(HostWords):
 
 
 def _called(node: Any) -> Any:
-    """Return an expression with names for what C++ has other words for than C."""
+    """Return an expression in the spelling of C++ where it differs from C."""
     node = map_children(node, _called)
     match node:
         case Load(array=array, index=index):
@@ -137,8 +136,8 @@ def _called(node: Any) -> Any:
             type = type_of(left)
             if not type.is_integer:
                 raise UnsupportedError(f"the host of a device has no {node.op} of {type} yet")
-            given = f"{expression(left)}, {expression(right)}"
-            return Var(f"std::{node.op}<{type.c}>({given})", type)
+            operands = f"{expression(left)}, {expression(right)}"
+            return Var(f"std::{node.op}<{type.c}>({operands})", type)
     return node
 
 
@@ -150,10 +149,10 @@ def _parameter(array: Array) -> str:
 
 
 def _wrapped(head: str, words: list[str], tail: str) -> Lines:
-    """Return a call or a head on one line, or with as many words a line as there is room for."""
-    whole = f"{head}{', '.join(words)}{tail}"
-    if len(whole) <= WIDTH - 2 * len(INDENT):
-        return [whole]
+    """Return a call or a head on one line, or on lines as full as possible."""
+    line = f"{head}{', '.join(words)}{tail}"
+    if len(line) <= WIDTH - 2 * len(INDENT):
+        return [line]
     lines = [""]
     for number, word in enumerate(words):
         text = word + (tail if number == len(words) - 1 else ",")

@@ -43,7 +43,7 @@ class HostWords(ABC):
 
     def functions(self) -> str:
         """Return the text of a module's functions. Raises UnsupportedError."""
-        texts = ("\n".join(self.function(each)) for each in self._module.functions)
+        texts = ("\n".join(self.function(function)) for function in self._module.functions)
         return "\n\n".join(texts) + "\n"
 
     def block(self, block: Block) -> Lines:
@@ -77,8 +77,8 @@ class HostWords(ABC):
             case Expect(condition=condition):
                 return self.expect(condition)
             case Invoke(function=name, places=places, scalars=scalars):
-                given = [*map(_whole, places), *map(self.expression, scalars)]
-                return self.invoke(name, given)
+                arguments = [*map(_full_array, places), *map(self.expression, scalars)]
+                return self.invoke(name, arguments)
         raise UnsupportedError(f"the host of a device has no {type(stmt).__name__} yet")
 
     # ------------------------------------------------------------ words
@@ -101,11 +101,11 @@ class HostWords(ABC):
 
     @abstractmethod
     def reserve(self, stmt: Reserve) -> str:
-        """Room for elements of an array that grows."""
+        """Reserve room for elements of a growing array."""
 
     @abstractmethod
     def set_length(self, stmt: SetLength) -> str:
-        """Return how many elements an array that grows has, which may be too many."""
+        """Return the assignment of a growing array's length, which is checked against its limit."""
 
     @abstractmethod
     def launch(self, stmt: Launch, kernel: Kernel) -> Lines:
@@ -116,12 +116,12 @@ class HostWords(ABC):
         """Return a failure unless a condition holds."""
 
     @abstractmethod
-    def invoke(self, name: str, given: list[str]) -> str:
-        """Another function of the module called."""
+    def invoke(self, name: str, arguments: list[str]) -> str:
+        """Return a call of another function of the module."""
 
     @abstractmethod
     def branch(self, stmt: If) -> Lines:
-        """Return a condition with what it decides."""
+        """Return a condition with its branches."""
 
     @abstractmethod
     def loop(self, stmt: For) -> Lines:
@@ -133,11 +133,11 @@ class HostWords(ABC):
 
 
 def sought(search: Search) -> Expr:
-    """What the first place has at least that is looked for."""
+    """Return the value that a search compares elements with."""
     return add(search.value, const(1)) if search.after else search.value
 
 
-def _whole(place: Place) -> str:
+def _full_array(place: Place) -> str:
     """Return a whole array, of which a function takes no part."""
     if place.start != const(0):
         raise UnsupportedError("functions of the host of a device have no parts of arrays yet")

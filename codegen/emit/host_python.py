@@ -73,16 +73,16 @@ class _Python(HostWords):
         return f"host.set_length({stmt.array.name}, {self.expression(stmt.size)}, {stmt.limit})"
 
     def launch(self, stmt: Launch, kernel: Kernel) -> Lines:
-        given = [*(a.name for a in kernel.arrays), *map(_argument, kernel.scalars)]
-        arguments = f"({', '.join(given)}{',' if len(given) == 1 else ''})"
+        operands = [*(a.name for a in kernel.arrays), *map(_argument, kernel.scalars)]
+        arguments = f"({', '.join(operands)}{',' if len(operands) == 1 else ''})"
         threads = self.expression(stmt.threads)
         return [f'host.launch("{stmt.kernel}", {threads}, {stmt.block}, {arguments})']
 
     def expect(self, condition: Expr) -> str:
         return f"host.expect({self.expression(condition)})"
 
-    def invoke(self, name: str, given: list[str]) -> str:
-        return f"{name}(host, {', '.join(given)})"
+    def invoke(self, name: str, arguments: list[str]) -> str:
+        return f"{name}(host, {', '.join(arguments)})"
 
     def branch(self, stmt: If) -> Lines:
         lines = [f"if {self.expression(stmt.condition)}:", *indent(self._body(stmt.then))]
@@ -106,7 +106,7 @@ class _Python(HostWords):
                 places = f"{self.expression(start)}, {self.expression(stop)}"
                 return f"host.search({name}, {places}, {self.expression(sought(expr))})"
             case Select(condition=condition, then=then, orelse=orelse):
-                parts = (self.expression(each) for each in (then, condition, orelse))
+                parts = (self.expression(part) for part in (then, condition, orelse))
                 return "({} if {} else {})".format(*parts)
             case Unary(op=op, operand=operand):
                 return f"({'not ' if op == '!' else op}{self.expression(operand)})"

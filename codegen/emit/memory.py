@@ -84,7 +84,7 @@ def indent(lines: Iterable[str]) -> Lines:
 def memory(
     stmt: Allocate | Reserve | SetLength | Fill | Sort | Invoke | Expect, scope: Scope
 ) -> Lines:
-    """Return the C of a statement about whole arrays or parts of them, or about what must hold."""
+    """Return the C of a statement about memory, sorting, calls or conditions."""
     match stmt:
         case Allocate():
             return _allocate(stmt, scope)
@@ -95,8 +95,8 @@ def memory(
         case Fill():
             return _fill(stmt, scope)
         case Sort(array=array, start=start, count=count, marks=marks, units=units):
-            together = "" if units is None else f"{units.value}_"
-            sort = f"taco_{together}sort_int{array.element.bits}"
+            units_prefix = "" if units is None else f"{units.value}_"
+            sort = f"taco_{units_prefix}sort_int{array.element.bits}"
             integers = f"{_address(array, start)}, {widened(count)}"
             if marks is None:
                 return [f"{sort}({integers});"]
@@ -111,7 +111,7 @@ def memory(
 
 
 def unless(condition: str, scope: Scope) -> Lines:
-    """Fail here when `condition`, which tells that memory ran out, holds."""
+    """Return the failure where `condition`, which tells that memory ran out, holds."""
     return [f"if (taco_unlikely({condition})) {{", *indent(scope.fail()), "}"]
 
 

@@ -49,12 +49,12 @@ SHARES = 16
 
 
 def reductions(loop: For) -> str:
-    """Return the clauses for what the iterations of `loop` add up."""
+    """Return the clauses for the reductions of `loop`."""
     return "".join(f" reduction({_combiner(r)}:{r.var.name})" for r in loop.reductions)
 
 
 def _combiner(reduction: Reduction) -> str:
-    """What combines the lanes or threads: of floats, the runtime's minimum and maximum."""
+    """Return the operator that combines lanes or threads; for floats the runtime's min and max."""
     type = reduction.var.type
     if type.kind == "float" and reduction.op in ("min", "max"):
         return f"taco_{reduction.op}_f{type.bits}"
@@ -87,7 +87,7 @@ def leaving(body: Lines, inner: Scope) -> Lines:
 
 
 def _watched(code: Lines, scope: Scope, inner: Scope) -> Lines:
-    """Return `code` of threads, and what becomes of their failures."""
+    """Return `code` of threads, and the handling of their failures."""
     if inner.exit is None:
         return code
     status, _ = inner.exit
@@ -115,9 +115,9 @@ def parallel_for(loop: For, code: Lines, scope: Scope, inner: Scope) -> Lines:
 
 def team(stmt: Team, setup: Lines, body: Lines, scope: Scope, inner: Scope) -> Lines:
     """Return a team whose threads run `setup` and then, for each of their pieces, `body`."""
-    named = isinstance(stmt.count, Var | Const)
-    count = widened(stmt.count) if named else scope.names.fresh("pieces")
-    lines = [] if named else [f"const int64_t {count} = {widened(stmt.count)};"]
+    is_plain = isinstance(stmt.count, Var | Const)
+    count = widened(stmt.count) if is_plain else scope.names.fresh("pieces")
+    lines = [] if is_plain else [f"const int64_t {count} = {widened(stmt.count)};"]
     if stmt.parts:
         return [*lines, *_with_parts(stmt, count, setup, body, scope, inner)]
     following = scope.names.fresh("next")
@@ -126,7 +126,7 @@ def team(stmt: Team, setup: Lines, body: Lines, scope: Scope, inner: Scope) -> L
 
 
 def _pieces(stmt: Team, count: str, take: str, setup: Lines, body: Lines) -> Lines:
-    """What each thread does."""
+    """Return the statements of each thread."""
     piece = stmt.piece.name
     head = f"for (int64_t {piece} = {take}; {piece} < {count}; {piece} = {take}) {{"
     return [*setup, head, *indent(body), "}"]
@@ -146,9 +146,13 @@ def _with_parts(
     outputs, name = scope.names.fresh("outputs"), scope.names.fresh("team")
     arrays = [part.array for part in stmt.parts]
     rows = [f"{INDENT}{_output(part, arrays)}," for part in stmt.parts]
-    own = [line for number, array in enumerate(arrays) for line in _own(array, number, name, stmt)]
-    whole = [*own, *body, *_give(name, stmt, inner)]
-    work = _pieces(stmt, count, f"taco_take(&{name})", setup, whole)
+    names = [
+        line
+        for number, array in enumerate(arrays)
+        for line in _local_names(array, number, name, stmt)
+    ]
+    piece_body = [*names, *body, *_deliver_piece(name, stmt, inner)]
+    work = _pieces(stmt, count, f"taco_take(&{name})", setup, piece_body)
     return [
         f"const taco_output {outputs}[] = {{",
         *rows,
@@ -161,14 +165,13 @@ def _with_parts(
 
 
 def _output(part: Part, arrays: list[Array]) -> str:
-    """Return an array of the result, its elements' size, what they count and how many there may
-    be."""
+    """Return the description of an output array: its elements' size, length counter and limit."""
     counted = -1 if part.counts is None else arrays.index(part.counts)
     size = f"sizeof({part.array.element.c})"
     return f"{{{buffer_name(part.array)}, {size}, {counted}, {part.limit or 0}}}"
 
 
-def _own(array: Array, number: int, team: str, stmt: Team) -> Lines:
+def _local_names(array: Array, number: int, team: str, stmt: Team) -> Lines:
     """Return the names of an array for the part that belongs to a piece."""
     buffer = buffer_name(array)
     lines = [f"taco_buffer *const {buffer} = taco_part(&{team}, {stmt.piece.name}, {number});"]
@@ -181,8 +184,8 @@ def _own(array: Array, number: int, team: str, stmt: Team) -> Lines:
     return lines
 
 
-def _give(team: str, stmt: Team, inner: Scope) -> Lines:
-    """Return a finished piece goes to its place in the result, or the kernel fails."""
+def _deliver_piece(team: str, stmt: Team, inner: Scope) -> Lines:
+    """Return the statements that put a finished piece into the result, or fail."""
     failed = inner.names.fresh("failed")
     return [
         f"const int {failed} = taco_give(&{team}, {stmt.piece.name});",

@@ -30,7 +30,7 @@ class Kernel:
     """A function that each thread of a device's grid runs (Launch): arrays, then scalars.
 
     block     the most threads of a block
-    together  blocks of a multiprocessor that there have to be registers for
+    group  blocks of a multiprocessor that there have to be registers for
     """
 
     name: str
@@ -38,7 +38,7 @@ class Kernel:
     scalars: tuple[Var, ...]
     body: Block
     block: int
-    together: int = 1
+    group: int = 1
 
 
 @dataclass(frozen=True, slots=True)

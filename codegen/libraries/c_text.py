@@ -39,17 +39,17 @@ _IN_LANES = frozenset(
 def c_text_function(
     name: str, parameters: Sequence[str], text: str, results: Mapping[str, str]
 ) -> ScalarFunction:
-    """Make a scalar function of C text, for the name of each type that it takes what it gives.
+    """Return a scalar function of C text for each type of its arguments.
 
     name  tells the text: two functions of one name are the same
     """
     lanes = in_lanes(text)
     spellings = {
-        each: CFunction(
-            c_name(name, each), lanes,
-            definition=definition(name, parameters, text, each, results[each]),
+        type: CFunction(
+            c_name(name, type), lanes,
+            definition=definition(name, parameters, text, type, results[type]),
         )
-        for each in results
+        for type in results
     }  # fmt: skip
     return ScalarFunction(name, len(parameters), results, spellings)
 
@@ -64,14 +64,14 @@ def definition(
     """
     element, gives = SCALARS[type], SCALARS[result]
     checked_names((name, *parameters))
-    written = ", ".join(f"{element.c} {each}" for each in parameters)
-    head = f"static inline {gives.c} {c_name(name, type)}({written})"
-    named = re.search(rf"\b{TYPE}\b", text) and TYPE not in parameters
+    parameters_text = ", ".join(f"{element.c} {parameter}" for parameter in parameters)
+    head = f"static inline {gives.c} {c_name(name, type)}({parameters_text})"
+    uses_type = re.search(rf"\b{TYPE}\b", text) and TYPE not in parameters
     line = [f'#line 1 "{place}"'] if place else []
     body = [*line, text if place else textwrap.dedent(text).strip("\n")]
     if is_expression(text):
         body = ["return (", *(body if place else _indented(body)), ");"]
-    lines = [f"typedef {element.c} {TYPE};"] * bool(named) + body
+    lines = [f"typedef {element.c} {TYPE};"] * bool(uses_type) + body
     return "\n".join([head, "{", *(lines if place else _indented(lines)), "}"])
 
 
@@ -93,4 +93,4 @@ def in_lanes(text: str) -> bool:
 
 
 def _indented(lines: Sequence[str]) -> list[str]:
-    return [textwrap.indent(each, INDENT) for each in lines]
+    return [textwrap.indent(line, INDENT) for line in lines]

@@ -80,12 +80,12 @@ def as_products(loops: Sequence[Loop]) -> Products | None:
         _merged([loop for loop in loops if loop.users == users]) for users in (ROWS, COLUMNS, DEPTH)
     ]
     batch = [loop for loop in loops if loop.users == IN_ALL]
-    found = [
-        made
-        for chosen in combinations(*(_choices(groups) for groups in classes))
-        for made in _products(chosen, classes, batch)
+    candidates = [
+        products
+        for dimensions in combinations(*(_choices(groups) for groups in classes))
+        for products in _products(dimensions, classes, batch)
     ]
-    return max(found, key=lambda p: (p.rows * p.columns * p.depth, -p.rounds), default=None)
+    return max(candidates, key=lambda p: (p.rows * p.columns * p.depth, -p.rounds), default=None)
 
 
 def _choices(groups: Sequence[Loop]) -> Sequence[Loop | None]:
@@ -99,8 +99,8 @@ def _merged(loops: Sequence[Loop]) -> list[Loop]:
     groups: list[Loop] = []
     for loop in ordered:
         if groups and all(
-            own == size_step
-            for own, size_step in zip(
+            step == size_step
+            for step, size_step in zip(
                 loop.steps, (groups[-1].size * s for s in groups[-1].steps), strict=True
             )
         ):
@@ -112,10 +112,10 @@ def _merged(loops: Sequence[Loop]) -> list[Loop]:
 
 
 def _products(
-    chosen: Sequence[Loop | None], classes: Sequence[Sequence[Loop]], batch: Sequence[Loop]
+    dimensions: Sequence[Loop | None], classes: Sequence[Sequence[Loop]], batch: Sequence[Loop]
 ) -> Iterator[Products]:
     """Yield the products over the chosen dimensions, where the routine takes such matrices."""
-    m, n, k = (loop or Loop(1, (0, 0, 0), IN_ALL) for loop in chosen)
+    m, n, k = (loop or Loop(1, (0, 0, 0), IN_ALL) for loop in dimensions)
     outer = [loop for groups in classes for loop in groups if loop not in (m, n, k)]
     loops = tuple(sorted((*batch, *outer), key=lambda loop: loop.users == DEPTH))
     if max(m.size, n.size, k.size) > LARGEST:
@@ -132,11 +132,10 @@ def _products(
 
 
 def _matrix(rows: Loop, columns: Loop, place: int) -> Matrix | None:
-    """Return the matrix over two loops of the array at `place`, None where it has no step of
-    one."""
-    for inner, across, transposed in ((rows, columns, False), (columns, rows, True)):
-        step, apart = inner.steps[place], across.steps[place]
-        leading = max(1, inner.size) if across.size == 1 else apart
+    """Return the matrix over two loops of the array at `place`; None without a unit stride."""
+    for inner, outer, transposed in ((rows, columns, False), (columns, rows, True)):
+        step, distance = inner.steps[place], outer.steps[place]
+        leading = max(1, inner.size) if outer.size == 1 else distance
         if (step == 1 or inner.size == 1) and max(1, inner.size) <= leading <= LARGEST:
             return Matrix(transposed, leading)
     return None

@@ -37,25 +37,26 @@ class Share:
     end: int
 
 
-def shares_of(found: Products, adds: bool, threads: int) -> tuple[Share, ...]:
+def shares_of(products: Products, adds: bool, threads: int) -> tuple[Share, ...]:
     """Divide products among threads.
 
     adds  whether matrices are added up in one result, so that none may be computed beside another
     """
-    whole = Share(0, found.rows, 0, found.columns, 0, found.calls)
-    work = found.rows * found.columns * found.depth * found.calls
+    full = Share(0, products.rows, 0, products.columns, 0, products.calls)
+    work = products.rows * products.columns * products.depth * products.calls
     if threads == 1 or work < SHARED:
-        return (whole,)
-    if not adds and found.calls >= 2 * threads:
-        cuts = [found.calls * k // threads for k in range(threads + 1)]
+        return (full,)
+    if not adds and products.calls >= 2 * threads:
+        cuts = [products.calls * k // threads for k in range(threads + 1)]
         return tuple(
-            Share(0, found.rows, 0, found.columns, begin, end) for begin, end in pairwise(cuts)
+            Share(0, products.rows, 0, products.columns, begin, end)
+            for begin, end in pairwise(cuts)
         )
-    if found.columns >= found.rows:
-        cut = [(0, found.rows, *each) for each in _parts(found.columns, threads)]
+    if products.columns >= products.rows:
+        cut = [(0, products.rows, *part) for part in _parts(products.columns, threads)]
     else:
-        cut = [(*each, 0, found.columns) for each in _parts(found.rows, threads)]
-    return tuple(Share(*each, 0, found.calls) for each in cut)
+        cut = [(*part, 0, products.columns) for part in _parts(products.rows, threads)]
+    return tuple(Share(*part, 0, products.calls) for part in cut)
 
 
 def _parts(size: int, threads: int) -> Iterator[tuple[int, int]]:

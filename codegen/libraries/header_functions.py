@@ -57,7 +57,7 @@ class Header:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What its functions are called."""
+        """Return the names of its functions."""
         return tuple(self._read())
 
     def function(self, name: str) -> HeaderFunction | None:
@@ -71,16 +71,16 @@ class Header:
 
     def _read(self) -> dict[str, HeaderFunction]:
         if self._functions is None:
-            lines = list(_taken((FOLDER / self.name).read_text()))
+            lines = list(_active_lines((FOLDER / self.name).read_text()))
             plain = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
             text = _expanded(plain, _macros(lines)).replace("TACO_PURE", "static inline")
             text = _at_margin(_UNSEEN.sub("", text))
             self._types = {match[1]: match[0] for match in _TYPE.finditer(plain)}
-            self._functions = {found.name: found for found in _functions(text)}
+            self._functions = {function.name: function for function in _functions(text)}
         return self._functions
 
 
-def _taken(text: str) -> Iterator[str]:
+def _active_lines(text: str) -> Iterator[str]:
     """Yield the lines of the parts that are taken; a macro is one, however many it takes."""
     open_parts: list[bool] = []
     for line in re.split(r"(?<!\\)\n", _COMMENT.sub("", text)):
@@ -101,12 +101,14 @@ def _macros(lines: list[str]) -> Macros:
 
 
 def _expanded(text: str, macros: Macros) -> str:
-    """Return `text` with what its macros stand for."""
+    """Return `text` with its macros expanded."""
 
     def replaced(match: re.Match[str]) -> str:
         parameters, body = macros[match[1]]
-        given = dict(zip(parameters, (word.strip() for word in match[2].split(",")), strict=True))
-        body = re.sub(r"\w+", lambda word: given.get(word[0], word[0]), body)
+        arguments = dict(
+            zip(parameters, (word.strip() for word in match[2].split(",")), strict=True)
+        )
+        body = re.sub(r"\w+", lambda word: arguments.get(word[0], word[0]), body)
         return _expanded(body.replace("##", ""), macros)
 
     return _USE.sub(replaced, text)
@@ -132,7 +134,7 @@ def _functions(text: str) -> Iterator[HeaderFunction]:
 
 
 def _end(text: str, start: int) -> int:
-    """Where the brace is that closes the one before `start`."""
+    """Return the position of the brace that closes the one before `start`."""
     depth = 1
     for match in re.finditer(r"[{}]", text[start:]):
         depth += 1 if match[0] == "{" else -1

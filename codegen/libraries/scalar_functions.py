@@ -15,8 +15,8 @@ the width or more give 0 or the sign, `minimum` and `maximum` pass a NaN on and 
 do not, complex numbers are ordered by real part, then imaginary part. `power` of integers takes
 exponents of 0 or more: below, NumPy raises, and here x**-n is 1 / x**n truncated, 0 for x = 0.
 
-A new function is one entry of `FUNCTIONS`; others are added while a process runs (`ADDED`), under
-names that tell their C text. What it is in the loop IR depends on the type:
+A new function is one entry of `FUNCTIONS`; others are added while a process runs
+(`REGISTERED`), under names that tell their C text. What it is in the loop IR depends on the type:
 
     CFunction   a call, `Apply`, of a function of <math.h>, <complex.h> or runtime/taco_math.h
                 (whose names begin with taco_): included in a kernel's source where one is called
@@ -132,16 +132,19 @@ def has_function(name: str, argument: ScalarType) -> bool:
 
 def find_function(name: str) -> ScalarFunction | None:
     """Return the function called `name`, of the table or added to it; None where there is none."""
-    return FUNCTIONS.get(name) or ADDED.get(name)
+    return FUNCTIONS.get(name) or REGISTERED.get(name)
 
 
 def function_of(name: str) -> ScalarFunction:
     """Return the function called `name`. Raises KeyError where there is none."""
-    return ADDED.get(name) or FUNCTIONS[name]
+    return REGISTERED.get(name) or FUNCTIONS[name]
 
 
 def spelling_of(name: str, argument: ScalarType) -> Spelling:
-    """What the function is for arguments of one type. Raises KeyError where it takes none such."""
+    """Return the spelling of the function for arguments of one type.
+
+    Raises KeyError where it takes none such.
+    """
     return function_of(name).spellings[argument.name]
 
 
@@ -156,7 +159,7 @@ def common_type(types: Sequence[ScalarType]) -> ScalarType:
     """Return the type of a function's arguments: of signed integers the widest, otherwise the
     first."""
     first = types[0]
-    return max(types, key=lambda each: each.bits) if first.kind == "int" else first
+    return max(types, key=lambda type: type.bits) if first.kind == "int" else first
 
 
 # ---------------------------------------------------------------- ways to spell
@@ -179,24 +182,24 @@ def _suffix(element: ScalarType) -> str:
     return f"{_SUFFIX[element.kind]}{element.bits}"
 
 
-def _own(name: str, types: Iterable[str], vectorizes: bool = False) -> Spellings:
+def _header(name: str, types: Iterable[str], vectorizes: bool = False) -> Spellings:
     """Return our own function for each type: `taco_sign_f32` and `taco_sign_f64`."""
     return {t: CFunction(f"taco_{name}_{_suffix(SCALARS[t])}", vectorizes) for t in types}
 
 
 def _reciprocals() -> Spellings:
-    """1 / x of integers, which is 0 but of 1 and -1; of 0 what NumPy's conversion gives here."""
-    found: dict[str, Spelling] = {}
+    """Return 1 / x for integers, which is 0 except for 1 and -1."""
+    spellings: dict[str, Spelling] = {}
     for name in INTEGERS:
         element = SCALARS[name]
-        own, signed = f"taco_reciprocal_{_suffix(element)}", element.kind == "int"
+        name_, signed = f"taco_reciprocal_{_suffix(element)}", element.kind == "int"
         of_zero = f"INT{element.bits}_MIN" if signed and element.bits >= 32 else "0"
         value = f"(x == 1){' - (x == -1)' * signed}"
-        found[name] = CFunction(own, vectorizes=True, definition=(
-            f"static inline {element.c} {own}({element.c} x)\n{{\n"
+        spellings[name] = CFunction(name_, vectorizes=True, definition=(
+            f"static inline {element.c} {name_}({element.c} x)\n{{\n"
             f"    return x == 0 ? {of_zero} : ({element.c})({value});\n}}"
         ))  # fmt: skip
-    return found
+    return spellings
 
 
 def _half(name: str) -> ScalarFunction:
@@ -216,25 +219,25 @@ def _half(name: str) -> ScalarFunction:
 
 
 def _logaddexps() -> Spellings:
-    """log(exp(x) + exp(y)), with 0 for the difference of equal numbers, which may be infinite."""
-    found: dict[str, Spelling] = {}
+    """Return log(exp(x) + exp(y)), with a gap of 0 for equal, possibly infinite numbers."""
+    spellings: dict[str, Spelling] = {}
     for name in FLOATS:
         element = SCALARS[name]
-        own, suffix, end = (
+        name_, suffix, end = (
             f"taco_logaddexp_{_suffix(element)}",
             _suffix(element),
             "f" * (name == "float32"),
         )
-        apart = f"x == y ? 0 : -__builtin_fabs{end}(x - y)"
-        found[name] = CFunction(
-            own, vectorizes=True, is_long=True,
+        gap = f"x == y ? 0 : -__builtin_fabs{end}(x - y)"
+        spellings[name] = CFunction(
+            name_, vectorizes=True, is_long=True,
             definition=(
-                f"static inline {element.c} {own}({element.c} x, {element.c} y)\n{{\n"
-                f"    return (x > y ? x : y) + taco_log1p_{suffix}(taco_exp_{suffix}({apart}));\n}}"
+                f"static inline {element.c} {name_}({element.c} x, {element.c} y)\n{{\n"
+                f"    return (x > y ? x : y) + taco_log1p_{suffix}(taco_exp_{suffix}({gap}));\n}}"
             ),
             uses=(CFunction(f"taco_exp_{suffix}"), CFunction(f"taco_log1p_{suffix}")),
         )  # fmt: skip
-    return found
+    return spellings
 
 
 def _operator(op: str, types: Iterable[str]) -> Spellings:
@@ -262,11 +265,11 @@ def _polynomial(
     name: str, complex: Callable[[str], Spellings] | None = None, part: str = ""
 ) -> ScalarFunction:
     """Return a function of real numbers that taco_math.h has as a polynomial."""
-    own = {
+    polynomials = {
         t: CFunction(f"taco_{name}_{_suffix(SCALARS[t])}", vectorizes=True, is_long=True, part=part)
         for t in FLOATS
     }
-    return _entry(name, 1, SAME, own, {} if complex is None else complex(f"c{name}"))
+    return _entry(name, 1, SAME, polynomials, {} if complex is None else complex(f"c{name}"))
 
 
 def _elementary(name: str) -> ScalarFunction:
@@ -274,24 +277,24 @@ def _elementary(name: str) -> ScalarFunction:
     return _entry(name, 1, SAME, _c_library(name), _c_library_complex(f"c{name}"))
 
 
-def _own_complex(name: str) -> Spellings:
+def _header_complex(name: str) -> Spellings:
     """Return our own function of complex numbers, in terms of the C library's."""
-    return _own(name.removeprefix("c"), COMPLEX)
+    return _header(name.removeprefix("c"), COMPLEX)
 
 
 def _rounding(name: str, function: str, *more: Spellings) -> ScalarFunction:
-    whole = _itself(("bool", *INTEGERS))
-    return _entry(name, 1, SAME, whole, _c_library(function, vectorizes=True), *more)
+    exact = _itself(("bool", *INTEGERS))
+    return _entry(name, 1, SAME, exact, _c_library(function, vectorizes=True), *more)
 
 
 def _test(name: str, of_integers: bool) -> ScalarFunction:
-    whole = _fixed(of_integers, ("bool", *INTEGERS))
-    return _entry(name, 1, TRUTH, whole, _own(name, (*FLOATS, *COMPLEX), vectorizes=True))
+    exact = _fixed(of_integers, ("bool", *INTEGERS))
+    return _entry(name, 1, TRUTH, exact, _header(name, (*FLOATS, *COMPLEX), vectorizes=True))
 
 
 def _comparison(name: str, op: str) -> ScalarFunction:
     equality = op in ("==", "!=")
-    of_complex = _operator(op, COMPLEX) if equality else _own(name, COMPLEX)
+    of_complex = _operator(op, COMPLEX) if equality else _header(name, COMPLEX)
     reals = ("bool", *INTEGERS, *FLOATS)
     return _entry(name, 2, TRUTH, _operator(op, reals), of_complex)
 
@@ -299,12 +302,12 @@ def _comparison(name: str, op: str) -> ScalarFunction:
 def _extremum(name: str, op: str, ignoring: bool = False) -> ScalarFunction:
     """Return `minimum` and `maximum` are operators of the loop IR; those that ignore a NaN are
     ours."""
-    floats = _own(name, FLOATS, vectorizes=True) if ignoring else _operator(op, FLOATS)
-    return _entry(name, 2, SAME, _operator(op, ("bool", *INTEGERS)), floats, _own(name, COMPLEX))
+    floats = _header(name, FLOATS, vectorizes=True) if ignoring else _operator(op, FLOATS)
+    return _entry(name, 2, SAME, _operator(op, ("bool", *INTEGERS)), floats, _header(name, COMPLEX))
 
 
 def _logical(name: str, arity: int, of_bool: str) -> ScalarFunction:
-    numbers = _own(name, NUMBERS, vectorizes=True)
+    numbers = _header(name, NUMBERS, vectorizes=True)
     return _entry(name, arity, TRUTH, _operator(of_bool, ("bool",)), numbers)
 
 
@@ -317,12 +320,12 @@ _TABLE: tuple[ScalarFunction, ...] = (
     _entry("sqrt", 1, SAME, _c_library("sqrt", vectorizes=True), _c_library_complex("csqrt")),
     _polynomial("cbrt"),
     _polynomial("exp", _c_library_complex),
-    _polynomial("expm1", _own_complex),
-    _entry("exp2", 1, SAME, _c_library("exp2"), _own("exp2", COMPLEX)),
+    _polynomial("expm1", _header_complex),
+    _entry("exp2", 1, SAME, _c_library("exp2"), _header("exp2", COMPLEX)),
     _polynomial("log", _c_library_complex),
-    _polynomial("log1p", _own_complex),
-    _polynomial("log2", _own_complex),
-    _polynomial("log10", _own_complex),
+    _polynomial("log1p", _header_complex),
+    _polynomial("log2", _header_complex),
+    _polynomial("log10", _header_complex),
     # Trigonometry.
     _polynomial("sin", _c_library_complex, part="TACO_SINES"),
     _polynomial("cos", _c_library_complex, part="TACO_SINES"),
@@ -338,7 +341,7 @@ _TABLE: tuple[ScalarFunction, ...] = (
     _rounding("floor", "floor"),
     _rounding("ceil", "ceil"),
     _rounding("trunc", "trunc"),
-    _rounding("rint", "rint", _own("rint", COMPLEX, vectorizes=True)),
+    _rounding("rint", "rint", _header("rint", COMPLEX, vectorizes=True)),
     # To numbers of 16 bits.
     _half("float16"),
     _half("bfloat16"),
@@ -346,25 +349,25 @@ _TABLE: tuple[ScalarFunction, ...] = (
     _entry(
         "abs", 1, REAL,
         _itself(("bool", *UNSIGNED)),
-        _own("abs", SIGNED, vectorizes=True),
+        _header("abs", SIGNED, vectorizes=True),
         _c_library("fabs", vectorizes=True),
         _c_library_complex("cabs"),
     ),
     _entry(
         "sign", 1, SAME,
-        _own("sign", (*INTEGERS, *FLOATS), vectorizes=True),
-        _own("sign", COMPLEX),
+        _header("sign", (*INTEGERS, *FLOATS), vectorizes=True),
+        _header("sign", COMPLEX),
     ),
-    _entry("/", 2, SAME, _own("divide", COMPLEX)),  # of real numbers it is an operator
+    _entry("/", 2, SAME, _header("divide", COMPLEX)),  # of real numbers it is an operator
     _entry("copysign", 2, SAME, _c_library("copysign", vectorizes=True)),
     _entry("conj", 1, SAME, _itself(("bool", *INTEGERS, *FLOATS)), _c_library_complex("conj")),
     _entry("real", 1, REAL, _itself(("bool", *INTEGERS, *FLOATS)), _c_library_complex("creal")),
     _entry("imag", 1, REAL, _fixed(0, ("bool", *INTEGERS, *FLOATS)), _c_library_complex("cimag")),
-    _entry("angle", 1, REAL, _own("angle", FLOATS, vectorizes=True), _c_library_complex("carg")),
+    _entry("angle", 1, REAL, _header("angle", FLOATS, vectorizes=True), _c_library_complex("carg")),
     # Arithmetic of two numbers.
-    _entry("power", 2, SAME, _own("power", (*INTEGERS, *COMPLEX)), _c_library("pow")),
-    _entry("floor_divide", 2, SAME, _own("floor_divide", (*INTEGERS, *FLOATS))),
-    _entry("remainder", 2, SAME, _own("remainder", (*INTEGERS, *FLOATS))),
+    _entry("power", 2, SAME, _header("power", (*INTEGERS, *COMPLEX)), _c_library("pow")),
+    _entry("floor_divide", 2, SAME, _header("floor_divide", (*INTEGERS, *FLOATS))),
+    _entry("remainder", 2, SAME, _header("remainder", (*INTEGERS, *FLOATS))),
     _extremum("minimum", "min"),
     _extremum("maximum", "max"),
     _extremum("fmin", "min", ignoring=True),
@@ -389,16 +392,18 @@ _TABLE: tuple[ScalarFunction, ...] = (
     _bitwise("bitwise_and", "&"),
     _bitwise("bitwise_or", "|"),
     _bitwise("bitwise_xor", "^"),
-    _entry("invert", 1, SAME, _operator("!", ("bool",)), _own("invert", INTEGERS, vectorizes=True)),
-    _entry("left_shift", 2, SAME, _own("left_shift", INTEGERS, vectorizes=True)),
-    _entry("right_shift", 2, SAME, _own("right_shift", INTEGERS, vectorizes=True)),
+    _entry(
+        "invert", 1, SAME, _operator("!", ("bool",)), _header("invert", INTEGERS, vectorizes=True)
+    ),
+    _entry("left_shift", 2, SAME, _header("left_shift", INTEGERS, vectorizes=True)),
+    _entry("right_shift", 2, SAME, _header("right_shift", INTEGERS, vectorizes=True)),
 )  # fmt: skip
 
 FUNCTIONS: Mapping[str, ScalarFunction] = {function.name: function for function in _TABLE}
 """The functions by name."""
 
 
-class Added:
+class Registry:
     """Functions that are added while a process runs; what a name stands for never changes."""
 
     __slots__ = ("_functions", "_makers")
@@ -418,5 +423,5 @@ class Added:
         return self._functions.get(name)
 
 
-ADDED = Added()
+REGISTERED = Registry()
 """The functions that were added in this process."""

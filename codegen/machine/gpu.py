@@ -36,8 +36,8 @@ class Multiprocessor:
 
 
 MULTIPROCESSORS: Mapping[str, Multiprocessor] = {
-    each.architecture: each
-    for each in (
+    multiprocessor.architecture: multiprocessor
+    for multiprocessor in (
         Multiprocessor("sm_70", 32, 64, 96 * 1024, shared_unit=256, reserved_bytes=0),
         Multiprocessor("sm_80", 32, 64, 164 * 1024),
         Multiprocessor("sm_86", 16, 48, 100 * 1024),
@@ -108,7 +108,7 @@ class Gpu:
 
     @property
     def multiprocessor(self) -> Multiprocessor:
-        """Return what each multiprocessor has for its blocks."""
+        """Return the resources that each multiprocessor has for its blocks."""
         return MULTIPROCESSORS[self.architecture]
 
     @property
@@ -139,8 +139,8 @@ class Gpu:
 
 
 GPUS: Mapping[str, Gpu] = {
-    each.name: each
-    for each in (
+    gpu.name: gpu
+    for gpu in (
         Gpu("V100", "sm_70", 80, 15.7e12, 7.8e12, 0.9e12, 6 << 20, 1.53e9),
         Gpu("V100 SXM3", "sm_70", 80, 16.4e12, 8.2e12, 0.981e12, 6 << 20, 1.6e9),
         Gpu("V100S", "sm_70", 80, 16.4e12, 8.2e12, 1.134e12, 6 << 20, 1.6e9),

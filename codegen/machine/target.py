@@ -88,7 +88,7 @@ class Target:
 
 CUDA = Target("cuda", "cuda", NOMINAL_GPU, Where.DEVICE)
 TARGETS: Mapping[str, Target] = {
-    each.name: each
-    for each in (Target(), CUDA, replace(CUDA, name="cuda-emulated", where=Where.EMULATED))
+    target.name: target
+    for target in (Target(), CUDA, replace(CUDA, name="cuda-emulated", where=Where.EMULATED))
 }
 """What `target=` may name."""

@@ -59,7 +59,7 @@ def _propagate(node: Any, values: Values, assigned: frozenset[Var]) -> Any:
 
 
 def _is_copy(declare: Declare, assigned: frozenset[Var]) -> bool:
-    """Tell whether the variable and what it stands for keep the one value, of the one type."""
+    """Tell whether the variable and its value stay equal and have one type."""
     if declare.var in assigned:
         return False
     match declare.value:

@@ -63,8 +63,9 @@ def _counted(node: Any, names: Names) -> Any:
 def counted_by_loop(
     node: For, names: Names
 ) -> tuple[tuple[Declare, ...], For, tuple[Assign, ...]] | None:
-    """Return a loop that counts the places at which it appends by its own variable, with what
-    stands before and behind it; None for one that does not append so."""
+    """Return a loop that appends, with positions computed from its own variable; None for
+    others.
+    """
     places = tuple(_places(node))
     if not places:
         return None
@@ -86,8 +87,8 @@ def _places(loop: For) -> Iterator[Var]:
     ends = list(loop.body.body)
     while ends and isinstance(last := ends[-1], Assign) and last.op == "+":
         ends.pop()
-        once = sum(each.var == last.var for each in find(loop.body, Assign)) == 1
+        is_single = sum(assign.var == last.var for assign in find(loop.body, Assign)) == 1
         one = isinstance(last.value, Const) and last.value.value == 1
-        whole = last.var.type.is_integer and last.var not in local and last.var not in limits
-        if once and one and whole:
+        is_counter = last.var.type.is_integer and last.var not in local and last.var not in limits
+        if is_single and one and is_counter:
             yield last.var

@@ -90,17 +90,17 @@ class _Uses:
     """How often each variable is read, and which arrays and tables are asked for what they hold.
 
     `mentioned`: the tables that anything but their creation is about.
-    `again`: the variables that are declared in several places, loops among them.
+    `reread`: the variables that are declared in several places, loops among them.
     """
 
     reads: Counter[Var]
-    again: frozenset[Var]
+    reread: frozenset[Var]
     arrays: frozenset[Array]
     tables: frozenset[Table]
     mentioned: frozenset[Table]
 
     def needs(self, array: Array) -> bool:
-        """Tell whether what `array` holds matters to anyone."""
+        """Tell whether the contents of `array` matter."""
         return array.storage is not Storage.LOCAL or array in self.arrays
 
     def touches(self, array: Array) -> bool:
@@ -116,7 +116,7 @@ _TABLE_WRITERS = frozenset((Insert, SortTable, ClearTable))
 def _uses(node: object) -> _Uses:
     arrays: set[Array] = set()
     tables: set[Table] = set()
-    changed: set[Table] = set()
+    modified: set[Table] = set()
     declared: Counter[Var] = Counter()
     for below in walk(node):
         cls = below.__class__
@@ -129,13 +129,13 @@ def _uses(node: object) -> _Uses:
         elif cls in _TABLE_READERS:
             tables.add(below.table)
         elif cls in _TABLE_WRITERS:
-            changed.add(below.table)
+            modified.add(below.table)
     return _Uses(
         count_reads(node),
         frozenset(var for var, count in declared.items() if count > 1),
         frozenset(arrays),
         frozenset(tables),
-        frozenset(tables | changed),
+        frozenset(tables | modified),
     )
 
 
@@ -157,17 +157,16 @@ def _block(block: Block, uses: _Uses) -> Block:
     return block if same else Block(body)
 
 
-def _is_unread(stmt: Stmt, behind: tuple[Stmt, ...], uses: _Uses) -> bool:
-    """Tell whether nothing `behind` a declaration is about its variable, though the name is read in
-    other places where it is declared too."""
-    if not isinstance(stmt, Declare) or stmt.var not in uses.again:
+def _is_unread(stmt: Stmt, rest_: tuple[Stmt, ...], uses: _Uses) -> bool:
+    """Tell whether no statement after a declaration uses its variable."""
+    if not isinstance(stmt, Declare) or stmt.var not in uses.reread:
         return False
     var = stmt.var
-    return not any(count_reads(rest)[var] or var in assigned_vars(rest) for rest in behind)
+    return not any(count_reads(rest)[var] or var in assigned_vars(rest) for rest in rest_)
 
 
 def _statement(stmt: Stmt, uses: _Uses) -> Stmt | None:
-    """Return `stmt`, what is left of it, or None."""
+    """Return `stmt` without its dead parts; None where nothing remains."""
     match stmt:
         case Block() | If() | While() | For() | Team():
             return _compound(stmt, uses)

@@ -21,18 +21,18 @@ def _parameters(function: Function) -> list[str]:
 
 def rename_words(module: Module) -> Module:
     """Give variables and arrays other names where a language of devices has theirs."""
-    found = list(dict.fromkeys(n.name for n in walk(module) if isinstance(n, Var | Array | Table)))
-    kept = {name for f in module.functions for name in _parameters(f)}
-    words = [name for name in found if is_reserved_on_devices(name) and name not in kept]
+    names_ = list(dict.fromkeys(n.name for n in walk(module) if isinstance(n, Var | Array | Table)))
+    parameters = {name for f in module.functions for name in _parameters(f)}
+    words = [name for name in names_ if is_reserved_on_devices(name) and name not in parameters]
     if not words:
         return module
-    names = Names(found)
-    others = {name: names.fresh(name) for name in words}
+    names = Names(names_)
+    replacements = {name: names.fresh(name) for name in words}
 
     def renamed(node: Any) -> Any:
         node = map_children(node, renamed)
-        if isinstance(node, Var | Array | Table) and node.name in others:
-            return replace(node, name=others[node.name])
+        if isinstance(node, Var | Array | Table) and node.name in replacements:
+            return replace(node, name=replacements[node.name])
         return node
 
     return renamed(module)  # type: ignore[no-any-return]

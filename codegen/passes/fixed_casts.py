@@ -55,17 +55,17 @@ def _before(loop: For, names: Names) -> For | Block:
     """Return a loop, with its fixed conversions in front of it."""
     if not loop.is_vector:
         return loop
-    changed = assigned_vars(loop) | declared_vars(loop.body) | {loop.var}
+    assigned = assigned_vars(loop) | declared_vars(loop.body) | {loop.var}
     values: dict[Expr, Var] = {}
 
-    def moved(node: Any) -> Any:
-        if isinstance(node, Expr) and _is_conversion(node) and _is_fixed(node, changed):
+    def hoist(node: Any) -> Any:
+        if isinstance(node, Expr) and _is_conversion(node) and _is_fixed(node, assigned):
             if node not in values:
                 values[node] = Var(names.fresh("fixed"), type_of(node))
             return values[node]
-        return map_children(node, moved)
+        return map_children(node, hoist)
 
-    body = moved(loop.body)
+    body = hoist(loop.body)
     if not values:
         return loop
     declared = (
@@ -81,19 +81,19 @@ def _is_conversion(expr: Expr) -> bool:
     )
 
 
-def _is_fixed(expr: Expr, changed: frozenset[Var]) -> bool:
-    """Tell whether an expression cannot fail, and no iteration changes what it reads."""
+def _is_fixed(expr: Expr, assigned: frozenset[Var]) -> bool:
+    """Tell whether an expression cannot fail and reads nothing that an iteration assigns."""
     match expr:
         case Const():
             return True
         case Var():
-            return expr not in changed
+            return expr not in assigned
         case Load(array, Const()):
             return array.storage is Storage.INPUT
         case Binary(op) if op in ("/", "%") and type_of(expr).is_integer:
             return False
         case Binary() | Unary() | Cast():
             return all(
-                _is_fixed(each, changed) for each in children(expr) if isinstance(each, Expr)
+                _is_fixed(child, assigned) for child in children(expr) if isinstance(child, Expr)
             )
     return False

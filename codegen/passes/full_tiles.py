@@ -22,52 +22,56 @@ from codegen.ir import Binary, Block, Const, Declare, Expr, For, If, Module, Stm
 from codegen.tree import map_children
 from codegen.variables import substitute
 
-Known = Mapping[Var, Expr]
+Constants = Mapping[Var, Expr]
 
 
 def separate_full_tiles(module: Module) -> Module:
     """Return `module` with a loop of constant length for full tiles beside the one for any tile."""
-    return map_children(module, lambda function: _within(function, {}))
+    return map_children(module, lambda function: _separate_below(function, {}))
 
 
-def _within(node: Any, known: Known) -> Any:
-    """Return `node` with its loops separated, where `known` are the constants around it."""
+def _separate_below(node: Any, constants: Constants) -> Any:
+    """Return `node` with its loops separated, where `constants` are the constants around it."""
     if isinstance(node, Block):
-        return _block(node, known)
+        return _block(node, constants)
     if not isinstance(node, Stmt):
-        return node if isinstance(node, Expr) else map_children(node, lambda n: _within(n, known))
-    node = map_children(node, lambda child: _within(child, known))
-    return _separated(node, known) if isinstance(node, For) else node
+        return (
+            node
+            if isinstance(node, Expr)
+            else map_children(node, lambda n: _separate_below(n, constants))
+        )
+    node = map_children(node, lambda child: _separate_below(child, constants))
+    return _separated(node, constants) if isinstance(node, For) else node
 
 
-def _block(body: Block, known: Known) -> Block:
-    inside = dict(known)
+def _block(body: Block, constants: Constants) -> Block:
+    inside = dict(constants)
     statements = []
     for stmt in body.body:
-        statements.append(_within(stmt, inside))
+        statements.append(_separate_below(stmt, inside))
         if isinstance(stmt, Declare) and stmt.constant:
             inside[stmt.var] = substitute(stmt.value, inside)
     same = all(new is old for new, old in zip(statements, body.body, strict=True))
     return body if same else Block(tuple(statements))
 
 
-def _separated(loop: For, known: Known) -> For | If:
-    asked = loop.unroll > 1 or loop.is_vector
-    if not asked or loop.step != 1:
+def _separated(loop: For, constants: Constants) -> For | If:
+    is_marked = loop.unroll > 1 or loop.is_vector
+    if not is_marked or loop.step != 1:
         return loop
-    ends = tuple(_operands(substitute(loop.stop, known)))
-    start = substitute(loop.start, known)
+    ends = tuple(_operands(substitute(loop.stop, constants)))
+    start = substitute(loop.start, constants)
     full = next((end for end in ends if _is_ahead(end, start)), None)
     if full is None or len(ends) == 1:
         return loop
     fits = and_(*(le(full, end) for end in ends if end is not full))
     note = f"{loop.var.name}: full tiles in a loop of their own"
-    whole = replace(loop, start=start, stop=full, note=note)
-    return If(fits, block(whole), block(loop))
+    full_tile = replace(loop, start=start, stop=full, note=note)
+    return If(fits, block(full_tile), block(loop))
 
 
 def _operands(expr: Expr) -> Iterator[Expr]:
-    """What `expr` is the minimum of."""
+    """Yield the operands of a minimum."""
     match expr:
         case Binary(op="min", left=left, right=right):
             yield from _operands(left)

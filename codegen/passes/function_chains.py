@@ -71,29 +71,28 @@ def _split(node: Any, names: Names) -> Any:
     if len(values) == 1 and node.is_vector:
         return node
     first, last = Var(names.fresh("block")), Var(names.fresh("end"))
-    others = [stmt for stmt in node.body.body if stmt is not store]
+    declarations = [stmt for stmt in node.body.body if stmt is not store]
     stores = [Store(store.array, store.index, value, role=store.role) for value in values]
     lanes = LoopKind.VECTOR
-    loops = [For(node.var, first, last, block(*others, s), kind=lanes) for s in stores]
+    loops = [For(node.var, first, last, block(*declarations, s), kind=lanes) for s in stores]
     end = Declare(last, minimum(add(first, BLOCK), node.stop), constant=True)
     kind = LoopKind.SERIAL if node.is_vector else node.kind
     return For(first, node.start, node.stop, block(end, *loops), BLOCK, kind, note=node.note)
 
 
 def _only_store(loop: For) -> Store | None:
-    """Return the store that is all a loop in vector lanes does, to an array that it does not read;
-    or a loop that threads share, whose functions could take lanes."""
+    """Return the only store of a loop that lanes or threads share; None for other loops."""
     if not _may_be_cut(loop):
         return None
     stores: list[Store] = []
-    others: list[Stmt] = []
+    declarations: list[Stmt] = []
     for stmt in loop.body.body:
         if isinstance(stmt, Store):
             stores.append(stmt)
         else:
-            others.append(stmt)
-    simple = all(isinstance(stmt, Declare | Comment) for stmt in others)
-    if len(stores) != 1 or not simple or any(_long_functions(stmt) for stmt in others):
+            declarations.append(stmt)
+    simple = all(isinstance(stmt, Declare | Comment) for stmt in declarations)
+    if len(stores) != 1 or not simple or any(_long_functions(stmt) for stmt in declarations):
         return None
     store = stores[0]
     reads_it = any(load.array == store.array for load in find(loop.body, Load))
@@ -112,7 +111,7 @@ def _long_functions(node: object) -> list[Apply]:
 
 
 def _parts(store: Store, value: Expr) -> Iterator[Expr]:
-    """What is stored in turn, each but the first with what was stored before in place of a part."""
+    """Yield the values to store in turn, each later one as a function of the stored value."""
     functions = _long_functions(value)
     stored = Load(store.array, store.index)
     for inner in functions if len(functions) > 1 else ():

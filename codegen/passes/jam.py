@@ -79,9 +79,9 @@ def _jam(rows: For, names: Names) -> Stmt:
     if parts is None or not _is_legal(rows, parts[1]):
         return rows
     rest = Var(names.fresh("rest"), INT64)
-    whole = mul(div(sub(rows.stop, rows.start), ROWS), ROWS)
+    full = mul(div(sub(rows.stop, rows.start), ROWS), ROWS)
     return block(
-        Declare(rest, add(rows.start, whole), constant=True),
+        Declare(rest, add(rows.start, full), constant=True),
         For(
             rows.var,
             rows.start,
@@ -96,15 +96,17 @@ def _jam(rows: For, names: Names) -> Stmt:
 
 
 def _note(rows: For, inner: For) -> str:
-    along = _nest(inner) or (inner,)
-    own = {rows.var} | (declared_vars(rows) - {loop.var for loop in along})
+    nest = _nest(inner) or (inner,)
+    row_vars = {rows.var} | (declared_vars(rows) - {loop.var for loop in nest})
     loads = list(find(inner.body, Load))
-    streams = dict.fromkeys(load.array.name for load in loads if free_vars(load.index) & own)
-    common = dict.fromkeys(load.array.name for load in loads if not free_vars(load.index) & own)
+    streams = dict.fromkeys(load.array.name for load in loads if free_vars(load.index) & row_vars)
+    common = dict.fromkeys(
+        load.array.name for load in loads if not free_vars(load.index) & row_vars
+    )
     shared = f"{', '.join(common)} once for {ROWS} rows; " if common else ""
     return (
         f"{rows.var.name} by {ROWS}: {ROWS} rows of {', '.join(streams)} through one loop\n"
-        f"  vector loop: {along[-1].var.name}\n"
+        f"  vector loop: {nest[-1].var.name}\n"
         f"  reuse: {shared}{ROWS} sums that do not wait for each other"
     )
 
@@ -131,8 +133,7 @@ def _parts(rows: For) -> Parts | None:
 
 
 def _nest(loop: For) -> tuple[For, ...] | None:
-    """Return `loop` and those inside it, of which each has only declarations before the next; None
-    where one of them is marked, or has steps."""
+    """Return `loop` and its nested loops; None where a loop is marked or strided."""
     if not loop.is_serial or loop.unroll or loop.step != 1:
         return None
     inside = [stmt for stmt in loop.body.body if isinstance(stmt, For)]
@@ -151,8 +152,8 @@ def _statements_of(loop: For) -> list[Stmt]:
 
 def _is_legal(rows: For, first: For) -> bool:
     loops = _nest(first) or ()
-    own = {rows.var} | (declared_vars(rows) - {loop.var for loop in loops})
-    if any(free_vars(bound) & own for loop in loops for bound in (loop.start, loop.stop)):
+    row_vars = {rows.var} | (declared_vars(rows) - {loop.var for loop in loops})
+    if any(free_vars(bound) & row_vars for loop in loops for bound in (loop.start, loop.stop)):
         return False
     if any(load.array.element.is_integer for load in find(rows, Load)):
         return False
@@ -162,8 +163,8 @@ def _is_legal(rows: For, first: For) -> bool:
     update = inner.body.body[-1] if inner.body.body else None
     if not all(isinstance(stmt, Declare) for stmt in inner.body.body[:-1]):
         return False
-    written = {store.array for store in find(rows.body, Store)}
-    if any(load.array in written for load in find(rows.body, Load)):
+    stored = {store.array for store in find(rows.body, Store)}
+    if any(load.array in stored for load in find(rows.body, Load)):
         return False
     match update:
         case Assign(var=var, op="+"):
@@ -174,8 +175,7 @@ def _is_legal(rows: For, first: For) -> bool:
 
 
 def _runs_along(inner: For) -> bool:
-    """Tell whether the inner loop reads neighbours, or one element: what four rows read is then
-    four streams, and lanes can take them."""
+    """Tell whether the inner loop reads contiguous elements or single ones."""
     strides = strides_in(inner)
     return all(stride(load.index, strides) in (0, 1) for load in find(inner.body, Load))
 
@@ -183,8 +183,8 @@ def _runs_along(inner: For) -> bool:
 def _is_row_sum(rows: For, first: For, total: Var) -> bool:
     """Tell whether `total` is of the row alone, and the row's result is stored behind the loop."""
     after = rows.body.body[-1]
-    begun = any(isinstance(s, Declare) and s.var == total for s in rows.body.body)
-    return begun and isinstance(after, Store) and rows.body.body[-2] is first
+    is_initialised = any(isinstance(s, Declare) and s.var == total for s in rows.body.body)
+    return is_initialised and isinstance(after, Store) and rows.body.body[-2] is first
 
 
 def _is_common(rows: For, inner: For) -> bool:
@@ -192,8 +192,8 @@ def _is_common(rows: For, inner: For) -> bool:
     if rows.body.body[-1] is not inner or not rows.is_serial:
         return False
     place = _store_of(inner).index
-    own = {rows.var} | (declared_vars(rows) - {inner.var})
-    return not free_vars(place) & own and inner.var in free_vars(place)
+    row_vars = {rows.var} | (declared_vars(rows) - {inner.var})
+    return not free_vars(place) & row_vars and inner.var in free_vars(place)
 
 
 def _store_of(inner: For) -> Store:
@@ -241,9 +241,9 @@ Copy = dict[Var, Expr]
 
 
 def _row(rows: For, number: int, names: Names) -> Copy:
-    """What stands for each variable of the row in its copy."""
-    own = sorted(declared_vars(rows.body) - _counters(rows), key=lambda v: v.name)
-    copy: Copy = {var: Var(names.fresh(var.name), var.type) for var in own}
+    """Return the copy of each variable of the row."""
+    variables = sorted(declared_vars(rows.body) - _counters(rows), key=lambda v: v.name)
+    copy: Copy = {var: Var(names.fresh(var.name), var.type) for var in variables}
     return {**copy, rows.var: add(rows.var, number) if number else rows.var}
 
 
@@ -262,11 +262,13 @@ def _at(copy: Copy, value: Expr) -> Expr:
 
 
 def _statements(copy: Copy, inner: For) -> Sequence[Stmt]:
-    found: list[Stmt] = []
+    statements: list[Stmt] = []
     for stmt in inner.body.body:
         match stmt:
             case Declare(var=var, value=value):
-                found.append(Declare(_to(copy, var), _at(copy, value), stmt.constant, stmt.role))
+                statements.append(
+                    Declare(_to(copy, var), _at(copy, value), stmt.constant, stmt.role)
+                )
             case Assign(var=var, value=value, op=op):
-                found.append(Assign(_to(copy, var), _at(copy, value), op, stmt.role))
-    return found
+                statements.append(Assign(_to(copy, var), _at(copy, value), op, stmt.role))
+    return statements

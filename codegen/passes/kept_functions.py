@@ -58,7 +58,7 @@ def _function(function: Function) -> Function:
 
 
 def _block(node: Block) -> Block:
-    """Return a block in which each loop keeps what a later one computes again."""
+    """Return a block whose loops store functions that later loops recompute."""
     flat = block(*node.body).body
     body = list(flat)
     for last, second in enumerate(flat):
@@ -67,16 +67,15 @@ def _block(node: Block) -> Block:
         for place in range(last - 1, -1, -1):
             first, between = body[place], body[place + 1 : last]
             if isinstance(first, For) and _run_alike(first, between, second):
-                kept = _keeping(first, between, second)
-                if kept is not None:
-                    body[place : last + 1] = kept
+                shared = _keeping(first, between, second)
+                if shared is not None:
+                    body[place : last + 1] = shared
                     break
     return node if tuple(body) == flat else Block(tuple(body))
 
 
 def _is_plain(loop: For) -> bool:
-    """Tell whether a loop does one thing after the other, once for each number, with long
-    functions."""
+    """Tell whether a loop is straight-line code over its range, with long functions."""
     if not loop.is_serial or loop.step != 1 or loop.unroll:
         return False
     if not all(isinstance(s, Declare | Assign | Store | Comment) for s in loop.body.body):
@@ -86,7 +85,7 @@ def _is_plain(loop: For) -> bool:
 
 
 def _long_functions(node: object) -> Iterator[Apply]:
-    """Yield the functions in a node that take longer than reading what they give."""
+    """Yield the functions in a node that cost more than a load."""
     for call in find(node, Apply):
         spelled = c_function(call)
         if spelled.is_long or not spelled.vectorizes:
@@ -98,23 +97,23 @@ def _run_alike(first: For, between: Sequence[Stmt], second: For) -> bool:
     if not _is_plain(first) or (first.start, first.stop) != (second.start, second.stop):
         return False
     limits = block(Declare(first.var, first.start), Declare(first.var, first.stop))
-    changed = _changed(block(*between)) | assigned_vars(first) | assigned_vars(second)
+    modified = _modified(block(*between)) | assigned_vars(first) | assigned_vars(second)
     constant = all(array.storage is Storage.INPUT for array in arrays_of(limits))
-    return constant and changed.isdisjoint(find(limits, Var))
+    return constant and modified.isdisjoint(find(limits, Var))
 
 
-def _changed(node: Block) -> frozenset[Var]:
+def _modified(node: Block) -> frozenset[Var]:
     return assigned_vars(node) | declared_vars(node)
 
 
 def _parted(first: Stmt, between: Sequence[Stmt]) -> tuple[list[Stmt], list[Stmt]]:
-    """Return the statements that may come before the first, and those that stay behind it."""
+    """Return the statements that may move before the first one, and the remaining ones."""
     before: list[Stmt] = []
-    behind: list[Stmt] = []
+    after: list[Stmt] = []
     for stmt in between:
-        free = all(_commute(stmt, other) for other in (first, *behind))
-        (before if free else behind).append(stmt)
-    return before, behind
+        free = all(_commute(stmt, other) for other in (first, *after))
+        (before if free else after).append(stmt)
+    return before, after
 
 
 def _commute(one: Stmt, other: Stmt) -> bool:
@@ -123,73 +122,71 @@ def _commute(one: Stmt, other: Stmt) -> bool:
     tables = {*find(one, Table)} & {*find(other, Table)}
     return (
         not tables
-        and _changed(block(one)).isdisjoint(find(other, Var))
-        and _changed(block(other)).isdisjoint(find(one, Var))
+        and _modified(block(one)).isdisjoint(find(other, Var))
+        and _modified(block(other)).isdisjoint(find(one, Var))
         and all(array.storage is Storage.INPUT for array in shared)
     )
 
 
 def _keeping(first: For, between: Sequence[Stmt], second: For) -> list[Stmt] | None:
-    """What stands in the place of two loops and what is between them, where the first keeps what
-    both compute; None where nothing may be kept."""
-    before, behind = _parted(first, between)
-    apart = arrays_of(block(first, *behind, *(s for s in before if not isinstance(s, Reserve))))
+    """Return two loops where the first stores a common function; None where that is illegal."""
+    before, after = _parted(first, between)
+    used = arrays_of(block(first, *after, *(s for s in before if not isinstance(s, Reserve))))
     at_first, at_second = {second.var: first.var}, {first.var: second.var}
     computed, later = _in_line(first), _in_line(second)
     for number, store in enumerate(later):
-        if not isinstance(store, Store) or store.op is not None or store.array in apart:
+        if not isinstance(store, Store) or store.op is not None or store.array in used:
             continue
         place = substitute(store.index, at_first)
         value = substitute(store.value, at_first)
-        moved = replace(store, index=place, value=value)
-        part = _shared_part(first, block(*behind, second), computed, moved)
+        aligned = replace(store, index=place, value=value)
+        part = _shared_part(first, block(*after, second), computed, aligned)
         if part is None:
             continue
-        kept, held = Store(store.array, place, part, role=store.role), Load(store.array, place)
-        own = replace(first, body=block(kept), note=_note(part, store.array))
-        reader = Block(tuple(_exchanged(stmt, part, held) for stmt in computed))
-        later[number] = replace(store, value=substitute(_exchanged(value, part, held), at_second))
+        store_, load = Store(store.array, place, part, role=store.role), Load(store.array, place)
+        first_loop = replace(first, body=block(store_), note=_note(part, store.array))
+        reader = Block(tuple(_exchanged(stmt, part, load) for stmt in computed))
+        later[number] = replace(store, value=substitute(_exchanged(value, part, load), at_second))
         last = replace(second, body=Block(tuple(later)))
-        return [*before, own, replace(first, body=reader), *behind, last]
+        return [*before, first_loop, replace(first, body=reader), *after, last]
     return None
 
 
 def _shared_part(first: For, after: Block, computed: Sequence[Stmt], store: Store) -> Expr | None:
-    """Return the largest part of what is stored, in the first loop's variable, that this loop
-    computes and may keep there; None where there is none.
+    """Return the largest common part that the first loop may store; None without one.
 
     after  what follows, with the loop that stores
     """
-    changed = assigned_vars(first) | assigned_vars(after)
-    changed |= {stmt.var for stmt in after.body if isinstance(stmt, Declare)}
-    once = sum(each == store.array for each in find(after, Array)) == 1
-    if not once or not changed.isdisjoint(find(store.index, Var)):
+    modified = assigned_vars(first) | assigned_vars(after)
+    modified |= {stmt.var for stmt in after.body if isinstance(stmt, Declare)}
+    is_single = sum(node_ == store.array for node_ in find(after, Array)) == 1
+    if not is_single or not modified.isdisjoint(find(store.index, Var)):
         return None
     if stride(store.index, {first.var: 1}) != 1:
         return None
-    written = frozenset(each.array for node in (first, after) for each in find(node, Store))
-    given = {part for stmt in computed for part in walk(stmt)}
+    stored = frozenset(node_.array for node in (first, after) for node_ in find(node, Store))
+    parts = {part for stmt in computed for part in walk(stmt)}
     part: Expr
     for part in walk(store.value):
-        if part not in given or not any(_long_functions(part)):
+        if part not in parts or not any(_long_functions(part)):
             continue
-        fixed = changed.isdisjoint(find(part, Var)) and written.isdisjoint(find(part, Array))
+        fixed = modified.isdisjoint(find(part, Var)) and stored.isdisjoint(find(part, Array))
         if fixed and type_of(part) == store.array.element:
             return part
     return None
 
 
 def _in_line(loop: For) -> list[Stmt]:
-    """What a loop does, with the values of its own variables in their places."""
+    """Return the statements of a loop, with its own variables inlined."""
     values: dict[Var, Expr] = {}
-    found: list[Stmt] = []
+    statements: list[Stmt] = []
     for stmt in loop.body.body:
         stmt = substitute(stmt, values)
         if isinstance(stmt, Declare):
             values[stmt.var] = stmt.value
         elif not isinstance(stmt, Comment):
-            found.append(stmt)
-    return found
+            statements.append(stmt)
+    return statements
 
 
 def _note(part: Expr, array: Array) -> str:

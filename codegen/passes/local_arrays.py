@@ -38,12 +38,12 @@ _OPERATORS = {"+": "+", "-": "-", "*": "*", "/": "//", "%": "%"}
 
 
 def local_arrays(module: Module) -> tuple[LocalArray, ...]:
-    """Those of the functions that others call."""
+    """List the local arrays of the exported functions."""
     walk = _Walk({function.name: function for function in module.functions}, [], set())
     for function in module.exported:
         names = {name: name for name in ("threads", *(s.name for s in function.scalars))}
         walk.collect(function.body, names, False)
-    return tuple(walk.found)
+    return tuple(walk.arrays)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,60 +51,62 @@ class _Walk:
     """The functions of a module, and what was found so far."""
 
     functions: Mapping[str, Function]
-    found: list[LocalArray]
+    arrays: list[LocalArray]
     entered: set[str]
 
-    def collect(self, node: Any, known: dict[str, str], each: bool) -> None:
-        """Go through statements in order; `known` has the texts of variables that sizes depend on.
+    def collect(self, node: Any, texts_of: dict[str, str], per_thread: bool) -> None:
+        """Go through statements in order; `texts_of` has the texts of variables in sizes.
 
-        each  whether several threads come here, each for itself
+        per_thread  whether several threads come here, each for itself
         """
         match node:
             case Declare(var, value, constant=True):
-                text = size_text(value, known)
+                text = size_text(value, texts_of)
                 if text is not None:
-                    known[var.name] = text
+                    texts_of[var.name] = text
             case Allocate(array, size):
-                text = size_text(size, known)
+                text = size_text(size, texts_of)
                 if text is not None:
-                    self.found.append((array.name, each, f"{array.element.itemsize} * {text}"))
+                    self.arrays.append(
+                        (array.name, per_thread, f"{array.element.itemsize} * {text}")
+                    )
             case Invoke(name, scalars=scalars):
                 function = self.functions[name]
-                texts = [size_text(scalar, known) for scalar in scalars]
+                texts = [size_text(scalar, texts_of) for scalar in scalars]
                 pairs = zip(function.scalars, texts, strict=False)
                 inner = {scalar.name: text for scalar, text in pairs if text is not None}
                 if name not in self.entered:  # of one that calls itself nobody knows how often
                     self.entered.add(name)
-                    self.collect(function.body, {"threads": "threads", **inner}, each)
+                    self.collect(function.body, {"threads": "threads", **inner}, per_thread)
                     self.entered.discard(name)
             case Team():
-                each = True
+                per_thread = True
             case For(kind=LoopKind.PARALLEL):
-                each = True
+                per_thread = True
         for child in children(node):
-            self.collect(child, known, each)
+            self.collect(child, texts_of, per_thread)
 
 
-def size_text(expr: Any, known: dict[str, str]) -> str | None:
+def size_text(expr: Any, texts_of: dict[str, str]) -> str | None:
     """Return an expression as text in the parameters; None where it depends on what arrays hold."""
     match expr:
         case Const(value):
             return None if isinstance(value, complex) or not isfinite(value) else str(int(value))
         case Var(name):
-            return known.get(name)
+            return texts_of.get(name)
         case Cast(_, operand):
-            return size_text(operand, known)
+            return size_text(operand, texts_of)
         case Select(_, then, orelse):
-            return _joined("max({}, {})", then, orelse, known)
+            return _binary_text("max({}, {})", then, orelse, texts_of)
         case Binary("min" | "max" as op, left, right):
-            return _joined(op + "({}, {})", left, right, known)
+            return _binary_text(op + "({}, {})", left, right, texts_of)
         case Binary(op, left, right) if op in _OPERATORS:
-            return _joined(f"({{}} {_OPERATORS[op]} {{}})", left, right, known)
+            return _binary_text(f"({{}} {_OPERATORS[op]} {{}})", left, right, texts_of)
     return None
 
 
-def _joined(form: str, left: Any, right: Any, known: dict[str, str]) -> str | None:
-    parts = [size_text(left, known), size_text(right, known)]
+def _binary_text(form: str, left: Any, right: Any, texts_of: dict[str, str]) -> str | None:
+    parts = [size_text(left, texts_of), size_text(right, texts_of)]
     return None if None in parts else form.format(*parts)
 
 

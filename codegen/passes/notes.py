@@ -17,7 +17,7 @@ NONE = "no "
 
 
 def notes(module: Module, loops_of_text: Collection[str] | None = None) -> tuple[str, ...]:
-    """Return the lines: what was done, with reasons below; else why nothing was.
+    """Return the notes on applied passes with their reasons; else why none applied.
 
     loops_of_text  what loops are called in the text of the module; others are not told
 
@@ -26,27 +26,29 @@ def notes(module: Module, loops_of_text: Collection[str] | None = None) -> tuple
     one inside it.
     """
     loops = list(find(module, For))
-    found = dict.fromkeys(loop.note for loop in loops if loop.note)
-    done = [note for note in found if not note.startswith(NONE)]
-    told: dict[str, list[str]] = {}
-    for note in done or found:
+    notes_ = dict.fromkeys(loop.note for loop in loops if loop.note)
+    applied = [note for note in notes_ if not note.startswith(NONE)]
+    heads_of: dict[str, list[str]] = {}
+    for note in applied or notes_:
         head, _, reasons = note.partition("\n")
-        told.setdefault(reasons, []).append(head)
-    lines = [line for reasons, heads in told.items() for line in (*heads, *reasons.splitlines())]
+        heads_of.setdefault(reasons, []).append(head)
+    lines = [
+        line for reasons, heads in heads_of.items() for line in (*heads, *reasons.splitlines())
+    ]
     if not lines:
         lines = ["none: no row stays the same while a sum runs over it"]
     if not any("vector loop" in line for line in lines):
-        named = [_named(loop, loops_of_text) for loop in loops if loop.is_vector]
-        told_once = dict.fromkeys(name for name in named if name is not None)
-        if told_once or not named:
-            lines += [f"  vector loop: {', '.join(told_once) or 'none'}"]
+        loop_names = [_text_name(loop, loops_of_text) for loop in loops if loop.is_vector]
+        vector_names = dict.fromkeys(name for name in loop_names if name is not None)
+        if vector_names or not loop_names:
+            lines += [f"  vector loop: {', '.join(vector_names) or 'none'}"]
     return tuple(lines)
 
 
-def _named(loop: For, known: Collection[str] | None) -> str | None:
-    """What a loop is called in the text, where it has one of those names or a copy's: k_1 for k."""
+def _text_name(loop: For, names_: Collection[str] | None) -> str | None:
+    """Return a loop's name in the text, also of a copy: k for k_1; None without one."""
     name = loop.var.name
-    if known is None or name in known:
+    if names_ is None or name in names_:
         return name
     stem = re.sub(r"_\d+$", "", name)
-    return stem if stem in known else None
+    return stem if stem in names_ else None

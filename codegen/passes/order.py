@@ -129,8 +129,8 @@ def passes_for(target: Target) -> tuple[Step, ...]:
     """Return the passes for the language of `target`, in order. Raises ValueError for an unknown
     one."""
     if target.language not in PASSES:
-        known = " or ".join(map(repr, PASSES))
-        raise ValueError(f"Expected the language {known}, found {target.language!r}")
+        languages = " or ".join(map(repr, PASSES))
+        raise ValueError(f"Expected the language {languages}, found {target.language!r}")
     return PASSES[target.language]
 
 

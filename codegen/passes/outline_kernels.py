@@ -75,7 +75,7 @@ def outline_kernels(module: Module, target: Target) -> Module:
     return replace(module, functions=tuple(functions), kernels=tuple(kernels))
 
 
-Known = Mapping[Var, Declare]
+Constants = Mapping[Var, Declare]
 """The constants that are declared around a statement, in their order."""
 
 
@@ -90,65 +90,65 @@ class _Outliner:
         self.kernels: list[Kernel] = []
 
     def host(self) -> Block:
-        """What is left of the function: memory, conditions and launches."""
-        return Block(_needed(tuple(self._statements(self._function.body.body, {}))))
+        """Return the host's part of the function: memory, conditions and launches."""
+        return Block(_used(tuple(self._statements(self._function.body.body, {}))))
 
-    def _statements(self, statements: Sequence[Stmt], known: Known) -> Iterator[Stmt]:
+    def _statements(self, statements: Sequence[Stmt], constants: Constants) -> Iterator[Stmt]:
         """Yield the host's part of statements, below the declarations that are known there.
 
         Statements of one thread, one after another, are one kernel.
         """
-        known, serial = dict(known), list[Stmt]()
+        constants, serial = dict(constants), list[Stmt]()
         for statement in self._in_memory(_flat(statements)):
             if isinstance(statement, Allocate):
                 self._local.append(statement.array)
                 yield statement
             elif isinstance(statement, Declare):
                 if _loads(statement.value):  # what the statements before it may write
-                    yield from self._serial(serial, known)
+                    yield from self._serial(serial, constants)
                     serial = []
-                known[statement.var] = statement
+                constants[statement.var] = statement
                 yield statement
             elif isinstance(statement, Comment):
                 yield statement
             elif _is_of_host(statement):
-                yield from self._serial(serial, known)
+                yield from self._serial(serial, constants)
                 serial = []
-                yield from self._of_host(statement, known)
+                yield from self._of_host(statement, constants)
             else:
                 serial.append(statement)
-        yield from self._serial(serial, known)
+        yield from self._serial(serial, constants)
 
-    def _of_host(self, statement: Stmt, known: Known) -> Iterator[Stmt]:
+    def _of_host(self, statement: Stmt, constants: Constants) -> Iterator[Stmt]:
         match statement:
             case Fill():
-                yield from self._of_host(_fill(statement, self._names), known)
+                yield from self._of_host(_fill(statement, self._names), constants)
             case For(kind=LoopKind.PARALLEL):
                 threads, block = _length(statement), self._target.gpu.block_threads
-                yield self._launch((statement,), known, threads, block, shared=True)
+                yield self._launch((statement,), constants, threads, block, shared=True)
             case For(kind=LoopKind.BLOCKS):
                 block = _block_size(statement, self._target)
                 threads = build.mul(_length(statement), block)
-                yield self._launch((statement,), known, threads, block, shared=True)
+                yield self._launch((statement,), constants, threads, block, shared=True)
             case For(body=body):
-                inner = tuple(self._statements(body.body, known))
+                inner = tuple(self._statements(body.body, constants))
                 yield replace(statement, body=Block(inner), kind=LoopKind.SERIAL)
             case If(condition, then, orelse):
                 parts = (
-                    Block(tuple(self._statements(part.body, known))) for part in (then, orelse)
+                    Block(tuple(self._statements(part.body, constants))) for part in (then, orelse)
                 )
                 yield If(condition, *parts)
             case _:
                 yield statement
 
-    def _serial(self, statements: list[Stmt], known: Known) -> Iterator[Stmt]:
+    def _serial(self, statements: list[Stmt], constants: Constants) -> Iterator[Stmt]:
         if statements:
-            yield self._launch(tuple(statements), known, build.const(1), 1, shared=False)
+            yield self._launch(tuple(statements), constants, build.const(1), 1, shared=False)
 
     def _launch(
         self,
         statements: tuple[Stmt, ...],
-        known: Known,
+        constants: Constants,
         threads: Expr,
         block: int,
         *,
@@ -158,21 +158,21 @@ class _Outliner:
             _of_threads(statement, shared, self._names, self._target.gpu.warp_threads)
             for statement in statements
         )
-        body = _needed((*known.values(), *body))
+        body = _used((*constants.values(), *body))
         used = {node for part in body for node in walk(part)}
-        own = {stmt.array for part in body for stmt in find(part, Allocate)}
+        local = {stmt.array for part in body for stmt in find(part, Allocate)}
         in_blocks = any(isinstance(s, For) and s.kind is LoopKind.BLOCKS for s in body)
         _check(body, self._target.gpu.block_shared_bytes if in_blocks else LOCAL_BYTES)
-        arrays = [a for a in (*self._function.arrays, *self._local) if a in used and a not in own]
+        arrays = [a for a in (*self._function.arrays, *self._local) if a in used and a not in local]
         declared = {
             node.var for part in body for node in walk(part) if isinstance(node, Declare | For)
         }
-        given = dict.fromkeys((*self._function.scalars, *_loop_variables(self._function)))
-        scalars = [v for v in given if v in used and v not in declared]
+        outer_scalars = dict.fromkeys((*self._function.scalars, *_loop_variables(self._function)))
+        scalars = [v for v in outer_scalars if v in used and v not in declared]
         name = f"{self._function.name}_{len(self.kernels) + 1}"
-        together = max([1, *(s.units for s in body if isinstance(s, For) and in_blocks)])
+        group = max([1, *(s.units for s in body if isinstance(s, For) and in_blocks)])
         kernel = Kernel(
-            name, tuple(dict.fromkeys(arrays)), tuple(scalars), Block(body), block, together
+            name, tuple(dict.fromkeys(arrays)), tuple(scalars), Block(body), block, group
         )
         self.kernels.append(kernel)
         return Launch(name, threads, block)
@@ -180,23 +180,23 @@ class _Outliner:
     def _in_memory(self, statements: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """Return statements whose scalars lie in memory where several of them change or read
         them."""
-        found: list[Stmt] = []
+        statements_: list[Stmt] = []
         rest = list(statements)
         while rest:
             statement, *rest = rest
-            kept = isinstance(statement, Declare) and (
+            is_local = isinstance(statement, Declare) and (
                 _is_assigned(statement.var, rest) or _is_outdated(statement, rest)
             )
-            if not isinstance(statement, Declare) or not kept:
-                found.append(statement)
+            if not isinstance(statement, Declare) or not is_local:
+                statements_.append(statement)
                 continue
             var = statement.var
             cell = Array(self._names.fresh(f"{var.name}_cell"), var.type, Storage.LOCAL)
             first = build.const(0)
-            found.append(Allocate(cell, build.const(1)))
-            found.append(Store(cell, first, statement.value, role=statement.role))
-            rest = [_with_cell(each, var, cell) for each in rest]
-        return tuple(found)
+            statements_.append(Allocate(cell, build.const(1)))
+            statements_.append(Store(cell, first, statement.value, role=statement.role))
+            rest = [_with_cell(stmt, var, cell) for stmt in rest]
+        return tuple(statements_)
 
 
 def _loads(value: Expr) -> bool:
@@ -206,21 +206,21 @@ def _loads(value: Expr) -> bool:
 def _flat(statements: Sequence[Stmt]) -> list[Stmt]:
     """Return statements without the blocks around some of them, but for blocks that one thread
     runs."""
-    found: list[Stmt] = []
+    flat: list[Stmt] = []
     for statement in statements:
         if isinstance(statement, Block) and _has_parts_of_host(statement):
-            found += _flat(statement.body)
+            flat += _flat(statement.body)
         else:
-            found.append(statement)
-    return found
+            flat.append(statement)
+    return flat
 
 
 def _has_parts_of_host(block: Block) -> bool:
     return any(
-        _has_parts_of_host(each)
-        if isinstance(each, Block)
-        else isinstance(each, Allocate) or _is_of_host(each)
-        for each in block.body
+        _has_parts_of_host(stmt)
+        if isinstance(stmt, Block)
+        else isinstance(stmt, Allocate) or _is_of_host(stmt)
+        for stmt in block.body
     )
 
 
@@ -248,11 +248,11 @@ def _is_outdated(constant: Declare, statements: Sequence[Stmt]) -> bool:
     const begin = n[0]; n[0] += 1; if begin < n[0]: …    →  it is
     """
     read_from = {load.array for load in find(constant.value, Load)}
-    names, written = {constant.var}, False
+    names, is_written = {constant.var}, False
     for statement in statements if read_from else ():
-        written = written or not read_from.isdisjoint(_written_in(statement))
+        is_written = is_written or not read_from.isdisjoint(_written_in(statement))
         reads = not names.isdisjoint(variables_read(statement))
-        if written and reads:
+        if is_written and reads:
             return True
         if reads and isinstance(statement, Declare):  # which kernels compute again, too
             names.add(statement.var)
@@ -277,8 +277,8 @@ def _with_cell(statement: Stmt, var: Var, cell: Array) -> Stmt:
             return Store(cell, place, map_children(node.value, stored), node.op, node.role)
         return map_children(node, stored)
 
-    changed = stored(statement)
-    return substitute(changed, {var: build.load(cell, place)})  # type: ignore[return-value]
+    in_memory = stored(statement)
+    return substitute(in_memory, {var: build.load(cell, place)})  # type: ignore[return-value]
 
 
 def _length(loop: For) -> Expr:
@@ -289,9 +289,9 @@ def _length(loop: For) -> Expr:
 
 def _fill(stmt: Fill, names: Names) -> For:
     """Return the loop of threads that set elements."""
-    each = Var(names.fresh("k"))
-    store = Store(stmt.array, build.add(stmt.start, each), stmt.value, role=stmt.role)
-    return For(each, build.const(0), stmt.count, build.block(store), kind=LoopKind.PARALLEL)
+    element = Var(names.fresh("k"))
+    store = Store(stmt.array, build.add(stmt.start, element), stmt.value, role=stmt.role)
+    return For(element, build.const(0), stmt.count, build.block(store), kind=LoopKind.PARALLEL)
 
 
 _SHARED = (LoopKind.PARALLEL, LoopKind.BLOCKS)
@@ -301,14 +301,14 @@ _PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.GROUPS, LoopKind.LANES)
 
 def _block_size(loop: For, target: Target) -> int:
     """Return the threads of a block that takes the iterations of a loop: as many as its parts."""
-    found = [1]
+    sizes = [1]
     for part in find(loop.body, For):
         if part.kind is LoopKind.WARPS:
-            found.append(target.gpu.warp_threads * part.units or target.gpu.block_threads)
+            sizes.append(target.gpu.warp_threads * part.units or target.gpu.block_threads)
         elif part.kind is LoopKind.THREADS and not _in_warps(part, loop):
             threads = part.units or target.gpu.block_threads
-            found.append(-(-threads // target.gpu.warp_threads) * target.gpu.warp_threads)
-    return min(max(found), target.gpu.most_block_threads)
+            sizes.append(-(-threads // target.gpu.warp_threads) * target.gpu.warp_threads)
+    return min(max(sizes), target.gpu.most_block_threads)
 
 
 def _in_warps(part: For, loop: For) -> bool:
@@ -321,7 +321,7 @@ def _lanes(loop: For, warp: int) -> For:
 
     def below(node: object, width: int = 0) -> object:
         if isinstance(node, For) and node.kind is LoopKind.THREADS:
-            inner = any(each.kind is LoopKind.THREADS for each in find(node.body, For))
+            inner = any(inner_loop.kind is LoopKind.THREADS for inner_loop in find(node.body, For))
             width = warp // node.units if inner and node.units else width
             node = replace(node, kind=LoopKind.GROUPS if inner else LoopKind.LANES, width=width)
         return map_children(node, lambda child: below(child, width))
@@ -354,20 +354,20 @@ def _of_threads(statement: Stmt, shared: bool, names: Names, warp: int) -> Stmt:
     return alone(statement)  # type: ignore[return-value]
 
 
-def _needed(statements: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def _used(statements: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Return the statements without constants that none behind them reads."""
-    found: list[Stmt] = []
+    used: list[Stmt] = []
     read: set[Var] = set()
     for statement in reversed(statements):
         if isinstance(statement, Declare) and statement.var not in read:
             continue
-        found.append(statement)
+        used.append(statement)
         read.update(node for node in walk(statement) if isinstance(node, Var))
-    return tuple(reversed(found))
+    return tuple(reversed(used))
 
 
 def _check(statements: tuple[Stmt, ...], room: int) -> None:
-    """Raise UnsupportedError for what a thread of a device cannot do."""
+    """Raise UnsupportedError for statements that a thread of a device cannot run."""
     for statement in statements:
         for node in walk(statement):
             if isinstance(node, NewTable):
@@ -376,8 +376,10 @@ def _check(statements: tuple[Stmt, ...], room: int) -> None:
                 raise UnsupportedError(f"a kernel of a device has no {type(node).__name__}")
             if isinstance(node, Allocate) and not _is_small(node, room):
                 size = _bytes(node)
-                found = "memory of a size that is not constant" if size is None else f"{size} bytes"
-                raise UnsupportedError(f"{node.array.name} would need {found}, of {room} bytes")
+                size_text = (
+                    "memory of a size that is not constant" if size is None else f"{size} bytes"
+                )
+                raise UnsupportedError(f"{node.array.name} would need {size_text}, of {room} bytes")
 
 
 def _is_small(stmt: Allocate, room: int) -> bool:

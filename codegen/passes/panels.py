@@ -99,21 +99,20 @@ def _tile_below(node: Any, target: Target, names: Names, is_top: bool = False) -
         return map_children(node, lambda child: _tile_below(child, target, names))
     body: list[Stmt] = []
     for stmt in node.body:
-        nest = _chosen(stmt, target, is_top) if isinstance(stmt, For) else ""
+        nest = _nest_or_reason(stmt, target, is_top) if isinstance(stmt, For) else ""
         if isinstance(nest, str):
             below = _tile_below(stmt, target, names)
-            told = not nest or any(loop.note for loop in find(below, For))
-            body.append(below if told else replace(below, note=nest))
+            has_note = not nest or any(loop.note for loop in find(below, For))
+            body.append(below if has_note else replace(below, note=nest))
             continue
         fill = _fill_before(body, nest)
-        body = [kept for kept in body if kept is not fill]
+        body = [other for other in body if other is not fill]
         body.append(_tile(nest, fill, target, names))
     return map_fields(node, lambda _, old: _unless_same(old, tuple(body)))
 
 
-def _chosen(root: For, target: Target, is_top: bool) -> Nest | str:
-    """Return the nest at `root` to make panels of, or why there are none, nothing where it has no
-    row."""
+def _nest_or_reason(root: For, target: Target, is_top: bool) -> Nest | str:
+    """Return the nest at `root` for panels, or the reason against it."""
     nest = match_nest(root)
     if isinstance(nest, str):
         return nest
@@ -138,9 +137,7 @@ def _unless_same(old: tuple[Stmt, ...], new: tuple[Stmt, ...]) -> tuple[Stmt, ..
 
 
 def _fill_before(body: list[Stmt], nest: Nest) -> Fill | None:
-    """Return the last statement of `body` but for declarations that read nothing of the array, if
-    it fills exactly the row that `nest` adds to.
-    """
+    """Return the last statement of `body` that fills exactly the row of `nest`."""
     array, columns = nest.store.array, nest.columns
     for stmt in reversed(body):
         match stmt:
@@ -150,8 +147,8 @@ def _fill_before(body: list[Stmt], nest: Nest) -> Fill | None:
                 continue
             case Fill(array=filled, start=start, count=count) if filled == array:
                 first = simplify_tree(substitute(nest.store.index, {columns.var: columns.start}))
-                whole = start == first and count == sub(columns.stop, columns.start)
-                return stmt if whole else None
+                is_full = start == first and count == sub(columns.stop, columns.start)
+                return stmt if is_full else None
         return None
     return None
 
@@ -186,8 +183,7 @@ def match_nest(root: For) -> Nest | str:
 
 
 def columns_of(loop: For) -> For | None:
-    """Return the innermost loop of a nest in which each body is declarations and then one loop,
-    under a condition or none."""
+    """Return the innermost loop of a nest of declarations, conditions and one loop each."""
     if not loop.is_serial or loop.unroll:
         return None
     body = loop.body
@@ -245,11 +241,11 @@ def _refusal(nest: Nest) -> str | None:
 
 def _variables_of_sum(nest: Nest) -> frozenset[Var]:
     """Return the counters and declarations between `root` and `columns`."""
-    found = {loop.var for loop in _loops(nest)}
+    variables = {loop.var for loop in _loops(nest)}
     for loop in _loops(nest):
         for body in _bodies(loop):
-            found.update(stmt.var for stmt in body.body if isinstance(stmt, Declare))
-    return frozenset(found)
+            variables.update(stmt.var for stmt in body.body if isinstance(stmt, Declare))
+    return frozenset(variables)
 
 
 def _loops(nest: Nest) -> Iterator[For]:
@@ -264,7 +260,7 @@ def _loops(nest: Nest) -> Iterator[For]:
 
 
 def _bodies(loop: For) -> Iterator[Block]:
-    """Yield the body of a loop, and those of the conditions around the next one."""
+    """Yield the body of a loop, and the bodies of the conditions around the next loop."""
     body = loop.body
     yield body
     while isinstance(last := body.body[-1], If):
@@ -298,24 +294,24 @@ def in_lanes(expr: Expr, var: Var, place: Expr, lanes: int) -> Expr | None:
 def _tile(nest: Nest, fill: Fill | None, target: Target, names: Names) -> Block:
     lanes = target.lanes(nest.store.array.element)
     columns = nest.columns
-    held = 32 if target.processor.registers >= 32 else 16
-    most = WIDEST[held]
+    registers_ = 32 if target.processor.registers >= 32 else 16
+    most = WIDEST[registers_]
     width = most * lanes
     places = [add(columns.var, lanes * register) for register in range(most)]
     loop = For(columns.var, columns.start, sub(columns.stop, width - 1), block(), width)
-    told = _note(nest, f"{columns.var.name} by {width}", f"{most} registers of {lanes}", held)
-    statements: list[Stmt] = [_panel(nest, fill, replace(loop, note=told), places, lanes, names)]
+    note = _note(nest, f"{columns.var.name} by {width}", f"{most} registers of {lanes}", registers_)
+    statements: list[Stmt] = [_panel(nest, fill, replace(loop, note=note), places, lanes, names)]
     rest = Var(names.fresh("rest"), INT64)
-    whole = mul(div(sub(columns.stop, columns.start), width), width)
-    statements.append(Declare(rest, add(columns.start, whole), constant=True))
+    full = mul(div(sub(columns.stop, columns.start), width), width)
+    statements.append(Declare(rest, add(columns.start, full), constant=True))
     few = f"{columns.var.name}, up to {width - 1} that are left"
-    told = _note(nest, few, "registers that overlap", held)
+    note = _note(nest, few, "registers that overlap", registers_)
     for last in _narrower(most, lanes):
         stop, half = columns.stop, last.registers // 2
         places = [add(columns.var, last.lanes * k) for k in range(last.registers - half)]
         places += [sub(stop, last.lanes * k) for k in range(half, 0, -1)]
         first = sub(stop, last.least - 1)
-        loop = For(columns.var, rest, first, block(), last.registers * last.lanes, note=told)
+        loop = For(columns.var, rest, first, block(), last.registers * last.lanes, note=note)
         statements.append(_panel(nest, fill, loop, places, last.lanes, names))
         after = Var(names.fresh("rest"), INT64)
         statements.append(Declare(after, select(lt(rest, first), stop, rest), constant=True))
@@ -333,8 +329,7 @@ class _Last:
 
 
 def _narrower(most: int, lanes: int) -> Iterator[_Last]:
-    """Panels for fewer columns than `most` registers have, the widest first: each for what does not
-    fit the next one."""
+    """Yield the panels for fewer columns than `most` registers have, the widest first."""
     widths = [width for width in WIDTHS if width <= most]
     for registers, fewer in pairwise(widths):
         yield _Last(registers, lanes, fewer * lanes + 1)
@@ -344,8 +339,8 @@ def _narrower(most: int, lanes: int) -> Iterator[_Last]:
         yield _Last(2, lanes, lanes)
 
 
-def _note(nest: Nest, which: str, how: str, held: int) -> str:
-    """What a panel is, a line, and why, lines that all panels of the nest have in common."""
+def _note(nest: Nest, which: str, what_: str, count: int) -> str:
+    """Return the note of a panel: one line about it, and the common reasons of the nest."""
     columns, array = nest.columns.var, nest.store.array
     loops = ", ".join(loop.var.name for loop in _loops(nest))
     loads = list(find(nest.store.value, Load))
@@ -353,13 +348,13 @@ def _note(nest: Nest, which: str, how: str, held: int) -> str:
     spread = dict.fromkeys(
         load.array.name for load in loads if columns not in free_vars(load.index)
     )
-    again = f"; {', '.join(spread)} once a panel" if spread else ""
+    reused = f"; {', '.join(spread)} once a panel" if spread else ""
     return "\n".join(
         [
-            f"{which}: a panel of {array.name} in {how} while the sum over {loops} runs",
+            f"{which}: a panel of {array.name} in {what_} while the sum over {loops} runs",
             f"  vector loop: {columns.name}, along rows of {', '.join((array.name, *rows))}",
-            f"  reuse: {array.name} is stored once a sum, not once a term{again}",
-            f"  registers: up to {WIDEST[held]} of {held} hold sums, the others what is added",
+            f"  reuse: {array.name} is stored once a sum, not once a term{reused}",
+            f"  registers: up to {WIDEST[count]} of {count} hold sums, the others what is added",
             f"  caches: not tiled, for a row of {array.name} is finished before the next",
         ]
     )

@@ -62,8 +62,8 @@ def _function(function: Function, target: Target) -> Function:
     body: list[Stmt] = []
     for stmt in function.body.body:
         rows = _rows(stmt, target) if isinstance(stmt, For) else None
-        others = (other for other in function.body.body if other is not stmt)
-        if rows is None or any(rows.store.array in arrays_of(other) for other in others):
+        rest = (other for other in function.body.body if other is not stmt)
+        if rows is None or any(rows.store.array in arrays_of(other) for other in rest):
             body.append(stmt)
             continue
         past = Var(names.fresh("past"), BOOL)
@@ -118,8 +118,8 @@ def _is_legal(rows: _Rows, root: For) -> bool:
         return False
     if rows.lanes * store.array.element.itemsize > LINE or store.array in arrays_of(store.value):
         return False
-    own = {root.var} | declared_vars(root)
-    if any(free_vars(bound) & own for loop in rows.loops for bound in (loop.start, loop.stop)):
+    local = {root.var} | declared_vars(root)
+    if any(free_vars(bound) & local for loop in rows.loops for bound in (loop.start, loop.stop)):
         return False
     if stride(store.index, {columns.var: 1}) != 1:
         return False
@@ -130,10 +130,10 @@ def _pays(rows: _Rows, target: Target) -> Expr:
     """Tell whether the array is of about the last cache's size, and begins and ends rows at
     lines."""
     array = rows.store.array
-    many = target.processor.cache_bytes[-1] // 2 // array.element.itemsize
+    threshold = target.processor.cache_bytes[-1] // 2 // array.element.itemsize
     counts = [sub(loop.stop, loop.start) for loop in rows.loops]
-    whole = eq(mod(counts[-1], rows.line), 0)
-    return and_(ge(mul(*counts), many), whole, eq(Lead(array, LINE), 0))
+    is_aligned = eq(mod(counts[-1], rows.line), 0)
+    return and_(ge(mul(*counts), threshold), is_aligned, eq(Lead(array, LINE), 0))
 
 
 def _with_choice(rows: _Rows, depth: int, past: Var, names: Names) -> Stmt:

@@ -25,21 +25,21 @@ from codegen.tree import find, map_fields, rewrite
 
 
 def structure_only(function: Function) -> Function:
-    """Return `function` without what it does for values alone, and the parameters that takes."""
-    kept = replace(function, body=without_values(function.body))
-    return prune(clean(simplify_tree(kept)))
+    """Return `function` without the computation of values and its parameters."""
+    structure = replace(function, body=without_values(function.body))
+    return prune(clean(simplify_tree(structure)))
 
 
 def without_values(body: Block) -> Block:
     """Return `body` without the statements that write values or ask them, and without parts of
     arrays of them."""
-    sums = {each.var for each in find(body, Declare) if each.role is Role.VALUES}
+    sums = {declare.var for declare in find(body, Declare) if declare.role is Role.VALUES}
 
     def keep(node: Any) -> Any:
         match node:
             case Block(body=statements):
-                kept = tuple(each for each in statements if not _asks(each, sums))
-                return map_fields(node, lambda _, old: _other(kept))
+                statements_ = tuple(stmt for stmt in statements if not _depends_on(stmt, sums))
+                return map_fields(node, lambda _, old: _other(statements_))
             case Team(parts=parts):
                 return replace(node, parts=_other(parts))
             case For(reductions=reductions) if any(r.var in sums for r in reductions):
@@ -49,14 +49,14 @@ def without_values(body: Block) -> Block:
     return rewrite(body, keep)
 
 
-def _asks(statement: Any, variables: Collection[Var]) -> bool:
+def _depends_on(statement: Any, variables: Collection[Var]) -> bool:
     """Tell whether a statement runs where a condition holds that reads one of the variables."""
     if not variables or not isinstance(statement, If):
         return False
-    return any(each in variables for each in find(statement.condition, Var))
+    return any(var in variables for var in find(statement.condition, Var))
 
 
 def _other(nodes: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Those of `nodes` that are not about values."""
-    kept = tuple(node for node in nodes if getattr(node, "role", None) is not Role.VALUES)
-    return nodes if len(kept) == len(nodes) else kept
+    """Return the nodes that do not compute values."""
+    structure = tuple(node for node in nodes if getattr(node, "role", None) is not Role.VALUES)
+    return nodes if len(structure) == len(nodes) else structure

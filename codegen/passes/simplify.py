@@ -125,7 +125,7 @@ def simplify(module: Module, simple: dict[int, Any]) -> Module:
 
 
 def simplify_tree(node: N) -> N:
-    """Any expression, statement or function, simplified."""
+    """Simplify an expression, a statement or a function."""
     return rewrite_again(node, _simplify_node, {})
 
 
@@ -157,13 +157,13 @@ def _short_loop(loop: For, start: int, stop: int) -> Stmt:
 
 
 def _noted(body: Block, note: str) -> Block:
-    """Return `body`, whose first loop without a note tells what the loop around it was made for."""
+    """Return `body` with the outer loop's note on its first loop without one."""
     first = next((loop for loop in find(body, For) if not loop.note), None)
     return rewrite(body, lambda node: replace(first, note=note) if node is first else node)
 
 
 def _splice(block: Block, body: tuple[Stmt, ...]) -> Block:
-    """Inner blocks merged into the one around them, unless names or lifetimes are in the way.
+    """Merge inner blocks into the outer one, unless names or lifetimes forbid it.
 
     A block that owns memory keeps its braces, for there the memory is given back.
     """
@@ -171,18 +171,18 @@ def _splice(block: Block, body: tuple[Stmt, ...]) -> Block:
         return block
     merged: list[Stmt] = []
     for place, stmt in enumerate(body):
-        others = body[:place] + body[place + 1 :]
-        if isinstance(stmt, Block) and _can_merge(stmt, others):
+        rest = body[:place] + body[place + 1 :]
+        if isinstance(stmt, Block) and _can_merge(stmt, rest):
             merged.extend(stmt.body)
         else:
             merged.append(stmt)
     return block if len(merged) == len(body) and merged == list(body) else Block(tuple(merged))
 
 
-def _can_merge(block: Block, others: tuple[Stmt, ...]) -> bool:
+def _can_merge(block: Block, rest: tuple[Stmt, ...]) -> bool:
     if any(isinstance(stmt, Allocate | NewTable) for stmt in block.body):
         return False
     introduced = {stmt.var for stmt in block.body if isinstance(stmt, Declare)}
     introduced |= {stmt.entry for stmt in block.body if isinstance(stmt, Insert)}
     introduced |= {stmt.var for stmt in block.body if isinstance(stmt, AtomicFetch)}
-    return not any(introduced & declared_vars(other) for other in others)
+    return not any(introduced & declared_vars(other) for other in rest)

@@ -68,10 +68,10 @@ def _mark(node: Any) -> Any:
         return node
     if node.unroll:
         return node
-    found = lanes_of(node)
-    if found is None:
+    reductions = lanes_of(node)
+    if reductions is None:
         return node
-    return replace(node, kind=LoopKind.VECTOR, reductions=found)
+    return replace(node, kind=LoopKind.VECTOR, reductions=reductions)
 
 
 def lanes_of(loop: For) -> tuple[Reduction, ...] | None:
@@ -102,7 +102,7 @@ def reductions_of(loop: For, also_complex: bool = False) -> tuple[Reduction, ...
     A reduction is updated with one operator and read by nothing else in the loop. Complex numbers
     count where `also_complex`; vector lanes do not hold them.
     """
-    found: dict[Var, Reduction] = {}
+    reductions: dict[Var, Reduction] = {}
     read = variables_read(loop.body)
     for stmt in find(loop.body, Assign):
         op = stmt.op
@@ -113,10 +113,10 @@ def reductions_of(loop: For, also_complex: bool = False) -> tuple[Reduction, ...
         ):
             return None
         reduction = Reduction(op, stmt.var)
-        if stmt.var in read or found.setdefault(stmt.var, reduction) != reduction:
+        if stmt.var in read or reductions.setdefault(stmt.var, reduction) != reduction:
             return None
     local = declared_vars(loop.body)
-    return None if local & found.keys() else tuple(found.values())
+    return None if local & reductions.keys() else tuple(reductions.values())
 
 
 def carried(loop: For) -> tuple[Reduction, ...] | None:
@@ -126,25 +126,25 @@ def carried(loop: For) -> tuple[Reduction, ...] | None:
     Inner loops may update variables of their own. None where a variable from outside is no
     reduction.
     """
-    own = declared_vars(loop.body)
+    local = declared_vars(loop.body)
     read = variables_read(loop.body)
-    found: dict[Var, Reduction] = {}
+    reductions: dict[Var, Reduction] = {}
     for stmt in find(loop.body, Assign):
-        if stmt.var in own:
+        if stmt.var in local:
             continue
         op = stmt.op
         if op is None or op not in _REDUCING[stmt.var.type.kind] or stmt.var in read:
             return None
-        if found.setdefault(stmt.var, Reduction(op, stmt.var)).op != op:
+        if reductions.setdefault(stmt.var, Reduction(op, stmt.var)).op != op:
             return None
-    return tuple(found.values())
+    return tuple(reductions.values())
 
 
 # ---------------------------------------------------------------- how places advance
 
 
 def strides_in(loop: For) -> Strides:
-    """By how much each variable of `loop` grows an iteration; None where that is not constant."""
+    """Return the stride of each variable of `loop`; None where it is not constant."""
     strides: Strides = dict.fromkeys(assigned_vars(loop.body), None)
     strides[loop.var] = 1
     for stmt in loop.body.body:
@@ -154,7 +154,7 @@ def strides_in(loop: For) -> Strides:
 
 
 def stride(expr: Expr, strides: Strides) -> int | None:
-    """By how much `expr` grows an iteration; None where that is not a constant."""
+    """Return the stride of `expr` in an iteration; None where it is not constant."""
     match expr:
         case Var():
             return strides.get(expr, 0)
@@ -195,10 +195,12 @@ class _Access:
 def _accesses_advance(loop: For, strides: Strides) -> bool:
     stores = [_Access(s.array, s.index) for s in find(loop.body, Store)]
     loads = [_Access(e.array, e.index) for e in find(loop.body, Load)]
-    written = {access.array: access.index for access in stores}
+    stores_of = {access.array: access.index for access in stores}
     if any(stride(access.index, strides) != 1 for access in stores):
         return False
     gathers = any(stride(access.index, strides) not in (0, 1) for access in loads)
     if gathers and not any(c_function(call).is_long for call in find(loop.body, Apply)):
         return False
-    return all(written.get(access.array, access.index) == access.index for access in stores + loads)
+    return all(
+        stores_of.get(access.array, access.index) == access.index for access in stores + loads
+    )

@@ -55,11 +55,11 @@ class Crew:
             try:
                 compute(parts[0])
             finally:
-                for each in waiting:
-                    each()
+                for finish in waiting:
+                    finish()
 
     def _begin(self, compute: Callable[[Any], None], part: Any) -> Callable[[], None]:
-        """Have a thread compute a part; what waits for it, or computes it where there is none."""
+        """Let a thread compute a part; return the function that waits for it."""
         try:
             return self._threads().submit(compute, part).result
         except RuntimeError:  # as many threads as the system allows, or the process is going down
@@ -75,7 +75,7 @@ class Crew:
 
     @contextmanager
     def _one_thread_each(self) -> Iterator[None]:
-        """While parts are computed, the library uses one thread for each call."""
+        """Let the library use one thread for each call meanwhile."""
         with self._lock:
             if not self._running:
                 self._usual = self._tell()
@@ -197,13 +197,13 @@ class _Call:
     """One layout of the operands made ready: the addresses of arguments that do not change. They
     are kept as ctypes wants them: to make them of integers takes as long as the rest of a call.
 
-    kept     what the addresses are of
+    references     what the addresses are of
     leading  the leading dimensions of a, b and c
     parts    what threads compute, one each
     small    whether the library uses one thread by itself
     """
 
-    kept: tuple[Any, ...]
+    references: tuple[Any, ...]
     leading: tuple[ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
     swapped: bool
     parts: tuple[_Part, ...]
@@ -227,8 +227,10 @@ class LibraryProduct:
     layouts: Memo
 
     def __call__(self, c: Array, a: Array, b: Array, threads: int = 1) -> None:
-        """`c = a * b`. Raises TypeError for arrays of another type, ValueError for a result that
-        is read-only."""
+        """Compute `c = a * b`.
+
+        Raises TypeError for arrays of another type, ValueError for a result that is read-only.
+        """
         if not c.dtype == a.dtype == b.dtype == self.dtype:
             raise TypeError(
                 f"Expected arrays of {self.dtype}, found {c.dtype}, {a.dtype}, {b.dtype}"
@@ -251,11 +253,11 @@ class LibraryProduct:
         key = (c.shape, c.strides, a.shape, a.strides, b.shape, b.strides, threads)
         call: _Call | None = self.layouts.get(key)
         if call is None:
-            found = as_products(_loops(self.loops, (c, a, b)))
-            if found is not None:
+            products = as_products(_loops(self.loops, (c, a, b)))
+            if products is not None:
                 zero = self.factors.ctypes.data
                 call = _ready(
-                    found, self.dtype.itemsize, (zero, zero + self.dtype.itemsize), threads
+                    products, self.dtype.itemsize, (zero, zero + self.dtype.itemsize), threads
                 )
                 self.layouts.put(key, call)
         return call
@@ -286,7 +288,7 @@ def library_product(text: str) -> LibraryProduct:
 def _run(
     routine: Callable[..., None], call: _Call, c: Array, a: Array, b: Array
 ) -> Callable[[_Part], None]:
-    """What computes a part of a call on arrays."""
+    """Return the function that computes a part of a call on arrays."""
     starts = (_address(c), _address(a), _address(b))
     one, other = (2, 1) if call.swapped else (1, 2)
     first, second, third = starts[one], starts[other], starts[0]
@@ -321,16 +323,14 @@ _in_capsule = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
 
 
 def _address(array: Array) -> int:
-    """Where the data of an array with elements begins; in a third of the time that `array.ctypes`
-    and `__array_interface__` take."""
+    """Return the address of the data of a nonempty array."""
     capsule = array.__array_struct__
     address: int = _Interface.from_address(_in_capsule(capsule, None)).data
     return address
 
 
 def _on_copies(product: LibraryProduct, arrays: Sequence[Array], threads: int) -> None:
-    """The product on copies whose loops are in an order that the routine takes: those that all
-    arrays have first, then rows before columns, rows before depth, depth before columns."""
+    """Compute the product on copies in a loop order that the routine accepts."""
     subscripts = result, left, right = product.loops
     batch = [name for name in result if name in left and name in right]
     rows = [name for name in result if name not in right]
@@ -341,18 +341,18 @@ def _on_copies(product: LibraryProduct, arrays: Sequence[Array], threads: int) -
         array.transpose([text.index(name) for name in order])
         for array, text, order in zip(arrays, subscripts, orders, strict=True)
     )
-    made = np.empty(c.shape, c.dtype)
+    temporary = np.empty(c.shape, c.dtype)
     back = [
         np.transpose(array, [order.index(name) for name in text])
         for array, text, order in zip(
-            (made, np.ascontiguousarray(a), np.ascontiguousarray(b)),
+            (temporary, np.ascontiguousarray(a), np.ascontiguousarray(b)),
             subscripts,
             orders,
             strict=True,
         )
     ]
     product(back[0], back[1], back[2], threads)
-    c[...] = made
+    c[...] = temporary
 
 
 def _loops(subscripts: Sequence[str], arrays: Sequence[Array]) -> list[Loop]:
@@ -374,39 +374,43 @@ def _loops(subscripts: Sequence[str], arrays: Sequence[Array]) -> list[Loop]:
     return loops
 
 
-def _ready(found: Products, itemsize: int, factors: tuple[int, int], threads: int) -> _Call:
+def _ready(products: Products, itemsize: int, factors: tuple[int, int], threads: int) -> _Call:
     """Return the call; `factors` are the addresses of 0 and 1, what the result is multiplied with
     in the first round and in later ones."""
-    flags = [ctypes.c_char(b"T" if matrix.transposed else b"N") for matrix in _matrices(found)]
-    sizes = (*(m.leading for m in _matrices(found)), found.leading)
+    flags = [ctypes.c_char(b"T" if matrix.transposed else b"N") for matrix in _matrices(products)]
+    sizes = (*(m.leading for m in _matrices(products)), products.leading)
     leading = [ctypes.c_int(n) for n in sizes]
     la, lb, lc = map(_pointer, leading)
     zero_and_one = tuple(map(ctypes.c_void_p, factors))
     offsets = [
-        (c, *((b, a) if found.swapped else (a, b)), adds)
-        for c, a, b, adds in _offsets(found.outer, itemsize)
+        (c, *((b, a) if products.swapped else (a, b)), adds)
+        for c, a, b, adds in _offsets(products.outer, itemsize)
     ]
-    shares = shares_of(found, any(adds for *_, adds in offsets), threads)
+    shares = shares_of(products, any(adds for *_, adds in offsets), threads)
     numbers, parts = [], []
     for share in shares:
-        own = [ctypes.c_int(n) for n in (share.rows, share.columns, found.depth)]
-        numbers.append(own)
-        before = (*map(_pointer, flags), *map(_pointer, own), zero_and_one[1])
-        dc, da, db = (itemsize * n for n in _begin(found, share))
-        chosen = offsets[share.begin : share.end]
+        sizes_ = [ctypes.c_int(n) for n in (share.rows, share.columns, products.depth)]
+        numbers.append(sizes_)
+        before = (*map(_pointer, flags), *map(_pointer, sizes_), zero_and_one[1])
+        dc, da, db = (itemsize * n for n in _begin(products, share))
+        round_offsets = offsets[share.begin : share.end]
         parts.append(
-            _Part(before, [(c + dc, a + da, b + db, zero_and_one[k]) for c, a, b, k in chosen])
+            _Part(
+                before, [(c + dc, a + da, b + db, zero_and_one[k]) for c, a, b, k in round_offsets]
+            )
         )
-    small = found.rows * found.columns * found.depth <= ALONE
-    kept = (flags, numbers, leading)
-    return _Call(kept, (la, lb, lc), found.swapped, tuple(parts), small and len(parts) == 1)
+    small = products.rows * products.columns * products.depth <= ALONE
+    references = (flags, numbers, leading)
+    return _Call(
+        references, (la, lb, lc), products.swapped, tuple(parts), small and len(parts) == 1
+    )
 
 
-def _begin(found: Products, share: Share) -> tuple[int, int, int]:
+def _begin(products: Products, share: Share) -> tuple[int, int, int]:
     """Return elements from the start of result, left and right to the first of a share."""
-    left, right = _matrices(found)
+    left, right = _matrices(products)
     return (
-        share.row + share.column * found.leading,
+        share.row + share.column * products.leading,
         share.row * (left.leading if left.transposed else 1),
         share.column * (1 if right.transposed else right.leading),
     )
@@ -416,8 +420,8 @@ def _pointer(value: ctypes.c_char | ctypes.c_int) -> ctypes.c_void_p:
     return ctypes.c_void_p(ctypes.addressof(value))
 
 
-def _matrices(found: Products) -> tuple[Matrix, Matrix]:
-    return found.left, found.right
+def _matrices(products: Products) -> tuple[Matrix, Matrix]:
+    return products.left, products.right
 
 
 def _offsets(outer: Sequence[Loop], itemsize: int) -> Iterator[tuple[int, int, int, bool]]:

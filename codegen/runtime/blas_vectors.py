@@ -59,8 +59,8 @@ class VectorRoutines:
             raise ValueError(f"Expected two vectors of real numbers, found {x.shape}, {y.shape}")
         (x, step), (y, other) = _vector(x), _vector(y)
         number = self._number
-        found = self.sum(number(len(x)), self._of(x), number(step), self._of(y), number(other))
-        return self.dtype.type(found)
+        result = self.sum(number(len(x)), self._of(x), number(step), self._of(y), number(other))
+        return self.dtype.type(result)
 
     def _number(self, value: int) -> Any:
         return self.ffi.new("int *", value)

@@ -74,7 +74,7 @@ def _callable(host: Host, pool: Pool, entry: int, number: int, signature: Signat
 
 
 def _row(p: Parameter) -> tuple[str, int, int, str]:
-    """What `bind` wants to know of a parameter."""
+    """Return the description of a parameter for `bind`."""
     match p.kind:
         case Kind.INPUT:
             kind = _INPUT
@@ -103,10 +103,10 @@ def _growing_call(
     name, count = signature.name, len(signature.parameters)
 
     def call(*arguments: Any) -> tuple[Any, ...]:
-        given = list(arguments)
-        if len(given) != count:
-            raise TypeError(f"Expected {count} arguments for {name}, found {len(given)}")
-        rooms = [int(given[i]) for i, _ in growing]
+        values = list(arguments)
+        if len(values) != count:
+            raise TypeError(f"Expected {count} arguments for {name}, found {len(values)}")
+        rooms = [int(values[i]) for i, _ in growing]
         most = pool.memory.budget if pool.memory.on else None
         if most is None:
             most = -1
@@ -119,21 +119,21 @@ def _growing_call(
         since = []
         for k, (i, dtype) in enumerate(growing):
             address, mapped, last = pool.take(max(rooms[k] * dtype.itemsize, expected[k]))
-            given[i] = (rooms[k], address, mapped, most)
+            values[i] = (rooms[k], address, mapped, most)
             since.append(last)
         try:
-            grown = raw(*given)
+            grown = raw(*values)
         except MemoryError:
             if not pool.clear():
                 raise
             for k, (i, _) in enumerate(growing):
-                given[i] = (rooms[k], 0, 0, most)
-            grown = raw(*given)
+                values[i] = (rooms[k], 0, 0, most)
+            grown = raw(*values)
         results = []
         for k, (i, dtype) in enumerate(growing):
             address, length, mapped, spare_left = grown[4 * k : 4 * k + 4]
             if spare_left:
-                pool.give(given[i][1], spare_left, since[k])
+                pool.give(values[i][1], spare_left, since[k])
             expected[k] = length * dtype.itemsize
             results.append(pool.adopt(address, length, mapped, dtype))
         return tuple(results)

@@ -108,7 +108,7 @@ class ChildProcess:
                     alarm.cancel()
 
     def start(self) -> int:
-        """Start it where it does not run; which start it was."""
+        """Start the process if needed; return how often it was started."""
         self._leave_to_parent()
         with self._lock:
             self._running()
@@ -121,15 +121,15 @@ class ChildProcess:
             self._end()
 
     def _leave_to_parent(self) -> None:
-        """Let go of what a process that this one was forked off has."""
+        """Release the parent's handles in a forked process."""
         if self._process is not None and self._owner != os.getpid():
             self._process.returncode = 0  # it is no child of this process
             self._process, self._lock = None, threading.Lock()
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            own = __name__
-            text = START.format(path=sys.path, own=own, target=self.target, parent=os.getpid())
+            module = __name__
+            text = START.format(path=sys.path, own=module, target=self.target, parent=os.getpid())
             self._process = subprocess.Popen(
                 [sys.executable, "-c", text],
                 stdin=subprocess.PIPE,
@@ -174,9 +174,9 @@ def _alarm(
 
 
 def _close(child: weakref.ref[ChildProcess]) -> None:
-    found = child()
-    if found is not None:
-        found.close()
+    process = child()
+    if process is not None:
+        process.close()
 
 
 # ---------------------------------------------------------------- messages
@@ -184,13 +184,13 @@ def _close(child: weakref.ref[ChildProcess]) -> None:
 
 def send(pipe: IO[bytes], head: Mapping[str, Any], arrays: Sequence[Any]) -> None:
     """Write a message."""
-    given = [np.asarray(each, order="C") for each in arrays]
-    whole = {**head, "arrays": [[each.dtype.str, each.shape] for each in given]}
-    text = json.dumps(whole).encode()
+    arrays_ = [np.asarray(array, order="C") for array in arrays]
+    message = {**head, "arrays": [[array.dtype.str, array.shape] for array in arrays_]}
+    text = json.dumps(message).encode()
     _write(pipe, memoryview(len(text).to_bytes(8, "little") + text))
-    for each in given:
-        if each.size:
-            _write(pipe, _bytes_of(each))
+    for array in arrays_:
+        if array.size:
+            _write(pipe, _bytes_of(array))
     pipe.flush()
 
 
@@ -203,18 +203,18 @@ def receive(pipe: IO[bytes]) -> tuple[dict[str, Any], list[Array]]:
     length = int.from_bytes(_read(pipe, 8), "little")
     try:
         head = json.loads(_read(pipe, length))
-        told = head.pop("arrays")
+        descriptions = head.pop("arrays")
     except (RecursionError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"no head of a message: {error}") from error
-    if not isinstance(told, list):
+    if not isinstance(descriptions, list):
         raise ValueError("no list of arrays in a message")
-    return head, [_read_array(pipe, each) for each in told]
+    return head, [_read_array(pipe, description) for description in descriptions]
 
 
-def _read_array(pipe: IO[bytes], told: Any) -> Array:
+def _read_array(pipe: IO[bytes], description: Any) -> Array:
     """Read an array of a type and a shape. Raises ValueError for what is none of numbers."""
     try:
-        name, shape = told
+        name, shape = description
         dtype = np.dtype(name) if isinstance(name, str) else None
         if dtype is None or dtype.kind not in KINDS or dtype.subdtype or dtype.names:
             raise ValueError(f"no type of numbers in a message: {name!r:.40}")
@@ -234,28 +234,28 @@ def _bytes_of(array: Any) -> memoryview:
 
 
 def _write(pipe: IO[bytes], content: memoryview) -> None:
-    done = 0
-    while done < len(content):
-        done += pipe.write(content[done:])
+    count = 0
+    while count < len(content):
+        count += pipe.write(content[count:])
 
 
 def _read(pipe: IO[bytes], length: int) -> bytes:
-    """So many bytes, in room that is made as they come: a length may be wrong."""
-    found = bytearray()
-    while len(found) < length:
-        part = bytearray(min(length - len(found), PART))
+    """Read `length` bytes, in memory that grows as they arrive: a length may be wrong."""
+    content = bytearray()
+    while len(content) < length:
+        part = bytearray(min(length - len(content), PART))
         _read_into(pipe, memoryview(part))
-        found += part
-    return bytes(found)
+        content += part
+    return bytes(content)
 
 
 def _read_into(pipe: Any, space: memoryview) -> None:
-    done = 0
-    while done < len(space):
-        count = pipe.readinto(space[done:])
+    filled = 0
+    while filled < len(space):
+        count = pipe.readinto(space[filled:])
         if not count:
             raise EOFError("its pipe is closed")
-        done += count
+        filled += count
 
 
 # ---------------------------------------------------------------- the other side
@@ -280,11 +280,11 @@ def serve(target: str, parent: int) -> None:
         except (EOFError, ValueError):
             return
         try:
-            told, found = answer(head, arrays)
+            reply, results = answer(head, arrays)
         except Exception as error:
-            told, found = {"error": f"{type(error).__name__}: {error}"}, ()
+            reply, results = {"error": f"{type(error).__name__}: {error}"}, ()
         try:
-            send(out, told, found)
+            send(out, reply, results)
         except OSError:
             return
 

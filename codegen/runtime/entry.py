@@ -33,13 +33,15 @@ _FIELDS = {"bool": "integer", "int": "integer", "uint": "natural", "float": "rea
 
 
 def entry_text(source_file: str, signatures: tuple[Signature, ...]) -> str:
-    """C that includes `source_file` and defines `taco_call` for its functions, in this order."""
+    """Return C that includes `source_file` and defines `taco_call` for its functions in order."""
     cases = "".join(_case(i, s) for i, s in enumerate(signatures))
-    apart = "".join(f"extern __typeof__({s.name}) {s.name} TACO_APART;\n" for s in signatures)
+    declarations = "".join(
+        f"extern __typeof__({s.name}) {s.name} TACO_APART;\n" for s in signatures
+    )
     return f"""{definitions(None)}#include "taco_runtime.h"
 #include "{source_file}"
 
-{apart}TACO_EXPORT int32_t taco_call(int32_t function, const taco_argument *a)
+{declarations}TACO_EXPORT int32_t taco_call(int32_t function, const taco_argument *a)
 {{
     switch (function) {{
 {cases}    }}

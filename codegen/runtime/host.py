@@ -91,5 +91,5 @@ def _load(entry: Entry) -> Host:
     bind_together = functions.taco_bind_together
     bind_together.argtypes = (ctypes.py_object,)
     bind_together.restype = ctypes.py_object
-    own = ctypes.cast(functions.taco_host_call, ctypes.c_void_p).value
-    return Host(ffi, lib, bind, bind_together, own or 0)
+    call_address = ctypes.cast(functions.taco_host_call, ctypes.c_void_p).value
+    return Host(ffi, lib, bind, bind_together, call_address or 0)

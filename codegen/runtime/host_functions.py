@@ -21,8 +21,7 @@ def ascends_signature(element: ScalarType) -> Signature:
 
 
 def count_blocks_signature(element: ScalarType) -> Signature:
-    """Return how many blocks of a matrix in CSR hold an entry, and where each row of blocks
-    begins."""
+    """Return the signature that counts the nonempty blocks of a CSR matrix."""
     arrays = (
         Parameter("pos", Kind.INPUT, element),
         Parameter("crd", Kind.INPUT, element),
@@ -48,8 +47,7 @@ def fill_blocks_signature(element: ScalarType) -> Signature:
 
 
 def within_signature(element: ScalarType) -> Signature:
-    """Tell whether pos ascends from 0 and its coordinates are below a size, as 1 or 0 in
-    `found`."""
+    """Return the signature that checks whether pos ascends from 0 and coordinates are in range."""
     arrays = (
         Parameter("pos", Kind.INPUT, element),
         Parameter("crd", Kind.INPUT, element),

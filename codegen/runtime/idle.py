@@ -21,7 +21,7 @@ class Keeper(Protocol):
     """What keeps something for a while."""
 
     def expire(self) -> float | None:
-        """Give back what is old; seconds until more is, None where nothing is left."""
+        """Release old memory; return the seconds until the next release, None for none."""
 
     def close(self) -> None:
         """Give back everything, and keep nothing from now on."""
@@ -43,7 +43,7 @@ class Watch:
         self._runs = False
 
     def start(self) -> bool:
-        """Have a thread call `expire`; False where there can be none, and nothing is to be kept."""
+        """Let a thread call `expire`; return False where none can start."""
         if self._runs:
             return True
         if self.closed:
@@ -59,7 +59,7 @@ class Watch:
         return self._runs
 
     def stop(self) -> None:
-        """The thread ends, for nothing is kept."""
+        """Note that the thread has ended, since nothing is left to expire."""
         self._runs = False
 
     def close(self) -> None:
@@ -72,13 +72,13 @@ def _expire(keeper: weakref.ref[Keeper]) -> None:
     wait: float | None = _LONGEST
     while wait is not None:
         time.sleep(min(wait, _LONGEST))
-        found = keeper()
-        wait = None if found is None else found.expire()
-        del found
+        keeper_ = keeper()
+        wait = None if keeper_ is None else keeper_.expire()
+        del keeper_
 
 
 def _close(keeper: weakref.ref[Keeper]) -> None:
-    """At exit, while threads still run: none of them may hold a lock when they are stopped."""
-    found = keeper()
-    if found is not None:
-        found.close()
+    """Stop the watch at exit, while threads still run."""
+    keeper_ = keeper()
+    if keeper_ is not None:
+        keeper_.close()

@@ -50,7 +50,7 @@ from codegen.toolchain.processor import (
 )
 from codegen.toolchain.store import Store
 from codegen.toolchain.thread_limits import thread_limit
-from codegen.toolchain.trial import Trial, Tried, try_out
+from codegen.toolchain.trial import Trial, TrialResult, try_out
 
 T = TypeVar("T")
 _PACKAGE = Path(__file__).parent.parent
@@ -84,7 +84,7 @@ class LoadedKernel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class CachedKernel:
     """A kernel, where it came from ("memory", "disk" or "built"), and the seconds that took."""
 
     kernel: LoadedKernel
@@ -152,11 +152,11 @@ class KernelCache:
 
     @property
     def home(self) -> Path:
-        """Return the folder around that of kernels, for what is kept longer than these."""
+        """Return the folder around the kernels' folder, for longer-lived files."""
         return self._store.home
 
     def tell(self, name: str, value: object) -> None:
-        """Remember what a user says for this process; what was derived without it is forgotten."""
+        """Set a user's value for this process; discard results derived without it."""
         self.told[name] = value
         self.memo.clear()
 
@@ -176,16 +176,16 @@ class KernelCache:
     @property
     def together(self) -> KernelCall:
         """Run independent kernels on threads that share them (`codegen.runtime.together`)."""
-        found: KernelCall | None = self.memo.get(TOGETHER_KEY)
-        if found is None:
+        call: KernelCall | None = self.memo.get(TOGETHER_KEY)
+        if call is None:
             source = KernelSource(TOGETHER_TEXT, (TOGETHER_SIGNATURE,))
             kernel = self.get_or_build(TOGETHER_KEY, lambda: source).kernel
-            found = self._get_host()[0].bind_together(kernel.functions[TOGETHER_SIGNATURE.name])
-            self.memo.put(TOGETHER_KEY, found)
-        return found
+            call = self._get_host()[0].bind_together(kernel.functions[TOGETHER_SIGNATURE.name])
+            self.memo.put(TOGETHER_KEY, call)
+        return call
 
     def keep_memory(self, size: int | None) -> None:
-        """Keep at most `size` bytes of results that are gone, None for what is usual."""
+        """Keep at most `size` bytes of released results; None for the default."""
         with self._host_lock:
             self._kept_memory = size
             if self._hosted is not None:
@@ -197,8 +197,7 @@ class KernelCache:
             self._hosted[1].clear()
 
     def prepare(self) -> threading.Thread | None:
-        """Load the host and the object of arrays, or compile them where they are missing, in a
-        thread, while the caller does something else: plans a kernel, then compiles it.
+        """Load or compile the host and the array object in a thread.
 
         None where there can be no other thread. What may go wrong is found again, and raised, by
         whoever needs them.
@@ -222,38 +221,38 @@ class KernelCache:
                 self._background = background
             return self._background
 
-    def get_or_build(self, key: str, make: Callable[[], KernelSource]) -> Found:
-        """Return the kernel of `key`, which must determine what `make()` returns.
+    def get_or_build(self, key: str, make: Callable[[], KernelSource]) -> CachedKernel:
+        """Return the kernel of `key`, which must determine the source of `make()`.
 
         Raises NoCompilerError, CompileError, or ToolchainError when nothing can be written at all.
         """
         start = time.perf_counter()
         kernel = self._kernels.get(key)
         if kernel is not None:
-            return Found(kernel, "memory", time.perf_counter() - start)
+            return CachedKernel(kernel, "memory", time.perf_counter() - start)
         with self._lock:
             building = self._building.setdefault(key, threading.Lock())
         with building:
             kernel = self._kernels.get(key)
             if kernel is not None:
-                return Found(kernel, "memory", time.perf_counter() - start)
+                return CachedKernel(kernel, "memory", time.perf_counter() - start)
             kernel, hit = self._load_or_build(key, make)
             self._kernels[key] = kernel
-            return Found(kernel, hit, time.perf_counter() - start)
+            return CachedKernel(kernel, hit, time.perf_counter() - start)
 
     def recall(self, key: Hashable, measure: Callable[[], T]) -> T:
-        """What `measure` found by timing, remembered under `key` in `memo`.
+        """Return the value of `measure`, cached under `key` in `memo`.
 
         One at a time: the times of two that run at once would be those of each other.
         """
-        found: T | None = self.memo.get(key)
-        if found is None:
+        value: T | None = self.memo.get(key)
+        if value is None:
             with self._timing:
-                found = self.memo.get(key)
-                if found is None:
-                    found = measure()
-                    self.memo.put(key, found)
-        return found
+                value = self.memo.get(key)
+                if value is None:
+                    value = measure()
+                    self.memo.put(key, value)
+        return value
 
     @property
     def cores(self) -> int:
@@ -268,15 +267,15 @@ class KernelCache:
         return self._default_threads
 
     def limit_threads(self, count: int | None) -> None:
-        """Let kernels use at most `count` threads, None for what the environment allows now.
+        """Let kernels use at most `count` threads; None for the environment's limit.
 
         What was derived from kernels under another limit is forgotten.
         """
         self._most_threads = count
         self._default_threads = None
         self.memo.clear()
-        for each in tuple(self.derived):
-            each.clear()
+        for derived_ in tuple(self.derived):
+            derived_.clear()
 
     def compile_with(self, flags: tuple[str, ...]) -> None:
         """Compile with these flags, after all others, from now on.
@@ -319,7 +318,7 @@ class KernelCache:
                 self._own_sources = source_fingerprint(self._sources)
             return digest("text", key, self._own_sources)
 
-    def try_out(self, source: str, trials: Sequence[Trial]) -> tuple[Tried, ...]:
+    def try_out(self, source: str, trials: Sequence[Trial]) -> tuple[TrialResult, ...]:
         """Compile C text and call its functions on samples, in a process of its own.
 
         Nothing of it is kept. Raises NoCompilerError, CompileError, OSError.
@@ -355,7 +354,7 @@ class KernelCache:
         return build_entry(self._store, full_key, self.compiler, unit, (), unit.files[0][1])
 
     def load_other(self, key: str, build: Callable[[Path], tuple[Path, str]], source: str) -> Entry:
-        """What another compiler than that of C made of `source`, from disk or built.
+        """Return the output of another compiler than C's for `source`, from disk or built.
 
         key    determines the output: it has the compiler, its flags and for what they compile
         build  makes the output in an empty folder, and facts that are kept with it
@@ -487,7 +486,7 @@ class KernelCache:
             return path
 
     def _probe(self) -> bool:
-        """After a failure: try out the compiler's flags, once; whether others are to be used."""
+        """Try the compiler's flags once after a failure; return whether they change."""
         compiler = self.compiler
         if compiler.probed:
             return False

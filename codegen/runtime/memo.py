@@ -30,14 +30,14 @@ class Memo:
     def get(self, key: Any) -> Any:
         """Return the value put under `key`, or None."""
         try:
-            found = self._young.get(key)
+            value = self._young.get(key)
         except TypeError:
             return None
-        if found is None:
-            found = self._old.get(key)
-            if found is not None:
-                self.put(key, found)
-        return found
+        if value is None:
+            value = self._old.get(key)
+            if value is not None:
+                self.put(key, value)
+        return value
 
     def put(self, key: Any, value: Any) -> None:
         """Remember `value`, which is not None."""

@@ -91,13 +91,13 @@ class Mkl:
         y = np.zeros(a.shape[0], a.dtype)
         if not a.size:
             return y
-        (a, how, lda), x = _by_rows(a), np.ascontiguousarray(x)
-        rows, columns = a.shape if how == PLAIN else a.shape[::-1]
+        (a, operation, lda), x = _by_rows(a), np.ascontiguousarray(x)
+        rows, columns = a.shape if operation == PLAIN else a.shape[::-1]
         self.library.MKL_Set_Num_Threads_Local(threads)
         gemv = getattr(self.library, f"cblas_{LETTERS[a.dtype.name]}gemv")
         gemv(
-            ROW_MAJOR, how, rows, columns, 1.0, self._of(a), lda, self._of(x), 1, 0.0, self._of(y),
-            1,
+            ROW_MAJOR, operation, rows, columns, 1.0, self._of(a), lda, self._of(x), 1, 0.0,
+            self._of(y), 1,
         )  # fmt: skip
         return y
 
@@ -126,27 +126,27 @@ class Mkl:
         if not (values.size and x.size):
             return y
         bits = "_64" if places.dtype == np.int64 else ""
-        letter, ffi, own = LETTERS[x.dtype.name], self.ffi, self.library
+        letter, ffi, library = LETTERS[x.dtype.name], self.ffi, self.library
         handle = ffi.new("void **")
-        own.MKL_Set_Num_Threads_Local(threads)
-        _check(getattr(own, f"mkl_sparse_{letter}_create_csr{bits}")(
+        library.MKL_Set_Num_Threads_Local(threads)
+        _check(getattr(library, f"mkl_sparse_{letter}_create_csr{bits}")(
             handle, 0, rows, columns, self._of(starts), self._of(starts) + starts.itemsize,
             self._of(places), self._of(values),
         ))  # fmt: skip
         try:
             described = ffi.new("struct matrix_descr *", [GENERAL, 0, 0])[0]
             leading = (x.shape[1], y.shape[1]) if by_rows else (x.shape[0], y.shape[0])
-            _check(getattr(own, f"mkl_sparse_{letter}_mm{bits}")(
+            _check(getattr(library, f"mkl_sparse_{letter}_mm{bits}")(
                 SPARSE_TRANSPOSED if transposed else SPARSE_PLAIN, 1.0, handle[0], described,
                 ROW_MAJOR if by_rows else COLUMN_MAJOR, self._of(x), x.shape[1], leading[0], 0.0,
                 self._of(y), leading[1],
             ))  # fmt: skip
         finally:
-            getattr(own, f"mkl_sparse_destroy{bits}")(handle[0])
+            getattr(library, f"mkl_sparse_destroy{bits}")(handle[0])
         return y
 
     def _of(self, array: Array) -> Any:
-        """Where an array begins, in bytes."""
+        """Return the pointer to an array's first byte."""
         return self.ffi.cast("char *", array.__array_interface__["data"][0])
 
 
@@ -176,13 +176,13 @@ def load_mkl() -> Mkl | None:
 def _by_rows(a: Array) -> tuple[Array, int, int]:
     """Return a matrix as it is read by rows, whether that is transposed, and from row to row: a
     copy where neither rows nor columns lie together."""
-    for how, inner, outer in ((PLAIN, 1, 0), (TRANSPOSED, 0, 1)):
+    for operation, inner, outer in ((PLAIN, 1, 0), (TRANSPOSED, 0, 1)):
         unit = a.strides[inner] == a.itemsize or a.shape[inner] == 1
         step, rest = divmod(a.strides[outer], a.itemsize)
         if a.shape[outer] == 1:
             step, rest = a.shape[inner], 0
         if unit and not rest and a.shape[inner] <= step <= LARGEST:
-            return a, how, step
+            return a, operation, step
     return np.ascontiguousarray(a), PLAIN, a.shape[1]
 
 

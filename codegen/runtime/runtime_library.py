@@ -50,7 +50,7 @@ def parts_of(source: str) -> tuple[Part, ...]:
 
 
 def definitions(defined: Part | None) -> str:
-    """C lines that make the runtime header define the functions of `defined` and declare others."""
+    """Return C lines that define the functions of `defined` and declare others."""
     return "".join(f"#define {part.macro} {int(part is defined)}\n" for part in PARTS)
 
 

@@ -94,7 +94,7 @@ def start_compiling(
     command = [*compiler.command, *_fixed_flags(compiler), *flags, *unit.flags]
     command += ["-c" if output.suffix == ".o" else "-shared", source.name, "-o", output.name]
     command += [*map(str, unit.objects), *(f"-l{name}" for name in unit.libraries)]
-    shown = f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
+    command_text = f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
     # The compiler's own temporary files go where there is room, or where there is found to be none.
     environ = {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"}
     pipe = subprocess.PIPE
@@ -110,8 +110,8 @@ def start_compiling(
             umask=0o077,
         )
     except OSError as error:
-        raise CompileError(shown, str(error), str(source)) from error
-    return Compilation(process, shown, source, output)
+        raise CompileError(command_text, str(error), str(source)) from error
+    return Compilation(process, command_text, source, output)
 
 
 def compile_unit(compiler: Compiler, unit: Unit, flags: tuple[str, ...], folder: Path) -> Path:
@@ -170,13 +170,13 @@ def _built(
         return store.store(key, output, source, facts)
 
 
-def moved_error(error: CompileError, place: Path, kept: Path) -> CompileError:
-    """Return `error` about the build folder as it is after it was moved from `place` to `kept`."""
-    old, new = str(place), str(kept)
-    source = kept / "kernel.c"
-    shown = source if source.exists() else error.source.replace(old, new)
+def moved_error(error: CompileError, place: Path, target: Path) -> CompileError:
+    """Return `error` about the build folder after it was moved from `place` to `target`."""
+    old, new = str(place), str(target)
+    source = target / "kernel.c"
+    shown_source = source if source.exists() else error.source.replace(old, new)
     command = error.command.replace(old, new)
-    return CompileError(command, error.output, str(shown), error.hint, error.compiler)
+    return CompileError(command, error.output, str(shown_source), error.hint, error.compiler)
 
 
 def _fixed_flags(compiler: Compiler) -> list[str]:
@@ -190,5 +190,5 @@ def _fixed_flags(compiler: Compiler) -> list[str]:
 
 
 def complete() -> tuple[str, ...]:
-    """Linker flags that refuse a shared object with symbols that are defined nowhere."""
+    """Return linker flags that refuse undefined symbols."""
     return ("-Wl,-z,defs",) if sys.platform.startswith("linux") else ()

@@ -126,10 +126,10 @@ class Compiler:
         vectors  whether its work is written in vectors: it is compiled in two thirds of the time
                  without what makes more of them, and is as fast
         """
-        apart = self.kind == "gcc" and reads_pairs(source)
+        needs_pairs = self.kind == "gcc" and reads_pairs(source)
         flags = (
             *self.flags,
-            *((_NO_MASKED_PAIRS,) if apart else ()),
+            *((_NO_MASKED_PAIRS,) if needs_pairs else ()),
             *(("-O2",) if vectors else ()),
         )
         if "omp parallel" in source and self.openmp:
@@ -157,26 +157,28 @@ def _command(text: str) -> list[str]:
 
 
 def find_compiler(environ: Mapping[str, str] = os.environ) -> Compiler:
-    """$CC, else cc, gcc or clang on the PATH, else the ziglang wheel. Starts no process as a rule.
+    """Find $CC, else cc, gcc or clang on the PATH, else the ziglang wheel.
+
+    Starts no process as a rule.
 
     Raises NoCompilerError, with what was tried; also when $CC is set and is not a program, since a
     compiler that was asked for must not be replaced silently.
     """
-    asked = _command(environ.get("CC", ""))
+    command = _command(environ.get("CC", ""))
     path = environ.get("PATH")
-    if asked:
-        found = shutil.which(asked[0], path=path)
-        if found is None:
+    if command:
+        program = shutil.which(command[0], path=path)
+        if program is None:
             raise NoCompilerError(
-                f"Expected the environment variable CC to name a C compiler, found {asked[0]!r}, "
+                f"Expected the environment variable CC to name a C compiler, found {command[0]!r}, "
                 "which is not a program",
                 hint="unset CC, or set it to the path of gcc or clang",
             )
-        return _describe((found, *asked[1:]))
+        return _describe((program, *command[1:]))
     for name in ("cc", "gcc", "clang"):
-        found = shutil.which(name, path=path)
-        if found is not None:
-            return _describe((found,))
+        program = shutil.which(name, path=path)
+        if program is not None:
+            return _describe((program,))
     zig = _zig()
     if zig is not None:
         return _describe(zig)
@@ -202,7 +204,7 @@ def _describe(command: tuple[str, ...]) -> Compiler:
     facts = program.stat()
     identity = f"{shlex.join(command)} {program} {facts.st_size} {facts.st_mtime_ns}"
     kind = _kind(command, program.name)
-    flags = tuple(_likely(wish, kind, program) for wish in _wishes(kind))
+    flags = tuple(_likely(wish, kind, program) for wish in _flag_alternatives(kind))
     # zig brings no OpenMP library.
     return Compiler(command, kind, identity, flags, _OPENMP[1] if kind == "zig" else _OPENMP[0])
 
@@ -226,17 +228,20 @@ def _kind(command: tuple[str, ...], name: str) -> str:
     return "clang" if "clang" in said else "gcc"
 
 
-def _wishes(kind: str) -> tuple[Alternatives, ...]:
-    wishes = (*_ANYWHERE, _MARKED_LOOPS) if kind == "gcc" else _ANYWHERE
+def _flag_alternatives(kind: str) -> tuple[Alternatives, ...]:
+    alternatives = (*_ANYWHERE, _MARKED_LOOPS) if kind == "gcc" else _ANYWHERE
     if platform.machine().lower() in ("x86_64", "amd64") and kind != "zig":
-        return (*wishes, _NO_GATHER)
-    return wishes
+        return (*alternatives, _NO_GATHER)
+    return alternatives
 
 
 def may_have_left(compiler: Compiler, flags: Iterable[str], openmp: str) -> bool:
     """Tell whether a probe of a compiler can have left such flags: it tries no others."""
-    tried = {*compiler.flags, *(flag for wish in _wishes(compiler.kind) for flag in wish)}
-    return {*flags} <= tried and openmp in ("", compiler.openmp, *_OPENMP)
+    probed = {
+        *compiler.flags,
+        *(flag for wish in _flag_alternatives(compiler.kind) for flag in wish),
+    }
+    return {*flags} <= probed and openmp in ("", compiler.openmp, *_OPENMP)
 
 
 def _likely(wish: Alternatives, kind: str, program: Path) -> str:
@@ -252,8 +257,7 @@ def _likely(wish: Alternatives, kind: str, program: Path) -> str:
 
 
 def _gcc_version(program: Path) -> int | None:
-    """Return the major version, from a name such as `gcc-12` or from the folder of its
-    libraries."""
+    """Return the major version, from a name like `gcc-12` or the library folder."""
     match = re.search(r"gcc-(\d+)", program.name)
     if match:
         return int(match[1])
@@ -263,7 +267,7 @@ def _gcc_version(program: Path) -> int | None:
 
 
 def probe(compiler: Compiler) -> Compiler:
-    """Try the flags out and keep those that the compiler accepts.
+    """Try the flags, and keep the accepted ones.
 
     Costs one run when all of them are right, else about two dozen. Raises ToolchainError when it
     cannot even compile a plain function.
@@ -280,10 +284,10 @@ def probe(compiler: Compiler) -> Compiler:
                 f"Expected {program} to compile a plain C function, found: {failure}",
                 hint="set the environment variable CC to a compiler that works",
             )
-        wishes = _wishes(compiler.kind)
-        chosen = [_first(compiler, source, wish) for wish in wishes]
+        alternatives = _flag_alternatives(compiler.kind)
+        accepted = [_first(compiler, source, wish) for wish in alternatives]
         openmp = _first(compiler, source, _OPENMP)
-    return replace(compiler, flags=tuple(f for f in chosen if f), openmp=openmp, probed=True)
+    return replace(compiler, flags=tuple(f for f in accepted if f), openmp=openmp, probed=True)
 
 
 def _first(compiler: Compiler, source: Path, wish: Alternatives) -> str:
@@ -300,7 +304,7 @@ def _failure(compiler: Compiler, source: Path, flags: tuple[str, ...]) -> str | 
     output = source.with_suffix(".out")
     command = [*compiler.command, *(f for f in flags if f)]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, str(source), "-o", str(output)],
             capture_output=True,
             text=True,
@@ -310,4 +314,4 @@ def _failure(compiler: Compiler, source: Path, flags: tuple[str, ...]) -> str | 
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    return None if done.returncode == 0 else done.stderr.strip() or "it printed nothing"
+    return None if process.returncode == 0 else process.stderr.strip() or "it printed nothing"

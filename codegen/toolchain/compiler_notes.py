@@ -11,7 +11,7 @@ from codegen.toolchain.store import Store
 
 
 def write_compiler_note(store: Store, compiler: Compiler, probed: Compiler) -> None:
-    """Keep what the probe of a compiler has left of its flags."""
+    """Store the accepted flags of a compiler."""
     store.write_note(_name(compiler), json.dumps([probed.flags, probed.openmp]))
 
 
@@ -22,12 +22,12 @@ def as_noted(store: Store, compiler: Compiler) -> Compiler:
         return compiler
     try:
         flags, openmp = json.loads(note)
-        kept = tuple(str(flag) for flag in flags)
+        accepted = tuple(str(flag) for flag in flags)
     except (ValueError, TypeError):
         return compiler
-    if not may_have_left(compiler, kept, openmp):
+    if not may_have_left(compiler, accepted, openmp):
         return compiler
-    return replace(compiler, flags=kept, openmp=str(openmp), probed=True)
+    return replace(compiler, flags=accepted, openmp=str(openmp), probed=True)
 
 
 def _name(compiler: Compiler) -> str:

@@ -14,11 +14,11 @@ def version_line(command: Sequence[str]) -> str:
     ("cc",)  →  "cc (Debian 12.2.0-14) 12.2.0"
     """
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, "--version"], capture_output=True, text=True, errors="replace",
             timeout=SECONDS, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    lines = done.stdout.strip().splitlines()
+    lines = process.stdout.strip().splitlines()
     return lines[0].strip() if lines else ""

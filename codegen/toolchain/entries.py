@@ -27,14 +27,14 @@ class Entry:
     facts: str
 
 
-def sweep(folder: Path, limit: int, now: float | None = None, spared: str = "") -> None:
-    """Drop what killed processes left a day ago, and the oldest entries beyond `limit` bytes.
+def sweep(folder: Path, limit: int, time_: float | None = None, spared: str = "") -> None:
+    """Delete leftovers of killed processes and the oldest entries beyond `limit` bytes.
 
     The entry of the key `spared` stays.
     """
-    now = time.time() if now is None else now
+    time_ = time.time() if time_ is None else time_
     for entry in scan(folder):
-        if entry.name.startswith(("tmp-", "failed-")) and _age(entry, now) > _DAY:
+        if entry.name.startswith(("tmp-", "failed-")) and _age(entry, time_) > _DAY:
             shutil.rmtree(entry.path, ignore_errors=True)
     files = stored_files(folder)
     manifests = {path.stem for path, _, _ in files if path.suffix in (".json", ".note")}
@@ -45,7 +45,7 @@ def sweep(folder: Path, limit: int, now: float | None = None, spared: str = "") 
         groups.setdefault(key, []).append(file)
     total = sum(size for _, size, _ in files)
     for key, group in sorted(groups.items(), key=lambda item: max(f[2] for f in item[1])):
-        orphaned = key not in manifests and now - max(f[2] for f in group) > _DAY
+        orphaned = key not in manifests and time_ - max(f[2] for f in group) > _DAY
         if key != spared and (orphaned or total > limit):
             total -= sum(size for _, size, _ in group)
             # The manifest goes first, so that no reader finds an entry without its files.
@@ -55,7 +55,7 @@ def sweep(folder: Path, limit: int, now: float | None = None, spared: str = "") 
 
 
 def scan(folder: Path) -> list[os.DirEntry[str]]:
-    """What is in the folder, nothing where it cannot be read."""
+    """Return the entries of the folder, none where it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)
@@ -63,22 +63,22 @@ def scan(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _age(entry: os.DirEntry[str], now: float) -> float:
+def _age(entry: os.DirEntry[str], time_: float) -> float:
     try:
-        return now - entry.stat(follow_symlinks=False).st_mtime
+        return time_ - entry.stat(follow_symlinks=False).st_mtime
     except OSError:
         return 0.0
 
 
 def stored_files(folder: Path) -> list[tuple[Path, int, float]]:
     """Return the files of all entries with their sizes and times."""
-    found = []
+    files = []
     for entry in scan(folder):
         if entry.name.endswith((*_BINARY, ".c", ".json", ".note")):
             with contextlib.suppress(OSError):
                 facts = entry.stat()
-                found.append((Path(entry.path), facts.st_size, facts.st_mtime))
-    return found
+                files.append((Path(entry.path), facts.st_size, facts.st_mtime))
+    return files
 
 
 class DamageError(ValueError):
@@ -132,8 +132,8 @@ def write_entry(folder: Path, key: str, library: Path, source: str, facts: str) 
 def read_note(folder: Path, name: str) -> str:
     """Return the note `name`. Raises UntrustedError, DamageError and OSError."""
     path = folder / f"{name}.note"
-    written, _, data = read_own(path).partition(b"\n")
-    if written.decode(errors="replace") != _digest(name.encode() + b"\n" + data):
+    stored, _, data = read_own(path).partition(b"\n")
+    if stored.decode(errors="replace") != _digest(name.encode() + b"\n" + data):
         raise DamageError(str(path))
     return data.decode()
 
@@ -141,8 +141,8 @@ def read_note(folder: Path, name: str) -> str:
 def write_note(folder: Path, name: str, text: str) -> None:
     """Keep `text` under `name`, with a digest of both. Raises OSError."""
     data = text.encode()
-    written = _digest(name.encode() + b"\n" + data).encode()
-    _replace(folder / f"{name}.note", written + b"\n" + data)
+    checksum = _digest(name.encode() + b"\n" + data).encode()
+    _replace(folder / f"{name}.note", checksum + b"\n" + data)
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -19,7 +19,7 @@ _CPU_FIELDS = ("vendor_id", "cpu family", "model", "model name", "stepping", "fl
 
 
 def digest(*parts: str) -> str:
-    """32 hexadecimal digits that identify the sequence of `parts`."""
+    """Return 32 hexadecimal digits that identify the sequence of `parts`."""
     total = hashlib.blake2b(digest_size=16)
     for part in parts:
         data = part.encode()
@@ -29,7 +29,7 @@ def digest(*parts: str) -> str:
 
 
 def _cpuinfo() -> dict[str, str]:
-    """What /proc/cpuinfo says of the first processor; empty where there is no such file."""
+    """Return the fields of /proc/cpuinfo for the first processor; empty without this file."""
     try:
         # A read of one block: the whole file takes the kernel milliseconds on many cores.
         with (ROOT / "proc/cpuinfo").open("rb", buffering=0) as file:
@@ -44,10 +44,10 @@ def _cpuinfo() -> dict[str, str]:
 def cpu_identity() -> str:
     """Return a text that differs between CPUs for which `-march=native` means different things."""
     facts = _cpuinfo()
-    known = [f"{name}={facts[name]}" for name in _CPU_FIELDS if name in facts]
-    if not known:
-        known = [platform.processor(), platform.version()]
-    return "\n".join([sys.platform, platform.machine(), *known])
+    facts_ = [f"{name}={facts[name]}" for name in _CPU_FIELDS if name in facts]
+    if not facts_:
+        facts_ = [platform.processor(), platform.version()]
+    return "\n".join([sys.platform, platform.machine(), *facts_])
 
 
 def cpu_flags() -> frozenset[str]:
@@ -81,7 +81,7 @@ def cache_sizes() -> tuple[int, ...]:
 
 
 def python_abi() -> str:
-    """Which extension modules this interpreter can load, and which cffi they were made for."""
+    """Return the tag of loadable extension modules, and the version of cffi."""
     import _cffi_backend
 
     abi = getattr(sys, "abiflags", "")
@@ -89,7 +89,7 @@ def python_abi() -> str:
 
 
 def source_fingerprint(roots: Iterable[Path]) -> str:
-    """Changes whenever a source file below `roots` is edited: names, sizes and modification times.
+    """Return a digest of the source files below `roots`: names, sizes and times.
 
     Reads no contents, so that it costs about 5 µs a file. A root that is absent counts as such.
     """

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-Given = TypeVar("Given")
-Made = TypeVar("Made")
+Input = TypeVar("Input")
+Output = TypeVar("Output")
 
 
 def map_side_by_side(
-    function: Callable[[Given], Made], given: Iterable[Given], workers: int
-) -> list[Made]:
-    """Return what a function makes of each value, in order, with so many threads.
+    function: Callable[[Input], Output], inputs: Iterable[Input], workers: int
+) -> list[Output]:
+    """Map a function over values in order, by several threads.
 
     >>> map_side_by_side(abs, [-1, 2], 2)
     [1, 2]
@@ -20,7 +20,7 @@ def map_side_by_side(
     Raises what the function raises, for the first value of which it does. Where the system allows
     no more threads, the caller's does all.
     """
-    values = list(given)
+    values = list(inputs)
     if workers < 2 or len(values) < 2:
         return [function(value) for value in values]
     from concurrent.futures import ThreadPoolExecutor  # 10 ms that most processes do without
@@ -31,7 +31,7 @@ def map_side_by_side(
         except RuntimeError:
             return [function(value) for value in values]
         try:
-            return [each.result() for each in waiting]
+            return [future.result() for future in waiting]
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise

@@ -49,10 +49,10 @@ _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 def default_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """$TACO_PY_CACHE_DIR, else where the platform keeps caches of a user's programs."""
-    asked = environ.get("TACO_PY_CACHE_DIR")
-    if asked:
-        return Path(asked).expanduser().absolute()
+    """Return $TACO_PY_CACHE_DIR, else the platform's cache folder of the user."""
+    configured = environ.get("TACO_PY_CACHE_DIR")
+    if configured:
+        return Path(configured).expanduser().absolute()
     if sys.platform.startswith("linux"):  # what platformdirs says, without its 7 ms
         base = Path(environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache").expanduser()
         return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "tacopy"
@@ -74,8 +74,8 @@ class Store:
         self._told: dict[str, object] = {}
 
     @cached_property
-    def _chosen(self) -> Path:
-        """Where entries belong, decided when it is first needed."""
+    def _preferred(self) -> Path:
+        """Return the folder of entries, decided at first use."""
         try:
             return (self._asked if self._asked is not None else default_folder()) / LAYOUT
         except RuntimeError as error:  # a user without a home folder
@@ -84,20 +84,20 @@ class Store:
 
     @property
     def folder(self) -> Path:
-        """Where entries are written now."""
-        return self._private if self._private is not None else self._chosen
+        """Return the folder to which entries are written now."""
+        return self._private if self._private is not None else self._preferred
 
     @property
     def home(self) -> Path:
         """Return the folder that entries are in a subfolder of; a private temporary folder
         itself."""
-        return self._private if self._private is not None else self._chosen.parent
+        return self._private if self._private is not None else self._preferred.parent
 
     @property
     def status(self) -> str:
         """Return one line on where kernels are kept, and why not elsewhere."""
         if self._private is None:
-            return f"kernel cache in {self._chosen}"
+            return f"kernel cache in {self._preferred}"
         return f"kernel cache in a private temporary folder, because {self._reason}"
 
     def load(self, key: str) -> Entry | None:
@@ -153,15 +153,15 @@ class Store:
 
     def keep(self, place: Path, name: str) -> Path:
         """Move the workplace `place`, in which a build failed, to where it stays for a day."""
-        kept = self.folder / f"failed-{name}"
+        target = self.folder / f"failed-{name}"
         with contextlib.suppress(OSError):
-            shutil.rmtree(kept, ignore_errors=True)
-            place.replace(kept)
-            return kept
+            shutil.rmtree(target, ignore_errors=True)
+            place.replace(target)
+            return target
         return place
 
     def retreat(self, failed: Path | None, reason: str) -> None:
-        """From now on write to a private temporary folder, not to `failed`, which may be None.
+        """Write to a private temporary folder from now on.
 
         Nothing is left to do where another thread found that out first. Raises ToolchainError where
         there is no private folder, or it is the one that failed.
@@ -221,22 +221,22 @@ class Store:
     # ---------------------------------------------------------------- trust
 
     def _places(self) -> tuple[Path, ...]:
-        """Return the folders that entries may be in, those that are written to first."""
-        both = (self.folder,) if self._distrusted else (self.folder, self._chosen)
-        return tuple(dict.fromkeys(both))
+        """Return the folders of entries, the writable one first."""
+        folders = (self.folder,) if self._distrusted else (self.folder, self._preferred)
+        return tuple(dict.fromkeys(folders))
 
     def _readable(self) -> list[Path]:
-        """Those of the folders that are there and that nobody else can write into."""
-        found = []
+        """Return the existing folders into which nobody else can write."""
+        readable = []
         for folder in self._places():
             try:
                 if check_folder(folder, alone=folder == self._private):
-                    found.append(folder)
+                    readable.append(folder)
             except UntrustedError as error:
                 self._leave(folder, error)
             except OSError:
                 continue
-        return found
+        return readable
 
     def _make(self, folder: Path) -> None:
         """Make a folder for entries. Raises UntrustedError or OSError."""
@@ -246,7 +246,7 @@ class Store:
             make_folder(folder)
 
     def _leave(self, folder: Path, error: OSError) -> None:
-        """Retreat from `folder`, for good and with a warning where it cannot be trusted."""
+        """Leave `folder` for a private one, with a warning where it is untrusted."""
         if isinstance(error, UntrustedError) and folder != self._private:
             self._distrusted = True
         self.retreat(folder, str(error))
@@ -259,19 +259,19 @@ class Store:
             )
 
     def _tell_of_file(self, path: Path, error: Exception) -> None:
-        """Warn that a file is not loaded, and that what is in it is made again."""
-        known = isinstance(error, OSError | DamageError)
-        why = str(error) if known else f"{path} is damaged"
+        """Warn that a file is not loaded, and is created again."""
+        is_explained = isinstance(error, OSError | DamageError)
+        reason = str(error) if is_explained else f"{path} is damaged"
         remedy = f"If this comes again, remove {path.parent}"
         if isinstance(error, UntrustedError):
             remedy = f"The remedy: {error.remedy}"
         self._tell(
             str(path.parent),
-            f"A kept kernel is not loaded, and is made again: {why}. {remedy}.",
+            f"A kept kernel is not loaded, and is made again: {reason}. {remedy}.",
         )
 
     def _tell(self, path: str, message: str) -> None:
-        """Warn of `path` once."""
+        """Warn about `path`, one time only."""
         mine = object()
         if self._told.setdefault(path, mine) is mine:
             warn_user(KernelCacheWarning(message))
@@ -305,6 +305,6 @@ def _no_folder(*reasons: str) -> ToolchainError:
 
 
 def _remove_own(folder: Path, owner: int) -> None:
-    """At exit: remove `folder` in the process that made it, not in one forked from it."""
+    """Remove `folder` at exit, in the process that created it."""
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)

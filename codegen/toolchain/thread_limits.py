@@ -33,13 +33,13 @@ def thread_limit(environ: Mapping[str, str] = os.environ, root: Path = Path("/")
 
     root  where /proc and /sys are
     """
-    asked = [count for name in _COUNTS if (count := _asked(name, environ)) is not None]
+    counts = [count for name in _COUNTS if (count := _count_in(name, environ)) is not None]
     quota = cpu_quota(root)
     shared = [] if quota is None else [max(1, math.ceil(quota))]
-    return min(core_count(), *asked, *shared) if asked or shared else core_count()
+    return min(core_count(), *counts, *shared) if counts or shared else core_count()
 
 
-def _asked(name: str, environ: Mapping[str, str]) -> int | None:
+def _count_in(name: str, environ: Mapping[str, str]) -> int | None:
     """Return the count in the variable `name`, of the outermost level; None where there is none."""
     value = environ.get(name, "")
     if not value.strip():
@@ -94,7 +94,7 @@ def _groups(root: str) -> Iterator[tuple[str, int]]:
 
 
 def _read(path: str) -> str:
-    """What a file of the system says, nothing where there is none."""
+    """Return the content of a system file, "" where there is none."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except OSError:

@@ -51,7 +51,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TrialResult:
     """The results, one after the other, and why there are no more where there are fewer."""
 
     results: bytes
@@ -60,7 +60,7 @@ class Tried:
 
 def try_out(
     compiler: Compiler, folder: Path, source: str, trials: Sequence[Trial]
-) -> tuple[Tried, ...]:
+) -> tuple[TrialResult, ...]:
     """Compile C text with exported functions in a folder, and call each on its samples.
 
     Raises CompileError.
@@ -70,18 +70,18 @@ def try_out(
     return tuple(_called(library, trial) for trial in trials)
 
 
-def _called(library: Path, trial: Trial) -> Tried:
+def _called(library: Path, trial: Trial) -> TrialResult:
     sizes = (str(trial.arguments), str(trial.result))
     command = [sys.executable, "-I", "-S", "-c", _CALLS, str(library), trial.name, *sizes]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, input=trial.samples, capture_output=True, timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired as error:
-        return Tried(error.stdout or b"", f"no end within {SECONDS:.0f} s")
-    if done.returncode == 0:
-        return Tried(done.stdout)
-    return Tried(done.stdout, _reason(done.returncode, done.stderr))
+        return TrialResult(error.stdout or b"", f"no end within {SECONDS:.0f} s")
+    if process.returncode == 0:
+        return TrialResult(process.stdout)
+    return TrialResult(process.stdout, _reason(process.returncode, process.stderr))
 
 
 def _reason(code: int, printed: bytes) -> str:

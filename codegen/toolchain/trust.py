@@ -22,7 +22,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_GROUP_OR_WORLD = stat.S_IWGRP | stat.S_IWOTH
 _MOST_LINKS = 40  # what Linux follows
 _OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _OPEN |= getattr(os, "O_NONBLOCK", 0)  # a pipe in the place of a file keeps nobody waiting
@@ -48,30 +48,32 @@ def check_folder(folder: Path, alone: bool = False) -> bool:
     """
     if not _CHECKED:
         return folder.exists()
-    whole = folder.absolute()
-    closed = {str(whole)} if alone else {str(whole), str(whole.parent)}
+    path_ = folder.absolute()
+    closed = {str(path_)} if alone else {str(path_), str(path_.parent)}
     owners = {0, os.geteuid()}
     above = owners | {os.lstat("/").st_uid}
-    for path, status, place in _steps(str(whole)):
+    for path, status, place in _steps(str(path_)):
         if status is None:
             return False
         _check(path, status, owners if place in closed else above, place not in closed)
     return True
 
 
-def _steps(whole: str) -> Iterator[tuple[str, os.stat_result | None, str]]:
-    """Walk to `whole`: each folder and link, its status, and the part of `whole` that it is.
+def _steps(target: str) -> Iterator[tuple[str, os.stat_result | None, str]]:
+    """Walk to `target`: each folder and link, its status, and the part of `target` that it is.
 
     The part is "" for folders that a link leads through. The status is None, and the last one,
     where there is nothing.
     """
-    found, place, links = "/", "", 0
-    yield found, os.lstat(found), found
-    waiting = [(part, True) for part in reversed(whole.split("/")) if part]
+    resolved, place, links = "/", "", 0
+    yield resolved, os.lstat(resolved), resolved
+    waiting = [(part, True) for part in reversed(target.split("/")) if part]
     while waiting:
-        part, own = waiting.pop()
-        place = f"{place}/{part}" if own else place
-        path = found.rpartition("/")[0] or "/" if part == ".." else f"{found.rstrip('/')}/{part}"
+        part, is_of_path = waiting.pop()
+        place = f"{place}/{part}" if is_of_path else place
+        path = (
+            resolved.rpartition("/")[0] or "/" if part == ".." else f"{resolved.rstrip('/')}/{part}"
+        )
         try:
             status = os.lstat(path)
         except FileNotFoundError:
@@ -79,18 +81,18 @@ def _steps(whole: str) -> Iterator[tuple[str, os.stat_result | None, str]]:
             return
         yield path, status, "" if waiting and not waiting[-1][1] else place
         if not stat.S_ISLNK(status.st_mode):
-            found = path
+            resolved = path
             continue
         links += 1
         if links > _MOST_LINKS:
-            raise OSError(f"{whole} has more than {_MOST_LINKS} symbolic links")
+            raise OSError(f"{target} has more than {_MOST_LINKS} symbolic links")
         aim = str(Path(path).readlink())
-        found = "/" if aim.startswith("/") else found
+        resolved = "/" if aim.startswith("/") else resolved
         waiting += [(part, False) for part in reversed(aim.split("/")) if part not in ("", ".")]
 
 
 def _check(path: str, status: os.stat_result, owners: set[int], sticky: bool) -> None:
-    """Raise UntrustedError unless one of `owners` alone decides what is at `path`.
+    """Raise UntrustedError unless `owners` alone control the file at `path`.
 
     sticky  whether a folder is good in which others may add files of their own
     """
@@ -105,7 +107,7 @@ def _check(path: str, status: os.stat_result, owners: set[int], sticky: bool) ->
         return
     if not stat.S_ISDIR(mode):
         raise NotADirectoryError(f"Not a directory: {path}")
-    if mode & _OTHERS and not (sticky and mode & stat.S_ISVTX):
+    if mode & _GROUP_OR_WORLD and not (sticky and mode & stat.S_ISVTX):
         raise UntrustedError(
             path,
             f"may be written by others (mode {stat.S_IMODE(mode):o})",
@@ -144,14 +146,14 @@ def _check_file(path: str, status: os.stat_result) -> None:
         fault = "is no plain file"
     elif _CHECKED and status.st_uid not in (0, os.geteuid()):
         fault = f"belongs to the user {status.st_uid}, not to {_trusted()}"
-    elif _CHECKED and status.st_mode & _OTHERS:
+    elif _CHECKED and status.st_mode & _GROUP_OR_WORLD:
         fault = f"may be written by others (mode {stat.S_IMODE(status.st_mode):o})"
     if fault:
         raise UntrustedError(path, fault, f"remove {path}")
 
 
 def make_folder(folder: Path) -> None:
-    """Make `folder` and what is missing above it, for the user alone, whatever the umask.
+    """Create `folder` and its missing parents for the user alone, whatever the umask.
 
     Raises UntrustedError where others can write into it or put another in its place, and OSError.
     """
@@ -162,10 +164,10 @@ def make_folder(folder: Path) -> None:
     while not place.exists():
         missing.append(place)
         place = place.parent
-    for each in reversed(missing):
+    for parent in reversed(missing):
         try:
-            each.mkdir(0o700)
-            each.chmod(0o700)  # a umask may have taken the user's own rights
+            parent.mkdir(0o700)
+            parent.chmod(0o700)  # a umask may have taken the user's own rights
         except FileExistsError:
             continue  # another process was faster; the check below is about its folder
     check_folder(folder)

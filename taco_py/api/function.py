@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.libraries.scalar_functions import ADDED
+from codegen.libraries.scalar_functions import REGISTERED
 from codegen.libraries.scalar_functions import ScalarFunction as KernelFunction
 from codegen.records import dataclass
 from codegen.types import SCALARS
@@ -107,7 +107,7 @@ def function(
             f"Expected a name without a function, found {name}, which has another body",
             hint="give it another name, or pass replace=True",
         )
-    ADDED.add(made.operator.c_operator, made.function)
+    REGISTERED.add(made.operator.c_operator, made.function)
     if DEFINED.bodies.get(name) != made.digest:
         DEFINED.define(name, made.operator, made.digest)
         forget_texts()

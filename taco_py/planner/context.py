@@ -18,7 +18,7 @@ from taco_py.planner.ir.log import Log
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.program import Program
 
-Known = Callable[[Assignment, Mapping[str, Operand], Machine], Statistics]
+StatisticsOf = Callable[[Assignment, Mapping[str, Operand], Machine], Statistics]
 """Sizes and patterns of the operands of an assignment."""
 
 
@@ -29,7 +29,7 @@ class Costs(Protocol):
     """
 
     def loops(self, program: Program, assignment: Assignment, context: Context) -> float:
-        """Return the cost of the best loops of one kernel, with the copies that they need."""
+        """Return the cost of the best loops of one kernel, with the copies that the loops need."""
 
     def kernel(self, program: Program, assignment: Assignment, context: Context) -> float:
         """Return the cost of an assignment in the cheapest way to make kernels of it."""
@@ -41,8 +41,7 @@ class Costs(Protocol):
         kernel."""
 
     def program(self, program: Program, context: Context, limit: float = inf) -> float:
-        """Return the cost of all kernels and of keeping temporaries; infinite where temporaries
-        alone cost more than a limit."""
+        """Return the cost of all kernels and of storing temporaries; infinite above a limit."""
 
     def in_loops(self, program: Program, context: Context) -> float:
         """Return the cost of a program whose kernels are loops."""
@@ -69,7 +68,7 @@ class Context:
     costs      what programs cost
     following  the rules that follow
     log        what was taken and refused
-    known      the statistics of an assignment; None for those of the goal
+    statistics_of      the statistics of an assignment; None for those of the goal
     full       whether temporaries of one index are dense, however few their entries
     """
 
@@ -77,7 +76,7 @@ class Context:
     costs: Costs
     following: Following
     log: Log = field(default_factory=Log, compare=False)
-    known: Known | None = None
+    statistics_of: StatisticsOf | None = None
     full: bool = False
 
     @property
@@ -92,18 +91,18 @@ class Context:
     def statistics(self, program: Program, value: Expr) -> Statistics:
         """Return the patterns of the operands of `value`, and the sizes of all indices of a
         program."""
-        known = self.of(Assignment(Access("", ()), value), program.facts, self.goal.machine)
-        return replace(known, sizes={**program.sizes, **known.sizes})
+        stats = self.of(Assignment(Access("", ()), value), program.facts, self.goal.machine)
+        return replace(stats, sizes={**program.sizes, **stats.sizes})
 
     @property
-    def of(self) -> Known:
-        """Return the statistics that prices are about."""
-        if self.known is not None:
-            return self.known
+    def of(self) -> StatisticsOf:
+        """Return the function of statistics that prices use."""
+        if self.statistics_of is not None:
+            return self.statistics_of
         return statistics if self.goal.memory == inf else real_statistics
 
     def key(self, program: Program, assignment: Assignment) -> tuple[object, ...]:
-        """Return all that is known of an assignment and its operands, to be compared and hashed."""
+        """Return a hashable key of an assignment and its operands."""
         read = [program.facts[name] for name in operand_names(assignment)]
         entries = tuple(facts.entries for facts in read)
         sizes = tuple(program.sizes.get(index) for index in assignment.target.indices)
@@ -115,13 +114,12 @@ class Context:
 
     @property
     def drafting(self) -> Context:
-        """Return the same for programs that are compared: nothing is logged."""
+        """Return the context for programs that are compared: nothing is logged."""
         return replace(self, log=Log())
 
     def real(self, program: Program, value: Expr) -> tuple[Program, Context]:
-        """Return the program and the context that take the operands of `value` as large as they
-        are."""
-        whole = Assignment(Access("", ()), value)
-        sizes = real_statistics(whole, program.facts, self.goal.machine).sizes
-        changed = replace(program, sizes={**program.sizes, **sizes})
-        return changed, replace(self, known=real_statistics)
+        """Return the program and the context with the actual sizes of the operands of `value`."""
+        assignment = Assignment(Access("", ()), value)
+        sizes = real_statistics(assignment, program.facts, self.goal.machine).sizes
+        sized = replace(program, sizes={**program.sizes, **sizes})
+        return sized, replace(self, statistics_of=real_statistics)

@@ -18,7 +18,7 @@ from taco_py.compiler.order.orders import best_order
 from taco_py.language.formats import Format, dense
 from taco_py.language.notation.nodes import Access, Assignment, Expr
 from taco_py.language.notation.tree import map_accesses
-from taco_py.planner.context import Known
+from taco_py.planner.context import StatisticsOf
 from taco_py.planner.ir.goal import Request, draft_of
 from taco_py.planner.ir.nodes import Cast, Locate, Operand, Reformat
 from taco_py.planner.ir.program import Program
@@ -41,14 +41,14 @@ class OnCopies:
     request: Request
     steps: tuple[Copy, ...] = ()
 
-    def loops_cost(self, known: Known) -> float:
+    def loops_cost(self, statistics_of: StatisticsOf) -> float:
         """Return the price of the best loops of all terms, with the copies that loops need."""
-        stats = known(self.assignment, self.facts, self.request.machine)
+        stats = statistics_of(self.assignment, self.facts, self.request.machine)
         draft = draft_of(self.assignment, self.facts, self.request)
         terms = split_terms(self.assignment.value)
         return sum(best_order(draft, term, stats, self.request.effort).cost for term in terms)
 
-    def in_orders(self, forms: Mapping[Access, Format], names: Names, why: str) -> OnCopies:
+    def in_orders(self, forms: Mapping[Access, Format], names: Names, reason: str) -> OnCopies:
         """Return the assignment on copies of dense operands in other orders of their modes.
 
         forms  what each access that reads a copy finds
@@ -59,21 +59,21 @@ class OnCopies:
             target = names.fresh(f"{access.tensor}_{''.join(form.stored(access.indices))}")
             type = replace(source.type, format=form, unit_stride=True, stored="")
             facts[target] = replace(source, type=type, joined=(True,) * (form.order - 1))
-            steps[access] = Cast(target, access.tensor, form, source.type.dtype, why)
+            steps[access] = Cast(target, access.tensor, form, source.type.dtype, reason)
         copies = {access: step.target for access, step in steps.items()}
-        changed = replace(self.assignment, value=read_copies(self.assignment.value, copies))
-        return OnCopies(changed, facts, self.request, (*self.steps, *steps.values()))
+        assignment = replace(self.assignment, value=read_copies(self.assignment.value, copies))
+        return OnCopies(assignment, facts, self.request, (*self.steps, *steps.values()))
 
-    def put(self, program: Program, target: str, why: str) -> Program:
+    def put(self, program: Program, target: str, reason: str) -> Program:
         """Return the program with the copies before its assignment to `target`, which reads them.
 
-        why  the reason of each copy
+        reason  the reason of each copy
         """
         result = replace(program.facts[target], type=self.request.type)
-        steps = tuple(replace(step, reason=why) for step in self.steps)
-        changed = program.before(target, steps, {**self.facts, target: result})
-        changed = replace(changed, static=self.request.static)
-        return changed.with_assignment(self.assignment)
+        steps = tuple(replace(step, reason=reason) for step in self.steps)
+        copied = program.before(target, steps, {**self.facts, target: result})
+        copied = replace(copied, static=self.request.static)
+        return copied.with_assignment(self.assignment)
 
 
 def read_copies(expr: Expr, copies: Mapping[Access, str]) -> Expr:

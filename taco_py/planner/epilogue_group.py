@@ -33,45 +33,45 @@ class Group:
     """A product's kernel, and those that read its elements, one after the other.
 
     values   what each of them makes, in the names of the joined kernel
-    kept     the tensors that something else reads, or that are results
+    stored     the tensors that something else reads, or that are results
     operands the tensors that the joined kernel reads, by its names for them, with their types
     """
 
     product: KernelStep
     members: tuple[KernelStep, ...]
     values: Mapping[str, Assignment]
-    kept: tuple[str, ...]
+    stored: tuple[str, ...]
     operands: Mapping[str, tuple[str, TensorType]]
 
     @property
     def vanished(self) -> tuple[str, ...]:
-        """Return the tensors that are stored nowhere any more."""
-        return tuple(name for name in self.values if name not in self.kept)
+        """Return the tensors of the group that are stored nowhere after joining."""
+        return tuple(name for name in self.values if name not in self.stored)
 
     @property
     def target(self) -> str:
-        """Return the last tensor that is kept, which the joined kernel makes."""
-        return self.kept[-1]
+        """Return the last stored tensor, which is the result of the joined kernel."""
+        return self.stored[-1]
 
     @property
     def is_one_value(self) -> bool:
-        """Tell whether one kernel reads the elements, and makes a value of each."""
+        """Tell whether one kernel reads the elements and makes one value of each."""
         last = self.values[self.target].target
-        return len(self.members) == len(self.kept) == 1 and len(last.indices) == 2
+        return len(self.members) == len(self.stored) == 1 and len(last.indices) == 2
 
     def problem(self, program: Program) -> Problem:
         """Return the problem of the joined kernel."""
-        own, last = self.product.problem, self.values[self.target]
+        problem_, last = self.product.problem, self.values[self.target]
         types = {name: type for name, (_, type) in self.operands.items()}
         side = tuple(
             SideResult(self.values[name].target, program.facts[name].type, self.values[name].value)
-            for name in self.kept[:-1]
+            for name in self.stored[:-1]
         )
         result = program.facts[self.target].type
-        return Problem(last, tuple(types.items()), result, own.static, own.vast, side)
+        return Problem(last, tuple(types.items()), result, problem_.static, problem_.vast, side)
 
-    def joined(self, program: Program) -> Program:
-        """Return the program with one kernel in the place of all."""
+    def join(self, program: Program) -> Program:
+        """Return the program with one kernel instead of the group."""
         problem = self.problem(program)
         kernel = replace(
             self.product,
@@ -80,26 +80,28 @@ class Group:
             sizes=size_sources(problem),
             sources=tuple((n, source) for n, (source, _) in self.operands.items() if source != n),
         )
-        takes = [TakeSide(name, self.target, n) for n, name in enumerate(self.kept[:-1])]
-        before, behind = self._around(program)
-        facts = {n: each for n, each in program.facts.items() if n not in self.vanished}
-        return replace(program, steps=(*before, kernel, *takes, *behind), facts=facts)
+        takes = [TakeSide(name, self.target, n) for n, name in enumerate(self.stored[:-1])]
+        before, after = self._split_steps(program)
+        facts = {n: facts_of for n, facts_of in program.facts.items() if n not in self.vanished}
+        return replace(program, steps=(*before, kernel, *takes, *after), facts=facts)
 
-    def _around(self, program: Program) -> tuple[list[Node], list[Node]]:
-        """Return the other steps in their order: up to the group's last one those that need nothing
-        of the group, then the rest. None is done before it was, for what it makes takes memory."""
-        own = {self.product.target, *(member.target for member in self.members)}
-        last = max(place for place, step in enumerate(program.steps) if step.target in own)
-        before, behind, waits = list[Node](), list[Node](), set(own)
+    def _split_steps(self, program: Program) -> tuple[list[Node], list[Node]]:
+        """Return the steps before and after the joined kernel, in their order.
+
+        None is done before it was, for what it makes takes memory.
+        """
+        targets = {self.product.target, *(member.target for member in self.members)}
+        last = max(place for place, step in enumerate(program.steps) if step.target in targets)
+        before, after, waits = list[Node](), list[Node](), set(targets)
         for place, step in enumerate(program.steps):
-            if step.target in own:
+            if step.target in targets:
                 continue
             if place > last or waits.intersection(reads(step)):
                 waits.add(step.target)
-                behind.append(step)
+                after.append(step)
             else:
                 before.append(step)
-        return before, behind
+        return before, after
 
 
 def group_of(program: Program, product: KernelStep) -> Group | None:
@@ -117,23 +119,23 @@ class _Finder:
     """
 
     def __init__(self, program: Program, product: KernelStep) -> None:
-        made = product.problem
+        problem = product.problem
         self.program, self.product = program, product
-        self.rows_and_columns = made.assignment.target.indices
+        self.rows_and_columns = problem.assignment.target.indices
         self.members: list[KernelStep] = []
         self.waits: set[str] = set()  # what needs values of the group and is no part of it
         self.names = Names((*all_names(program),))
         self.operands: dict[str, tuple[str, TensorType]] = {}
         self.values: dict[str, Assignment] = {}
         self.elements: dict[str, Expr] = {}
-        value = self._in_own_names(product, {})
+        value = self._in_group_names(product, {})
         self.values[product.target] = Assignment(
             Access(product.target, self.rows_and_columns), value
         )
         self.elements[product.target] = value
 
     def meet(self, step: Node) -> None:
-        """Take a step into the group where it can be part of it."""
+        """Add a step to the group where it can be part of it."""
         read = set(reads(step))
         if step is self.product or not read & ({*self.values} | self.waits):
             return
@@ -147,20 +149,20 @@ class _Finder:
             self.elements[step.target] = value.value
 
     def group(self) -> Group | None:
-        """Return the group, where there is something in it."""
+        """Return the group; None where it has no members."""
         if not self.members:
             return None
         outside = [s for s in self.program.steps if s not in (self.product, *self.members)]
-        needed = {*self.program.results, *(name for step in outside for name in reads(step))}
+        used = {*self.program.results, *(name for step in outside for name in reads(step))}
         last = {name for name in self.values if not any(True for _ in self._read_by(name))}
-        kept = tuple(name for name in self.values if name in needed | last)
-        return Group(self.product, tuple(self.members), self.values, kept, self.operands)
+        stored = tuple(name for name in self.values if name in used | last)
+        return Group(self.product, tuple(self.members), self.values, stored, self.operands)
 
     def _read_by(self, name: str) -> Iterator[KernelStep]:
         return (member for member in self.members if name in reads(member))
 
     def _joins(self, step: Node) -> Assignment | None:
-        """What a step makes, in the names of the group; None where it is no part of it."""
+        """Return the assignment of a step in the names of the group; None where it cannot join."""
         if not isinstance(step, KernelStep) or not is_plain(step) or step.problem.side:
             return None
         problem = step.problem
@@ -172,16 +174,15 @@ class _Finder:
         dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
         if expression_dtype(problem.assignment.value, dtypes).name != problem.result.dtype:
             return None
-        value = self._in_own_names(step, indices)
+        value = self._in_group_names(step, indices)
         if sum(1 for _ in walk(value)) > MOST_NODES:
             return None
         target = tuple(indices[index] for index in problem.assignment.target.indices)
         return Assignment(Access(step.target, target), value)
 
     def _indices(self, step: KernelStep) -> dict[str, str] | None:
-        """Return the group's name of each index of a step, None where it reads elements in several
-        ways, has other indices, or reads sums over elements."""
-        found: dict[str, str] = {}
+        """Return the group's name of each index of a step; None where the step cannot join."""
+        names_: dict[str, str] = {}
         for access in accesses(step.problem.assignment.value):
             name = step.source(access.tensor)
             if name not in self.values:
@@ -189,33 +190,33 @@ class _Finder:
             if name not in self.elements:
                 return None
             stored = self.values[name].target.indices
-            for index, own in zip(access.indices, stored, strict=True):
-                if found.setdefault(index, own) != own:
+            for index, group_index in zip(access.indices, stored, strict=True):
+                if names_.setdefault(index, group_index) != group_index:
                     return None
         every = all_indices(step.problem.assignment)
-        one_each = len(set(found.values())) == len(found)
-        return found if one_each and {*every} == {*found} else None
+        one_each = len(set(names_.values())) == len(names_)
+        return names_ if one_each and {*every} == {*names_} else None
 
-    def _in_own_names(self, step: KernelStep, indices: Mapping[str, str]) -> Expr:
-        """Return the value of a step with the group's names, values of the group written out."""
+    def _in_group_names(self, step: KernelStep, indices: Mapping[str, str]) -> Expr:
+        """Return the value of a step with the group's names, values of the group inlined."""
         value = rename(step.problem.assignment, {}, dict(indices)).value
 
-        def own(access: Access) -> Expr:
+        def rename_access(access: Access) -> Expr:
             source = step.source(access.tensor)
             if source in self.elements:
                 return self.elements[source]
             type = step.problem.type_of(access.tensor)
             return replace(access, tensor=self._operand(source, type))
 
-        return map_accesses(value, own)
+        return map_accesses(value, rename_access)
 
     def _operand(self, source: str, type: TensorType) -> str:
         """Return the group's name of a tensor that is read in a type."""
-        for name, found in self.operands.items():
-            if found == (source, type):
+        for name, operand in self.operands.items():
+            if operand == (source, type):
                 return name
-        taken = source in self.operands or source in self.values
-        name = self.names.fresh(source) if taken else source
+        clashes = source in self.operands or source in self.values
+        name = self.names.fresh(source) if clashes else source
         self.operands[name] = (source, type)
         return name
 
@@ -228,14 +229,14 @@ def all_names(program: Program) -> Iterator[str]:
 
 
 def _is_of_elements(value: Expr, problem: Problem) -> bool:
-    """Tell whether a value is computed element by element of dense tensors, or sums such ones."""
+    """Tell whether a value is elementwise over dense tensors, or sums such elements."""
     if not all(is_full(type.format) for _, type in problem.operands):
         return False
     if not is_full(problem.result.format):
         return False
     if any(len({*a.indices}) < len(a.indices) for a in accesses(value)):
         return False
-    kept = {*problem.assignment.target.indices}
-    while is_sum(value) and value.index not in kept:
+    output = {*problem.assignment.target.indices}
+    while is_sum(value) and value.index not in output:
         value = value.body
     return not has_reductions(value)

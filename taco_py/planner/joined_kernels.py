@@ -20,18 +20,17 @@ from taco_py.planner.make_kernel import size_sources
 
 
 def is_plain(kernel: KernelStep) -> bool:
-    """Tell whether a kernel is made of loops in some order, and nothing is said of how they run."""
-    told = (kernel.looked_up, kernel.added, *kernel.schedule.on_loops.commands)
-    return kernel.schedule.make == OPEN.make and not any(told)
+    """Tell whether a kernel is made of loops in some order without further commands."""
+    extras = (kernel.looked_up, kernel.in_turn, *kernel.schedule.on_loops.commands)
+    return kernel.schedule.make == OPEN.make and not any(extras)
 
 
 def names_in_reader(maker: KernelStep, reader: KernelStep) -> dict[str, str]:
-    """Find the reader's name of each tensor that the maker reads, a new one where it does not read
-    it or reads it in another type."""
-    known = {(reader.source(name), type): name for name, type in reader.problem.operands}
+    """Return the reader's name of each tensor of the maker, a fresh one where it has none."""
+    names_of = {(reader.source(name), type): name for name, type in reader.problem.operands}
     names = Names((*dict(reader.problem.operands), reader.problem.assignment.target.tensor))
     return {
-        name: known.get((maker.source(name), type)) or names.fresh(maker.source(name))
+        name: names_of.get((maker.source(name), type)) or names.fresh(maker.source(name))
         for name, type in maker.problem.operands
     }
 
@@ -43,21 +42,21 @@ def joined_problem(
     tensors: Mapping[str, str],
     indices: Mapping[str, str],
 ) -> Problem:
-    """Make the reader's problem with a value in which the maker's stands for the temporary.
+    """Return the reader's problem with the maker's value in place of the temporary.
 
     exchanged         what stands for an access of the reader
     tensors, indices  the reader's names of what the maker reads and of its loops
     """
-    problem, made = reader.problem, maker.problem
+    problem, inner = reader.problem, maker.problem
     value = map_accesses(problem.assignment.value, exchanged)
     side = []
-    for each in problem.side:
-        side.append(replace(each, value=map_accesses(each.value, exchanged)))
+    for side_result in problem.side:
+        side.append(replace(side_result, value=map_accesses(side_result.value, exchanged)))
     types = dict(problem.operands)
-    types.update((tensors[name], type) for name, type in made.operands)
+    types.update((tensors[name], type) for name, type in inner.operands)
     names = dict.fromkeys(access.tensor for access in accesses(value))
-    static = {*problem.static, *((indices[i], size) for i, size in made.static)}
-    vast = dict.fromkeys((*problem.vast, *(indices[i] for i in made.vast)))
+    static = {*problem.static, *((indices[i], size) for i, size in inner.static)}
+    vast = dict.fromkeys((*problem.vast, *(indices[i] for i in inner.vast)))
     return replace(
         problem,
         assignment=replace(problem.assignment, value=value),
@@ -71,29 +70,29 @@ def joined_problem(
 def stores_besides(graph: IterationGraph) -> bool:
     """Tell whether loops complete each side result of their problem once, all elements of it."""
     plain = {loop.index for loop in graph.loops if loop.plain}
-    found = _stored_in(graph.statement, frozenset())
-    stored = [access for access, around in found if around == {*access.indices} <= plain]
+    stores = _stored_in(graph.statement, frozenset())
+    stored = [access for access, loops in stores if loops == {*access.indices} <= plain]
     return {side.target for side in graph.problem.side} == {*stored}
 
 
 def _stored_in(
-    statement: Statement, around: frozenset[str]
+    statement: Statement, loops: frozenset[str]
 ) -> Iterator[tuple[Access, frozenset[str]]]:
     """Yield the elements of side results that workspaces are stored in, with the loops around
     each."""
     match statement:
         case Forall(index, body):
-            yield from _stored_in(body, around | {index})
+            yield from _stored_in(body, loops | {index})
         case Where(workspace, consumer):
             if workspace.stored is not None:
-                yield workspace.stored, around
-            yield from _stored_in(consumer, around)  # a producer runs where it is asked for
+                yield workspace.stored, loops
+            yield from _stored_in(consumer, loops)  # a producer runs where it is asked for
         case Sequence(statements):
-            for each in statements:
-                yield from _stored_in(each, around)
+            for part in statements:
+                yield from _stored_in(part, loops)
 
 
-def joined(
+def join_kernels(
     program: Program,
     maker: KernelStep,
     reader: KernelStep,
@@ -101,7 +100,7 @@ def joined(
     orders: tuple[Order, ...],
     tensors: Mapping[str, str],
 ) -> Program:
-    """Put one kernel in the place of the maker of a temporary and its only reader.
+    """Return the program with one kernel in place of a temporary's maker and its only reader.
 
     problem  of the one kernel; what it stores besides for the first time is the temporary
     tensors  the reader's names of what the maker reads
@@ -123,5 +122,5 @@ def joined(
             steps += (kernel, *side) if step is reader else (step,)
     if stays:
         return replace(program, steps=tuple(steps))
-    facts = {name: each for name, each in program.facts.items() if name != maker.target}
+    facts = {name: fact for name, fact in program.facts.items() if name != maker.target}
     return replace(program, steps=tuple(steps), facts=facts)

@@ -45,8 +45,7 @@ class Lookahead:
         return price(program, context, self.loops)
 
     def kernel(self, program: Program, assignment: Assignment, context: Context) -> float:
-        """Return the cost of an assignment as one kernel or, where that is cheaper, with its dense
-        products in register tiles apart."""
+        """Return the cost of an assignment as one kernel or with its dense products split off."""
         split, alone = self.ways(program, assignment, context)
         return split if split * context.goal.machine.copies.dense_detour_gain < alone else alone
 
@@ -70,12 +69,11 @@ class Lookahead:
         return context.effort.recall(key, find), self.alone(program, assignment, context)
 
     def alone(self, program: Program, assignment: Assignment, context: Context) -> float:
-        """Return the cost of one kernel: of the way that it is made where that has one, else of
-        loops."""
+        """Return the cost of one kernel: of its method where it has a price, else of loops."""
 
         def find() -> float:
-            own = way_price(program, assignment, context)
-            return self.loops(program, assignment, context) if own is None else own
+            cost = way_price(program, assignment, context)
+            return self.loops(program, assignment, context) if cost is None else cost
 
         type = program.facts[assignment.target.tensor].type
         key = (Lookahead.alone, type, *context.key(program, assignment))

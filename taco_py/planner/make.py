@@ -45,7 +45,7 @@ from taco_py.planner.rules.needed import carry_place
 from taco_py.planner.rules.needed.narrow_sums import has_narrow_sums
 from taco_py.planner.rules.needed.sum_in_chunks import check_together
 from taco_py.planner.rules.split import contract_many
-from taco_py.planner.search import Search, tried
+from taco_py.planner.search import Search, apply_rules
 from taco_py.planner.unit_modes import squeezed
 
 
@@ -93,10 +93,10 @@ def make_plan(
         return plan_of(planned, program, context)
     split = split_assignment(program, context, schedule)
     kernels, loops = with_kernels(split, context, split.result)
-    tidy = tried(catalogue.TIDY, kernels, context)
+    tidy = apply_rules(catalogue.TIDY, kernels, context)
     tidy = _with_threads(tidy, schedule, context.goal.machine.is_gpu)
-    chosen = Chosen(split.without_entries, loops, program.without_entries)
-    return plan_of(tidy, split, context, chosen)
+    selection = Chosen(split.without_entries, loops, program.without_entries)
+    return plan_of(tidy, split, context, selection)
 
 
 def split_assignment(
@@ -106,13 +106,13 @@ def split_assignment(
 
     What it compares with itself is made before, by steps of its own.
     """
-    program = tried(catalogue.ONCE, program, context)
+    program = apply_rules(catalogue.SINGLE, program, context)
     if not program.temporaries:
         return _split(program, context, schedule)
     left_out = context.goal.left_out | names_of(Trait.RESULT)  # later assignments read it
-    others = replace(context, goal=replace(context.goal, left_out=left_out, path=None))
-    for each in program.temporaries:
-        program = with_split(program, each.target, others)
+    inner_context = replace(context, goal=replace(context.goal, left_out=left_out, path=None))
+    for temporary in program.temporaries:
+        program = with_split(program, temporary.target, inner_context)
     return with_split(program, program.result, context, schedule)
 
 
@@ -124,13 +124,13 @@ def with_split(
     A tensor that another assignment reads or makes keeps its type.
     """
     alone = program.only(target)
-    own = _split(alone, context, schedule)
-    others = [each for each in program.defines if each.target != target]
-    shared = {n for each in others for n in (each.target, *operand_names(each.assignment))}
-    if any(own.facts[name].type != program.facts[name].type for name in shared):
+    part = _split(alone, context, schedule)
+    rest = [define for define in program.defines if define.target != target]
+    shared = {n for define in rest for n in (define.target, *operand_names(define.assignment))}
+    if any(part.facts[name].type != program.facts[name].type for name in shared):
         goal = replace(context.goal, left_out=context.goal.left_out | names_of(Trait.TYPES))
-        own = _split(alone, replace(context, goal=goal), schedule)
-    return replace(program.spliced(own), sizes={**program.sizes, **own.sizes})
+        part = _split(alone, replace(context, goal=goal), schedule)
+    return replace(program.spliced(part), sizes={**program.sizes, **part.sizes})
 
 
 def _split(program: Program, context: Context, schedule: Schedule | None) -> Program:
@@ -141,33 +141,32 @@ def _split(program: Program, context: Context, schedule: Schedule | None) -> Pro
     if _is_carried(program, context):
         return program
     if _is_reduction(program):
-        program = _reduced(tried(catalogue.NORMAL, program, context), context)
+        program = _reduced(apply_rules(catalogue.NORMAL, program, context), context)
         if _is_reduction(program):
-            return tried(catalogue.ABSENT, program, context).with_after
-    prepared = tried(catalogue.PREPARATION, program, context)
+            return apply_rules(catalogue.ABSENT, program, context).with_after
+    prepared = apply_rules(catalogue.PREPARATION, program, context)
     split = Search().split_result(prepared, context)
     if _marks_others(schedule, split.last) and not has_narrow_sums(prepared.last, prepared.facts):
         check_together(prepared.last, prepared.facts, context.request(prepared, prepared.result))
         split = prepared.with_assignment(sums_outside(prepared.last))
-    return tried(catalogue.ABSENT, split, context).with_after
+    return apply_rules(catalogue.ABSENT, split, context).with_after
 
 
 def _is_carried(program: Program, context: Context) -> bool:
-    """Tell whether a kernel finds places of extrema with value and place in one loop."""
+    """Tell whether a kernel carries the value and place of extrema through one loop."""
     if not carry_place.RULE.takes_part(context):
         return False
     return walk_of(program.problem(program.last, program.last.value)) is not None
 
 
 def _reduced(program: Program, context: Context) -> Program:
-    """Return the program of a reduction by another operator than a sum, in steps that its laws
-    allow."""
-    program = tried(catalogue.REDUCTION, program, context)
+    """Return the program of a reduction by another operator than + after its rules."""
+    program = apply_rules(catalogue.REDUCTION, program, context)
     for step in tuple(program.defines):
-        own = program.only(step.target)
-        if _is_reduction(own):
-            program = program.spliced(tried(catalogue.REDUCED, own, context))
-    return tried(catalogue.STORED, program, context)
+        part = program.only(step.target)
+        if _is_reduction(part):
+            program = program.spliced(apply_rules(catalogue.REDUCED, part, context))
+    return apply_rules(catalogue.STORED, program, context)
 
 
 def _is_reduction(program: Program) -> bool:
@@ -179,7 +178,7 @@ def _is_reduction(program: Program) -> bool:
 
 
 def _check_compared(program: Program) -> None:
-    """Raise ScheduleError where one kernel would compare what it computes in two loops."""
+    """Raise ScheduleError where one kernel would compare two computations of the same value."""
     if compared([program.last], program.dtypes).forms:
         raise ScheduleError(
             "Expected commands on the loops of one kernel, found a value that is compared with "
@@ -189,7 +188,7 @@ def _check_compared(program: Program) -> None:
 
 
 def check_written(schedule: Schedule | None) -> None:
-    """Raise ScheduleError for a command that planning alone gives."""
+    """Raise ScheduleError for a command that only the planner may give."""
     planned = () if schedule is None else schedule.compiler_commands
     if planned:
         raise ScheduleError(
@@ -201,8 +200,7 @@ def check_written(schedule: Schedule | None) -> None:
 def program_of(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, options: Options
 ) -> tuple[Program, Context]:
-    """Return the program of an assignment before its kernels are planned, and what it is made
-    for."""
+    """Return the program of an assignment before its kernels are planned, and its context."""
     context = context_of(request, options)
     return split_assignment(_program(assignment, operands, context.goal), context), context
 
@@ -235,44 +233,44 @@ def _program(
 
 
 def plan_of(
-    planned: Program, split: Program, context: Context, chosen: Chosen | None = None
+    planned: Program, split: Program, context: Context, selection: Chosen | None = None
 ) -> Plan:
     """Return the plan of a program whose kernels are planned, with the reasons for it.
 
     split   the program before its kernels were planned
-    chosen  the same with the loops of each kernel, where the planner chose them
+    selection  the same with the loops of each kernel, where the planner chose them
     """
     _check_order(planned, context)
     log = context.log
     fused = [entry for rule in NAMES[Trait.FUSES] for entry in log.of(rule)]
     targets = {step.target for step in planned.steps} | {entry.target for entry in fused}
-    notes = [f"{entry.target}: {entry.why}" for entry in log.of(contract_many.RULE.name)]
+    notes = [f"{entry.target}: {entry.reason}" for entry in log.of(contract_many.RULE.name)]
     notes += [
         f"{step.target}: {step.note}"
         for step in split.temporaries
         if step.note and step.target in targets
     ]
-    notes += [f"{entry.target}: {entry.why}" for entry in fused]
-    if chosen is not None:
-        chosen = replace(chosen, fused=frozenset(entry.target for entry in fused))
+    notes += [f"{entry.target}: {entry.reason}" for entry in fused]
+    if selection is not None:
+        selection = replace(selection, fused=frozenset(entry.target for entry in fused))
     forms = [
         line
         for entry in log.entries
-        if entry.rule in NAMES[Trait.SUMS] and entry.why
-        for line in entry.why.splitlines()
+        if entry.rule in NAMES[Trait.SUMS] and entry.reason
+        for line in entry.reason.splitlines()
     ]
     last = split.facts[split.results[-1]].type
-    whole = len(split.results) == 1 and is_full(last.format)  # its modes may be fused
+    may_fuse = len(split.results) == 1 and is_full(last.format)  # its modes may be fused
     return Plan(
         planned.without_unread.without_entries,
-        context.goal.type if whole else last,
+        context.goal.type if may_fuse else last,
         tuple(notes),
         context.effort.notes,
-        next((entry.why for entry in log.of(order_result.RULE.name)), ""),
+        next((entry.reason for entry in log.of(order_result.RULE.name)), ""),
         tuple(forms),
         any(log.of(multiply_out.RULE.name)),
         machine=context.goal.machine,
-        chosen=chosen,
+        selection=selection,
         log=log,
     )
 
@@ -288,7 +286,7 @@ def in_loops_of_text(
     """Return the program of one assignment with the kernel whose loops the user names, and the
     program before that was planned. Raises ScheduleError."""
     _check_compared(program)
-    program = tried(catalogue.NORMAL, program, context)
+    program = apply_rules(catalogue.NORMAL, program, context)
     if has_narrow_sums(program.last, program.facts):
         raise ScheduleError(
             "Expected sums in the result's own type under commands on loops, found one in a "
@@ -298,12 +296,12 @@ def in_loops_of_text(
     assignment, schedule = _distributed(sums_outside(program.last), schedule, program.dtypes)
     request = context.request(program, program.result)
     check_together(assignment, program.facts, request)
-    own = program.with_assignment(assignment)
-    return kernel_in_loops_of_text(own, context, schedule, Names(program.facts)), program
+    explicit = program.with_assignment(assignment)
+    return kernel_in_loops_of_text(explicit, context, schedule, Names(program.facts)), program
 
 
 def _check_order(planned: Program, context: Context) -> None:
-    """Raise ScheduleError where a kernel adds in any order, and that is forbidden."""
+    """Raise ScheduleError where a kernel adds in any order although the goal forbids it."""
     if context.may(ATOMIC_SUMS):
         return
     for kernel in planned.kernels:
@@ -352,7 +350,7 @@ def _distributed(
     commands, rest = schedule.distributed
     for command in commands:
         term = replace(assignment, value=command.expression)
-        bodies = [each.body for each in split_terms(sums_outside(term).value)]
+        bodies = [part.body for part in split_terms(sums_outside(term).value)]
         if len(bodies) == 1:
             command = replace(command, expression=bodies[0])
         assignment = distribute.multiply_out(assignment, command)
@@ -370,17 +368,17 @@ def with_threads(program: Program, schedule: Schedule, on_gpu: bool, target: str
 
 
 def _with_threads(program: Program, schedule: Schedule | None, on_gpu: bool) -> Program:
-    """Return the program as the schedule wants loops shared: none, or one of the last kernel's."""
+    """Return the program with its loops shared among threads as the schedule asks."""
     if schedule is None:
         return program
     *before, last = program.kernels
-    others = Schedule((Serial(),)) if schedule.serial else OPEN
+    shared = Schedule((Serial(),)) if schedule.serial else OPEN
     for step in before:
-        program = program.with_kernel(replace(step, schedule=step.schedule.then(others)))
+        program = program.with_kernel(replace(step, schedule=step.schedule.then(shared)))
     return with_threads(program, schedule, on_gpu, last.target)
 
 
-def _with_commands(own: Schedule, asked: Schedule, on_gpu: bool) -> Schedule:
+def _with_commands(planned: Schedule, user: Schedule, on_gpu: bool) -> Schedule:
     """Return a kernel's schedule and the user's commands: in loops where these name one of them."""
-    names_none = all(isinstance(command, Serial) for command in asked.commands)
-    return (own if names_none else own.with_way(in_loops_on(on_gpu))).then(asked.sharing)
+    names_none = all(isinstance(command, Serial) for command in user.commands)
+    return (planned if names_none else planned.with_way(in_loops_on(on_gpu))).then(user.sharing)

@@ -49,15 +49,15 @@ from taco_py.planner.price import as_sum
 
 
 def with_kernel(
-    program: Program, context: Context, wanted: TensorType, names: Names, why: str
+    program: Program, context: Context, result_type: TensorType, names: Names, reason: str
 ) -> Program:
     """Plan the kernel of the one assignment of a program, with the copies that its loops need.
 
         C[i,j] = A[i,k] * B[k,j], B in CSC
         → B_kj is B in CSR;  the kernel of C[i,j] = A[i,k] * B_kj[k,j] with loops i,k,j
 
-    wanted  how the result is to be stored; what the kernel makes is converted where that differs
-    why     a dense result is made in another order
+    result_type  how the result is to be stored; the kernel's result is converted where that differs
+    reason       why a dense result is made in another order
     """
     assignment, request = program.last, context.request(program, program.result)
     stats = statistics(assignment, program.facts, request.machine)
@@ -65,27 +65,27 @@ def with_kernel(
     terms = split_terms(assignment.value)
     orders = tuple(_order(draft, place, term, stats, request) for place, term in enumerate(terms))
     kernel, copies = _kernel(draft, Loops(assignment, orders), program.facts, request, names, stats)
-    steps = (*copies.steps, kernel, *_as_wanted(kernel.problem, wanted, names, why))
-    return _with_steps(program, copies.facts, wanted, steps)
+    steps = (*copies.steps, kernel, *_convert_result(kernel.problem, result_type, names, reason))
+    return _with_steps(program, copies.facts, result_type, steps)
 
 
 def _order(problem: Problem, place: int, term: Term, stats: Statistics, request: Request) -> Order:
-    """Return the order of a term's loops: the one that is asked for, else the one that costs least.
+    """Return the order of a term's loops: the requested one, else the cheapest.
 
     Where a place is carried with its value, that of the operand's levels.
     """
     walk = walk_of(problem)
     if walk is not None:
         return walk.order
-    chosen = chosen_order(problem, as_sum(problem, term), stats, request.effort).order
+    best = chosen_order(problem, as_sum(problem, term), stats, request.effort).order
     target = problem.assignment.target.tensor
-    return request.order_of(target, place, chosen) or chosen
+    return request.order_of(target, place, best) or best
 
 
 def kernel_in_loops_of_text(
     program: Program, context: Context, schedule: Schedule, names: Names
 ) -> Program:
-    """Plan the kernel of a program whose loops the user's commands say.
+    """Plan the kernel of a program by the user's commands on loops.
 
     Raises ScheduleError in the user's names.
     """
@@ -98,12 +98,12 @@ def kernel_in_loops_of_text(
         kernel = _scheduled(kernel, copies.of_terms, schedule, request.machine.is_gpu)
     except ScheduleError as error:
         raise _of_sources(error, copies.steps) from error
-    steps = (*copies.steps, kernel, *_as_wanted(kernel.problem, request.type, names, ""))
+    steps = (*copies.steps, kernel, *_convert_result(kernel.problem, request.type, names, ""))
     return _with_steps(program, copies.facts, request.type, steps)
 
 
 def _with_steps(
-    program: Program, facts: Mapping[str, Operand], wanted: TensorType, steps: tuple[Step, ...]
+    program: Program, facts: Mapping[str, Operand], result_type: TensorType, steps: tuple[Step, ...]
 ) -> Program:
     """Return the program with steps in place of its only assignment, the last of which makes its
     result.
@@ -112,8 +112,8 @@ def _with_steps(
     """
     *before, _ = program.steps
     result = steps[-1].target
-    known = {**facts, result: replace(facts[program.result], type=wanted)}
-    return replace(program, steps=(*before, *steps), facts=known, results=(result,))
+    all_facts = {**facts, result: replace(facts[program.result], type=result_type)}
+    return replace(program, steps=(*before, *steps), facts=all_facts, results=(result,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,8 @@ class _Copies:
 
     @property
     def steps(self) -> tuple[Reformat, ...]:
-        """Return the steps that make the copies, each once."""
-        return tuple({c.target: c for each in self.of_terms for c in each.values()}.values())
+        """Return the distinct steps that make the copies."""
+        return tuple({c.target: c for of_term in self.of_terms for c in of_term.values()}.values())
 
 
 def _kernel(
@@ -144,9 +144,9 @@ def _kernel(
     """Return the kernel of a problem in the order of `loops`, and the copies that it walks."""
     assignment, orders = draft.assignment, loops.index_orders
     of_terms = _copies(draft, split_terms(assignment.value), orders, names, stats)
-    made = {c.target: c for each in of_terms for c in each.values()}
-    everything = {**facts, **{c.target: _copied(facts[c.source], c) for c in made.values()}}
-    remaining = iter([{a: c.target for a, c in each.items()} for each in of_terms])
+    copies_ = {c.target: c for of_term in of_terms for c in of_term.values()}
+    everything = {**facts, **{c.target: _copied(facts[c.source], c) for c in copies_.values()}}
+    remaining = iter([{a: c.target for a, c in of_term.items()} for of_term in of_terms])
     value = map_terms(assignment.value, lambda expr: read_copies(expr, next(remaining)))
     final = problem_of(replace(assignment, value=value), everything, request)
     final = replace(final, result=draft.result)
@@ -156,38 +156,41 @@ def _kernel(
     return kernel, _Copies(of_terms, everything)
 
 
-def _as_wanted(
-    problem: Problem, wanted: TensorType, names: Names, why: str
+def _convert_result(
+    problem: Problem, result_type: TensorType, names: Names, reason_: str
 ) -> Iterator[Cast | Gather | Reformat]:
-    """Yield the step from a result as the kernel makes it to one as it is wanted, where these
-    differ.
+    """Yield the step that converts the kernel's result to the requested type, where they differ.
 
-    why  a dense one is made in another order
+    reason_  a dense one is made in another order
     """
-    target, made, form = problem.assignment.target.tensor, problem.result.format, wanted.format
-    if str(made) == str(form):
+    target, form_, form = (
+        problem.assignment.target.tensor,
+        problem.result.format,
+        result_type.format,
+    )
+    if str(form_) == str(form):
         return
-    whole = names.fresh(target)
-    if is_full(made) and is_full(form):
-        yield Cast(whole, target, form, wanted.dtype, why)
-    elif is_full(made) and is_sparse(form):
+    converted = names.fresh(target)
+    if is_full(form_) and is_full(form):
+        yield Cast(converted, target, form, result_type.dtype, reason_)
+    elif is_full(form_) and is_sparse(form):
         pattern = storing_alone(problem)
         assert pattern is not None  # it is made as an array
         modes = tuple(pattern.indices.index(i) for i in result_order(problem)[: form.depth])
-        yield Gather(whole, target, pattern.tensor, modes, form, wanted.index_dtype)
+        yield Gather(converted, target, pattern.tensor, modes, form, result_type.index_dtype)
     else:
-        reason = f"the result is wanted as {form}: {describe(made, form)}"
-        yield Reformat(whole, target, form, reason, wanted.index_dtype)
+        reason = f"the result is wanted as {form}: {describe(form_, form)}"
+        yield Reformat(converted, target, form, reason, result_type.index_dtype)
 
 
 def size_sources(problem: Problem) -> tuple[tuple[str, str, int], ...]:
-    """For each index, the first operand that has it, and its mode."""
-    found = {
+    """Return for each index the first operand that has it, and its mode."""
+    sources = {
         index: (index, access.tensor, mode)
         for access in reversed(accesses(problem.assignment))
         for mode, index in enumerate(access.indices)
     }
-    return tuple(found.values())
+    return tuple(sources.values())
 
 
 def _with_result(problem: Problem, change: Callable[[Format], Format]) -> Problem:
@@ -201,12 +204,13 @@ def _scheduled(
     schedule: Schedule,
     on_gpu: bool,
 ) -> KernelStep:
-    """With the schedule as part of the kernel. Raises ScheduleError if the formats forbid it, or
-    what kernels run on.
+    """Return the kernel with its schedule.
+
+    Raises ScheduleError if the formats forbid it, or what kernels run on.
 
     copies  what is read instead of an operand, for the accesses of each term
     """
-    accesses = {access: copy.target for each in copies for access, copy in each.items()}
+    accesses = {access: copy.target for of_term in copies for access, copy in of_term.items()}
     tensors = {access.tensor: target for access, target in accesses.items()}
     first, rest = schedule.reading(tensors, accesses).parted
     assignment = kernel.problem.assignment
@@ -217,13 +221,12 @@ def _scheduled(
     check_units(graph, on_gpu)
     if not rest.serial:
         check_shared(graph)
-    made = Schedule.of_orders(ordered.orders).with_way(in_loops_on(on_gpu))
-    return replace(kernel, schedule=made.then(rest))
+    planned = Schedule.of_orders(ordered.orders).with_way(in_loops_on(on_gpu))
+    return replace(kernel, schedule=planned.then(rest))
 
 
 def _of_sources(error: ScheduleError, copies: tuple[Reformat, ...]) -> ScheduleError:
-    """Return the refusal in the user's names: those of what was copied, with the copies'
-    formats."""
+    """Return the refusal in the user's names, with the formats of copies."""
     message, hint = error.message, error.hint
     for copy in copies:
         name = re.compile(rf"\b{re.escape(copy.target)}(\d*)\b")
@@ -235,7 +238,7 @@ def _of_sources(error: ScheduleError, copies: tuple[Reformat, ...]) -> ScheduleE
 
 
 def _chained(problem: Problem, loops: Loops, is_array: Callable[[], bool]) -> Problem:
-    """With a result that several loops can scatter into.
+    """Return the problem with a result that several loops can scatter into.
 
     That part of it becomes a coordinate list; all of it, where `is_array` says so, a dense array:
     in the order of its levels, so that these can keep it. Where coordinates are copied, each
@@ -250,8 +253,7 @@ def _chained(problem: Problem, loops: Loops, is_array: Callable[[], bool]) -> Pr
 
 
 def beyond_scatter(problem: Problem, loops: Loops) -> int | None:
-    """Return the levels of a result around those that loops scatter into and that cannot be so;
-    None where each element has its place, or comes in order."""
+    """Return the first level of a result that loops cannot scatter into; None where they can."""
     if loops.assembly is Assembly.COPY:
         return None
     orders = tuple(map(loops.provenance.loops, loops.orders))
@@ -271,11 +273,11 @@ def _copies(
     names: Names,
     stats: Statistics,
 ) -> tuple[dict[Access, Reformat], ...]:
-    """For each term and each access that its order cannot walk: the copy to walk instead."""
-    found: list[dict[Access, Reformat]] = []
-    made: dict[tuple[str, str], Reformat] = {}
+    """Return for each term the copies that replace accesses which its order cannot walk."""
+    of_terms: list[dict[Access, Reformat]] = []
+    known_copies: dict[tuple[str, str], Reformat] = {}
     for term, order in zip(terms, orders, strict=True):
-        found.append({})
+        of_terms.append({})
         for access in dict.fromkeys(accesses(term.body)):
             if not needs_copy(problem, term, access, order):
                 continue
@@ -286,16 +288,16 @@ def _copies(
             dense = _looked_up(problem, term, access, order, stats)
             target = reordered(form, access, order, empty, dense)
             key = (access.tensor, str(target))
-            if key not in made:
+            if key not in known_copies:
                 reason = f"loops run in the order {','.join(order)}: {describe(form, target)}"
                 name = names.fresh(f"{access.tensor}_{''.join(target.stored(access.indices))}")
-                made[key] = Reformat(name, access.tensor, target, reason, type.index_dtype)
-            found[-1][access] = made[key]
-    return tuple(found)
+                known_copies[key] = Reformat(name, access.tensor, target, reason, type.index_dtype)
+            of_terms[-1][access] = known_copies[key]
+    return tuple(of_terms)
 
 
 def _entries_a_row(problem: Problem, access: Access, order: Order, stats: Statistics) -> float:
-    """Count how many entries there are for each coordinate of the index that is bound first.
+    """Return the expected number of entries for each coordinate of the index bound first.
 
     0 where the result stores that index's coordinates: it is to have those of the operand alone.
     """
@@ -310,7 +312,7 @@ def _entries_a_row(problem: Problem, access: Access, order: Order, stats: Statis
 def _looked_up(
     problem: Problem, term: Term, access: Access, order: Order, stats: Statistics
 ) -> int:
-    """Count how many levels of a copy are better dense: rather looked up than merged with another.
+    """Count the levels of a copy that are better dense, for lookups in place of merges.
 
     An index that another sparse operand restricts needs no coordinates here. A dense level pays as
     long as it has no more positions than it is looked up; none does over a vast index.
@@ -327,9 +329,9 @@ def _looked_up(
     for index in stored[1:-1]:
         bound = frozenset(order[: order.index(index) + 1])
         fraction = prod(stats.access_fraction(a, bound) for a in leaders)
-        led = any(index in sparse_levels(problem, a) for a in leaders)
+        sparse_leader = any(index in sparse_levels(problem, a) for a in leaders)
         positions = stats.volume(frozenset(stored[: count + 1]))
-        if not led or positions > fraction * stats.volume(bound):
+        if not sparse_leader or positions > fraction * stats.volume(bound):
             break
         count += 1
     return count

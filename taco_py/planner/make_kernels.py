@@ -35,7 +35,7 @@ from taco_py.planner.rules import catalogue
 from taco_py.planner.rules.layout import copy_into_rows
 from taco_py.planner.rules.layout.fuse_modes import fuse
 from taco_py.planner.rules.tidy.canonical_names import canonical
-from taco_py.planner.search import tried
+from taco_py.planner.search import apply_rules
 
 Orders = tuple[tuple[str, ...], ...]
 
@@ -43,12 +43,11 @@ Orders = tuple[tuple[str, ...], ...]
 def with_kernels(
     program: Program, context: Context, last: str | None = None
 ) -> tuple[Program, Mapping[str, Orders | None]]:
-    """Return the program with a kernel, and the copies it needs, for each assignment; and the loops
-    of each kernel.
+    """Return the program with a kernel and its copies for each assignment, and the kernels' loops.
 
     last  the target that nothing reads, whose final step may make a tensor of another name
     """
-    read = {name for each in program.defines for name in operand_names(each.assignment)}
+    read = {name for define in program.defines for name in operand_names(define.assignment)}
     steps: list[Step] = []
     forms = {kernel.problem: kernel for kernel in program.kernels}  # of steps planned before
     loops: dict[str, Orders | None] = {}
@@ -71,26 +70,25 @@ def with_kernels(
 def _like_another(
     program: Program, define: Define, context: Context, forms: Mapping[Problem, KernelStep]
 ) -> Program | None:
-    """Return the program of one assignment with the kernel of a step that is of its form, if there
-    is one and both are made in loops."""
+    """Return the program with the kernel of an equal step; None where there is none."""
     if not forms:
         return None
     request = context.request(program, define.target)
     problem = problem_of(define.assignment, program.facts, request)
     plain = KernelStep(define.target, problem, OPEN, size_sources(problem))
-    found = canonical(plain)
-    like = forms.get(found.problem)
+    form = canonical(plain)
+    like = forms.get(form.problem)
     if like is None or like.schedule.make != OPEN.make:
         return None
     stats = real_statistics(define.assignment, program.facts, context.goal.machine)
     if choose(Question(problem, lambda: stats, context.goal.libraries)).make != OPEN.make:
         return None
-    kernel = replace(found, problem=like.problem, schedule=like.schedule)
+    kernel = replace(form, problem=like.problem, schedule=like.schedule)
     return replace(program.only(define.target), steps=(kernel,))
 
 
 def _kernel_facts(program: Program) -> dict[str, Operand]:
-    """Return the facts of what kernels make, as they make it: it may be converted after."""
+    """Return the facts of the kernels' results as the kernels make them, before conversions."""
     return {
         kernel.target: replace(program.facts[kernel.target], type=kernel.problem.result)
         for kernel in program.kernels
@@ -98,30 +96,33 @@ def _kernel_facts(program: Program) -> dict[str, Operand]:
 
 
 def planned_steps(steps: Iterable[Node]) -> Iterator[Step]:
-    """Yield the steps that can be carried out, without assignments."""
+    """Yield the executable steps, without assignments."""
     return (step for step in steps if not isinstance(step, Define))
 
 
 def _kernel(
     program: Program, define: Define, context: Context, last: bool
 ) -> tuple[Program, Orders | None]:
-    """Return the program of one assignment with its kernel, copies before and conversions after it;
-    and the kernel's loops, None where they run over other indices than the assignment has."""
+    """Return the program of one assignment with its kernel, copies and conversions, and
+    its loops.
+    """
     target, part = define.target, define.assignment
-    own = program.only(target)
+    alone = program.only(target)
     if last:
-        planned = _planned_alone(own, context)
+        planned = _planned_alone(alone, context)
         return planned, _loops_of(part, planned)
     facts = dict(program.facts)
     fused = fuse(part, facts, context.request(program, target), Names(facts))
     if len(fused.assignment.target.indices) == len(part.target.indices):
-        planned = _planned_alone(own, context)
+        planned = _planned_alone(alone, context)
         return as_temporary(planned, target), _loops_of(part, planned)
-    raw = own.fresh(f"{target}_fused")
+    raw = alone.fresh(f"{target}_fused")
     facts[raw] = replace(facts[target], type=fused.request.type)
     assignment = replace(fused.assignment, target=replace(fused.assignment.target, tensor=raw))
-    whole = replace(own, steps=(*fused.steps, Define(assignment)), facts=facts, results=(raw,))
-    planned = as_temporary(_planned_alone(whole, context), raw)
+    fused_part = replace(
+        alone, steps=(*fused.steps, Define(assignment)), facts=facts, results=(raw,)
+    )
+    planned = as_temporary(_planned_alone(fused_part, context), raw)
     unfused = Unfuse(target, raw, _sizes_of(part))
     return replace(planned, steps=(*planned.steps, unfused), results=(target,)), None
 
@@ -129,25 +130,25 @@ def _kernel(
 def _planned_alone(program: Program, context: Context) -> Program:
     """Return the program of one assignment with its kernel planned by the rules for operands and
     loops."""
-    wanted = program.result_type
-    program = tried(catalogue.OPERANDS, program, context)
+    result_type = program.result_type
+    program = apply_rules(catalogue.OPERANDS, program, context)
     entries = context.log.of(copy_into_rows.RULE.name)
-    why = next((entry.why for entry in entries if entry.target == program.result), "")
-    program = with_kernel(program, context, wanted, Names(program.facts), why)
-    return tried(catalogue.KERNELS, program, context)
+    reason = next((entry.reason for entry in entries if entry.target == program.result), "")
+    program = with_kernel(program, context, result_type, Names(program.facts), reason)
+    return apply_rules(catalogue.KERNELS, program, context)
 
 
 def as_temporary(program: Program, target: str) -> Program:
-    """Return the program whose last step makes `target`, with the facts of what its steps make."""
+    """Return the program whose last step makes `target`, with the facts of all steps."""
     steps = _landing_at(tuple(planned_steps(program.steps)), target, Names(program.facts))
     facts = dict(program.facts)
     for step in steps:
-        facts[step.target] = _made(step, facts.get(step.target, facts[target]))
+        facts[step.target] = _facts_of(step, facts.get(step.target, facts[target]))
     return replace(program, steps=steps, facts=facts)
 
 
-def _made(step: Step, like: Operand) -> Operand:
-    """Return the facts of what a step makes, from those of a tensor of its shape."""
+def _facts_of(step: Step, like: Operand) -> Operand:
+    """Return the facts of a step's tensor, from the facts of a tensor of the same shape."""
     match step:
         case KernelStep():
             return replace(like, type=step.problem.result)
@@ -159,7 +160,7 @@ def _made(step: Step, like: Operand) -> Operand:
 
 
 def _sizes_of(part: Assignment) -> tuple[tuple[str, int], ...]:
-    """For each index of the target, an operand and a mode of it that has its size."""
+    """Return for each index of the target an operand and a mode with its size."""
     places = {
         index: (access.tensor, mode)
         for access in accesses(part.value)
@@ -169,15 +170,14 @@ def _sizes_of(part: Assignment) -> tuple[tuple[str, int], ...]:
 
 
 def _loops_of(assignment: Assignment, program: Program) -> Orders | None:
-    """Return the loop orders of the only kernel of a program; None where it has other indices than
-    the assignment."""
+    """Return the loop orders of a program's only kernel; None where its indices differ."""
     (kernel,) = program.kernels
     same = {*all_indices(kernel.problem.assignment)} == {*all_indices(assignment)}
     return kernel.schedule.orders if same else None
 
 
 def _landing_at(steps: tuple[Step, ...], name: str, names: Names) -> tuple[Step, ...]:
-    """Return the steps with the last one's target called `name`, as later assignments expect."""
+    """Return the steps with the last target called `name`, as later assignments expect."""
     last = steps[-1]
     if last.target == name or not has_format(last):
         return steps

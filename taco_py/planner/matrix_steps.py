@@ -64,35 +64,35 @@ class Roles:
 
     left: Tensor
     right: Tensor
-    both: Group
+    batch: Group
     rows: Group
     columns: Group
     summed: Group
 
     @property
     def of_left(self) -> tuple[Group, ...]:
-        """Return the modes of the left factor that there are."""
-        return tuple(filter(None, (self.both, self.rows, self.summed)))
+        """Return the nonempty groups of modes of the left factor."""
+        return tuple(filter(None, (self.batch, self.rows, self.summed)))
 
     @property
     def of_right(self) -> tuple[Group, ...]:
-        """Return the modes of the right factor that there are."""
-        return tuple(filter(None, (self.both, self.summed, self.columns)))
+        """Return the nonempty groups of modes of the right factor."""
+        return tuple(filter(None, (self.batch, self.summed, self.columns)))
 
     @property
     def of_product(self) -> tuple[Group, ...]:
-        """Return the modes of the product that there are."""
-        return tuple(filter(None, (self.both, self.rows, self.columns)))
+        """Return the nonempty groups of modes of the product."""
+        return tuple(filter(None, (self.batch, self.rows, self.columns)))
 
     @property
     def indices(self) -> tuple[str, ...]:
-        """Return the indices of the product, as it stores them."""
-        return (*self.both, *self.rows, *self.columns)
+        """Return the indices of the product in storage order."""
+        return (*self.batch, *self.rows, *self.columns)
 
     @property
     def shape(self) -> tuple[bool, ...]:
-        """Which of the four modes there are."""
-        return tuple(map(bool, (self.both, self.rows, self.columns, self.summed)))
+        """Tell for each of the four modes whether it is present."""
+        return tuple(map(bool, (self.batch, self.rows, self.columns, self.summed)))
 
 
 @dataclass(slots=True)
@@ -119,8 +119,8 @@ class MatrixSteps:
     types: dict[Format | int, TensorType] = field(default_factory=dict)
     counts: dict[Group, int] = field(default_factory=dict)
 
-    def given(self, access: Access) -> Tensor:
-        """Return a tensor of the program as steps read it."""
+    def tensor_of(self, access: Access) -> Tensor:
+        """Return a tensor of the program as the steps read it."""
         type = self.facts[access.tensor].type
         order = type.format.mode_order
         plain = type.unit_stride and not type.stored
@@ -128,17 +128,16 @@ class MatrixSteps:
         return Tensor(access.tensor, stored, order, plain)
 
     def roles(
-        self, one: Tensor, other: Tensor, summed: frozenset[str], wanted: Group | None = None
+        self, one: Tensor, other: Tensor, summed: frozenset[str], order: Group | None = None
     ) -> Roles:
-        """Return the roles of two tensors that ask for the fewest elements to be copied, and after
-        that for the longer rows.
+        """Return the roles of two tensors with the fewest copied elements, then with longer rows.
 
-        wanted  the order of the product's indices, where one is read faster than others
+        order  the order of the product's indices, where one is read faster than others
         """
         best, least = None, inf
         for roles in options(one, other, summed):
             price = self.price(roles)
-            if wanted is not None and roles.indices != wanted:
+            if order is not None and roles.indices != order:
                 price += self.volume(roles.indices)
             if price < least:
                 best, least = roles, price
@@ -153,12 +152,11 @@ class MatrixSteps:
         return best
 
     def price(self, roles: Roles) -> float:
-        """Return the elements that are copied, and products in rows too short for vectors as
-        elements."""
+        """Return the copied elements plus products in rows that are too short for vectors."""
         left, right, copied = roles.left, roles.right, 0.0
-        if left.stored != (*roles.both, *roles.rows, *roles.summed) or not left.plain:
+        if left.stored != (*roles.batch, *roles.rows, *roles.summed) or not left.plain:
             copied += self.volume(left.stored)
-        if right.stored != (*roles.both, *roles.summed, *roles.columns) or not right.plain:
+        if right.stored != (*roles.batch, *roles.summed, *roles.columns) or not right.plain:
             copied += self.volume(right.stored)
         row = self.volume(roles.columns or roles.summed)
         work = self.volume(left.stored) * self.volume(roles.columns)
@@ -169,55 +167,57 @@ class MatrixSteps:
         return float(min(self.count(indices), MOST))
 
     def count(self, indices: Group) -> int:
-        """Return the same as an integer, of any size."""
-        found = self.counts.get(indices)
-        if found is None:
-            found = self.counts[indices] = prod([self.sizes[index] for index in indices])
-        return found
+        """Return the number of coordinate tuples over indices as an integer of any size."""
+        count_ = self.counts.get(indices)
+        if count_ is None:
+            count_ = self.counts[indices] = prod([self.sizes[index] for index in indices])
+        return count_
 
     def multiply(
-        self, one: Tensor, other: Tensor, summed: frozenset[str], wanted: Group | None = None
+        self, one: Tensor, other: Tensor, summed: frozenset[str], order: Group | None = None
     ) -> Tensor:
         """Add the steps that multiply two tensors, and return their product."""
-        roles = self.roles(one, other, summed, wanted)
+        roles = self.roles(one, other, summed, order)
         left = self.as_matrix(roles.left, roles.of_left)
         right = self.as_matrix(roles.right, roles.of_right)
         groups, target = roles.of_product, self.names.fresh("T")
         fused = any(len(group) > 1 for group in groups)
-        made = self.names.fresh(f"{target}_fused") if fused else target
-        self.steps.append(self._kernel(roles, left, right, made))
+        matrix = self.names.fresh(f"{target}_fused") if fused else target
+        self.steps.append(self._kernel(roles, left, right, matrix))
         if fused:
             places = {
                 index: (tensor.name, mode)
                 for tensor in (one, other)
                 for index, mode in zip(tensor.stored, tensor.modes, strict=True)
             }
-            self._add(Unfuse(target, made, tuple(places[i] for i in roles.indices)), roles.indices)
+            self._add(
+                Unfuse(target, matrix, tuple(places[i] for i in roles.indices)), roles.indices
+            )
         return Tensor(target, roles.indices, tuple(range(len(roles.indices))))
 
     def add_up(self, tensor: Tensor, summed: frozenset[str]) -> Tensor:
         """Add the steps that sum a tensor over some of its indices, and return the sums."""
-        kept = tuple(index for index in tensor.stored if index not in summed)
-        groups = (kept, tuple(index for index in tensor.stored if index in summed))
+        remaining = tuple(index for index in tensor.stored if index not in summed)
+        groups = (remaining, tuple(index for index in tensor.stored if index in summed))
         source = self.as_matrix(tensor, tuple(filter(None, groups)))
         target = self.names.fresh("T")
-        made = self.names.fresh(f"{target}_fused") if len(kept) > 1 else target
-        self.facts[made] = facts = self.dense(groups[:1] if kept else ())
-        loops = ("i", "j") if kept else ("i",)
+        matrix = self.names.fresh(f"{target}_fused") if len(remaining) > 1 else target
+        self.facts[matrix] = facts = self.dense(groups[:1] if remaining else ())
+        loops = ("i", "j") if remaining else ("i",)
         value = Reduce(ADD, loops[-1], Access("A", loops))
         assignment = Assignment(Access("T", loops[:-1]), value)
         problem = Problem(assignment, (("A", self.facts[source].type),), facts.type)
         sizes = tuple((index, "A", mode) for mode, index in enumerate(loops))
         schedule = Schedule.of_orders((loops,))
-        self.steps.append(KernelStep(made, problem, schedule, sizes, (("A", source),)))
-        if made != target:
+        self.steps.append(KernelStep(matrix, problem, schedule, sizes, (("A", source),)))
+        if matrix != target:
             modes = dict(zip(tensor.stored, tensor.modes, strict=True))
-            sources = tuple((tensor.name, modes[index]) for index in kept)
-            self._add(Unfuse(target, made, sources), kept)
-        return Tensor(target, kept, tuple(range(len(kept))))
+            sources = tuple((tensor.name, modes[index]) for index in remaining)
+            self._add(Unfuse(target, matrix, sources), remaining)
+        return Tensor(target, remaining, tuple(range(len(remaining))))
 
     def as_matrix(self, tensor: Tensor, groups: tuple[Group, ...]) -> str:
-        """Add the steps that make a tensor one of these modes, if any, and return its name."""
+        """Add the steps that give a tensor one mode for each group, and return its name."""
         order = tuple(chain.from_iterable(groups))
         name, modes, type = tensor.name, tensor.modes, self.facts[tensor.name].type
         if tensor.stored != order or not tensor.plain:
@@ -240,7 +240,7 @@ class MatrixSteps:
         return tuple(index for _, index in sorted(zip(modes, stored, strict=True)))
 
     def _add(self, step: Step, modes: Sequence[str | Group], form: Format | None = None) -> None:
-        """Add a step that makes a dense tensor with these modes."""
+        """Add a step whose result is a dense tensor with these modes."""
         self.steps.append(step)
         self.facts[step.target] = self.dense(modes, form)
 
@@ -260,8 +260,8 @@ class MatrixSteps:
         )
 
     def _kernel(self, roles: Roles, left: str, right: str, target: str) -> KernelStep:
-        """Return the kernel of a product of two matrices, shared by all that are alike."""
-        self.facts[target] = made = self.dense(roles.of_product)
+        """Return the kernel of a product of two matrices, shared by equal products."""
+        self.facts[target] = facts = self.dense(roles.of_product)
         one, other = self.facts[left], self.facts[right]
         products = self.volume((*roles.indices, *roles.summed))
         large = products >= self.machine.calls.chosen_way_products
@@ -270,24 +270,24 @@ class MatrixSteps:
         key = (roles.shape, one.type, other.type, classes)
         like = self.kernels.get(key)
         if like is None:
-            like = self.kernels[key] = self._planned(roles.shape, one, other, made, large)
+            like = self.kernels[key] = self._planned(roles.shape, one, other, facts, large)
         sources = (("A", left), ("B", right))
-        return KernelStep(target, like.problem, like.schedule, like.sizes, sources, like.why)
+        return KernelStep(target, like.problem, like.schedule, like.sizes, sources, like.reason)
 
     def _planned(
-        self, shape: tuple[bool, ...], one: Operand, other: Operand, made: Operand, large: bool
+        self, shape: tuple[bool, ...], one: Operand, other: Operand, result: Operand, large: bool
     ) -> KernelStep:
         """Return a step of a kernel that multiplies matrices: its problem, its loops and its
         way."""
         assignment, loops = matrix_product(shape)
         operands = (("A", one.type), ("B", other.type))
-        problem = Problem(assignment, operands, made.type)
-        schedule, why = Schedule.of_orders((loops,)), ""
+        problem = Problem(assignment, operands, result.type)
+        schedule, reason = Schedule.of_orders((loops,)), ""
         if large:
             stats = real_statistics(assignment, {"A": one, "B": other}, self.machine)
             choice = choose(Question(problem, lambda: stats, self.libraries))
-            schedule, why = schedule.with_way(choice.make), choice.reason
-        return KernelStep("T", problem, schedule, _sizes(problem), (), why)
+            schedule, reason = schedule.with_way(choice.make), choice.reason
+        return KernelStep("T", problem, schedule, _sizes(problem), (), reason)
 
 
 def matrix_product(
@@ -296,7 +296,7 @@ def matrix_product(
     indices: Sequence[str] = "ijkl",
     numbers: Sequence[Expr] = (),
 ) -> tuple[Assignment, tuple[str, ...]]:
-    """Return the product of two matrices that has some of four modes, and the order of its loops.
+    """Return the product of two matrices with some of four modes, and the order of its loops.
 
     >>> matrix_product((False, True, True, True))[1]
     ('i', 'k', 'j')
@@ -306,15 +306,15 @@ def matrix_product(
     numbers  further factors without indices
     """
     letters = iter(indices)
-    both, rows, columns, added = (next(letters) if there else "" for there in shape)
+    batch, rows, columns, summed = (next(letters) if is_present else "" for is_present in shape)
     product, left, right = tensors
-    value: Expr = Access(left, _present(both, rows, added))
+    value: Expr = Access(left, _present(batch, rows, summed))
     for number in numbers:
         value = Call(MUL, (number, value))
-    value = Call(MUL, (value, Access(right, _present(both, added, columns))))
-    value = Reduce(ADD, added, value) if added else value
-    target = Access(product, _present(both, rows, columns))
-    return Assignment(target, value), _present(both, rows, added, columns)
+    value = Call(MUL, (value, Access(right, _present(batch, summed, columns))))
+    value = Reduce(ADD, summed, value) if summed else value
+    target = Access(product, _present(batch, rows, columns))
+    return Assignment(target, value), _present(batch, rows, summed, columns)
 
 
 def _present(*indices: str) -> tuple[str, ...]:
@@ -322,29 +322,32 @@ def _present(*indices: str) -> tuple[str, ...]:
 
 
 def _sizes(problem: Problem) -> tuple[tuple[str, str, int], ...]:
-    """For each index, the last operand that has it and the mode."""
-    found: dict[str, tuple[str, str, int]] = {}
+    """Return for each index the last operand that has it, and its mode."""
+    sources: dict[str, tuple[str, str, int]] = {}
     value = problem.assignment.value
     product = value.body if isinstance(value, Reduce) else value
     assert isinstance(product, Call)
     for access in reversed(product.args):
         assert isinstance(access, Access)
         for mode, index in enumerate(access.indices):
-            found[index] = (index, access.tensor, mode)
-    return tuple(found.values())
+            sources[index] = (index, access.tensor, mode)
+    return tuple(sources.values())
 
 
 def options(one: Tensor, other: Tensor, summed: frozenset[str]) -> Iterator[Roles]:
-    """Yield each tensor as the left factor, with what both have in the order of either."""
+    """Yield the roles with either tensor on the left and the batch indices in either's order."""
     shared = frozenset(one.stored).intersection(other.stored)
-    alone = [tuple([i for i in each.stored if i not in shared]) for each in (one, other)]
-    both = [tuple([i for i in each.stored if i in shared]) for each in (one, other)]
-    orders = both[:1] if both[0] == both[1] else both
+    alone = [tuple([i for i in tensor.stored if i not in shared]) for tensor in (one, other)]
+    batches = [tuple([i for i in tensor.stored if i in shared]) for tensor in (one, other)]
+    orders = batches[:1] if batches[0] == batches[1] else batches
     parts = [
-        (tuple([i for i in each if i not in summed]), tuple([i for i in each if i in summed]))
-        for each in orders
+        (
+            tuple([i for i in batch_order if i not in summed]),
+            tuple([i for i in batch_order if i in summed]),
+        )
+        for batch_order in orders
     ]
-    for kept, added in parts:
-        yield Roles(one, other, kept, alone[0], alone[1], added)
-    for kept, added in reversed(parts):
-        yield Roles(other, one, kept, alone[1], alone[0], added)
+    for batch, summed_ in parts:
+        yield Roles(one, other, batch, alone[0], alone[1], summed_)
+    for batch, summed_ in reversed(parts):
+        yield Roles(other, one, batch, alone[1], alone[0], summed_)

@@ -41,31 +41,31 @@ KernelCost = Callable[[Program, Assignment, Context], float]
 
 
 def price(program: Program, context: Context, kernel: KernelCost, limit: float = inf) -> float:
-    """Return the price of a program: its kernels, and keeping what they hand to each other.
+    """Return the price of a program: its kernels, and the temporaries between them.
 
     kernel  the price of one kernel
     limit   the price is infinite where temporaries and the kernels that make them cost more
     """
     total = 0.0
-    one, *others = _of_each_result(program)
+    one, *rest = _of_each_result(program)
     for step in program.temporaries:
         total += keeping(program.facts[step.target], context.goal.machine)
         if total <= limit:
             total += kernel(one, _of_most(step.assignment), context)
         if total > limit:
             return inf
-    return total + sum(kernel(each, _of_most(each.last), context) for each in (one, *others))
+    return total + sum(kernel(part, _of_most(part.last), context) for part in (one, *rest))
 
 
 def _of_each_result(program: Program) -> list[Program]:
-    """Return the program as one of each result."""
+    """Return one program for each result."""
     if len(program.results) == 1:
         return [program]
     return [replace(program, results=(result,)) for result in program.results]
 
 
 def _of_most(assignment: Assignment) -> Assignment:
-    """What is computed of most elements: `e + least` of corrected(e, least, again)."""
+    """Return the part of an assignment computed for most elements: `e + least` of a correction."""
     match assignment.value:
         case Call(operator, (found, least, _)) if operator == CORRECTED:
             return replace(assignment, value=Call(ADD, (found, least)))
@@ -73,8 +73,7 @@ def _of_most(assignment: Assignment) -> Assignment:
 
 
 def keeping(facts: Operand, machine: Machine) -> float:
-    """Return the price of keeping a temporary beside the loops that write and read it: its elements
-    and, where it stores coordinates, those of each block."""
+    """Return the price of storing a temporary: its elements and the coordinates of its levels."""
     form = facts.type.format
     if is_full(form):
         return machine.copies.dense_temporary_element_steps * facts.stored
@@ -89,14 +88,13 @@ def merging(program: Program, context: Context) -> float:
     terms = split_terms(assignment.value)
     if len(terms) < 2 or is_full(program.result_type.format):
         return 0.0
-    kept, stats = assignment.target.indices, context.statistics(program, assignment.value)
-    each = context.goal.machine.loops.merge_steps
-    return each * sum(result_size(stats, summed(t.body, t.reduced), kept) for t in terms)
+    output, stats = assignment.target.indices, context.statistics(program, assignment.value)
+    merge_steps = context.goal.machine.loops.merge_steps
+    return merge_steps * sum(result_size(stats, summed(t.body, t.reduced), output) for t in terms)
 
 
 def loops_price(program: Program, problem: Problem, context: Context) -> float:
-    """Return the price of the best loops of one kernel of a program, with the copies that they
-    need."""
+    """Return the price of the best loops of one kernel of a program, with their copies."""
     value = problem.assignment.value
     stats = context.statistics(program, value)
     terms = (as_sum(problem, term) for term in split_terms(value))
@@ -104,8 +102,7 @@ def loops_price(program: Program, problem: Problem, context: Context) -> float:
 
 
 def as_sum(problem: Problem, term: Term) -> Term:
-    """Return the sum whose loops cost what those of a reduction by another operator do: over what
-    makes a difference to that."""
+    """Return the sum whose loops cost the same as the loops of another reduction."""
     if term.operator.additive:
         return term
     full = {name for name, type in problem.operands if is_full(type.format)}
@@ -117,48 +114,46 @@ def as_sum(problem: Problem, term: Term) -> Term:
 
 
 def meets_again(problem: Problem) -> bool:
-    """Tell whether the loops of a term come to an element of the result more than once."""
+    """Tell whether the loops of a term visit an element of the result more than once."""
     return any(repeated(problem, term) for term in split_terms(problem.assignment.value))
 
 
 def way_price(program: Program, assignment: Assignment, context: Context) -> float | None:
-    """Return the price of a kernel in the way that it is made; None where that is the price of
-    loops."""
+    """Return the price of a kernel by its method; None where that is the price of loops."""
     request = context.request(program, assignment.target.tensor)
     problem = draft_of(assignment, program.facts, request)
     question = Question(
         problem, lambda: context.statistics(program, assignment.value), context.goal.libraries
     )
-    found = seconds(question)
-    return None if found is None else found / context.goal.machine.step_seconds
+    time = seconds(question)
+    return None if time is None else time / context.goal.machine.step_seconds
 
 
 # ---------------------------------------------------------------- loops of one term
 
 
 def term_cost(problem: Problem, term: Term, stats: Statistics, effort: Effort) -> float:
-    """What the best loops of a term cost: around all its inner sums those that they need, and
-    inside these each sum's own beside the others'."""
+    """Return the cost of the best loops of a term, with its inner sums in separate loops."""
     best = best_order(problem, term, stats, effort)
     inner_sums = distinct(reductions(term.body))
     if not inner_sums:
         return best.cost
-    needed = {i for sum_ in inner_sums for i in free_indices(sum_)}
-    places = [place for place, index in enumerate(best.order) if index in needed]
-    around = best.order[: max(places, default=-1) + 1]
-    inner = best.order[len(around) :]
-    own = [{i for a in accesses(sum_) for i in a.indices} for sum_ in inner_sums]
+    inner_indices = {i for sum_ in inner_sums for i in free_indices(sum_)}
+    places = [place for place, index in enumerate(best.order) if index in inner_indices]
+    outer = best.order[: max(places, default=-1) + 1]
+    inner = best.order[len(outer) :]
+    index_sets = [{i for a in accesses(sum_) for i in a.indices} for sum_ in inner_sums]
     steps = known_steps(problem, term, stats, effort)
-    rest = [i for i in inner if not any(i in indices for indices in own)]
-    beside = steps.nest(around, rest)
-    kept = takewhile(problem.assignment.target.indices.__contains__, around)
-    shared = sum(1 for _ in kept)  # loops over the result's indices are around all sums
-    for sum_, indices in zip(inner_sums, own, strict=True):
+    rest = [i for i in inner if not any(i in indices for indices in index_sets)]
+    nested = steps.nest(outer, rest)
+    leading = takewhile(problem.assignment.target.indices.__contains__, outer)
+    shared = sum(1 for _ in leading)  # loops over the result's indices are around all sums
+    for sum_, indices in zip(inner_sums, index_sets, strict=True):
         group = [i for i in inner if i in indices]
-        depth = max((around.index(i) + 1 for i in free_indices(sum_)), default=0)
-        alone = _alone(problem, sum_, stats, effort, around[: max(depth, shared)], group)
-        beside += min(steps.nest(around, group), alone)
-    return best.cost - steps.nest(around, inner) + beside
+        depth = max((outer.index(i) + 1 for i in free_indices(sum_)), default=0)
+        alone = _alone(problem, sum_, stats, effort, outer[: max(depth, shared)], group)
+        nested += min(steps.nest(outer, group), alone)
+    return best.cost - steps.nest(outer, inner) + nested
 
 
 def _alone(
@@ -166,15 +161,18 @@ def _alone(
     sum_: Reduce,
     stats: Statistics,
     effort: Effort,
-    around: Sequence[str],
+    outer: Sequence[str],
     group: Sequence[str],
 ) -> float:
-    """What an inner sum's own loops cost inside those that it depends on. They run where its body
-    is stored, whatever is added to it: in sum(i, sum(j, A[i,j] * x[j]) + s) over A's entries."""
+    """Return the cost of an inner sum's own loops inside the loops that it depends on.
+
+    They run where its body is stored, whatever is added to it: in sum(i, sum(j, A[i,j] * x[j]) + s)
+    over A's entries.
+    """
     body = Term(False, (), sum_.body)
-    known, _ = loops_of(problem, body)
-    others = stats.volume(index for index in around if index not in known)
-    return others * known_steps(problem, body, stats, effort).nest(around, group)
+    bound, _ = loops_of(problem, body)
+    repeats = stats.volume(index for index in outer if index not in bound)
+    return repeats * known_steps(problem, body, stats, effort).nest(outer, group)
 
 
 def copy_cost(
@@ -184,7 +182,7 @@ def copy_cost(
     effort: Effort,
     among: Sequence[Access] | None = None,
 ) -> float:
-    """What the copies cost that the term's best order needs, of all operands or those `among`."""
+    """Return the cost of the copies that a term's best order needs."""
     order = best_order(problem, term, stats, effort).order
     return sum(
         copying(stats, a)

@@ -37,13 +37,12 @@ class Search:
     """The catalogue as a procedure; it holds nothing and changes nothing but the log."""
 
     def split_result(self, program: Program, context: Context) -> Program:
-        """Return the program with its result's assignment split, after the steps that it has
-        before."""
+        """Return the program with its result's assignment split, and the steps before it."""
         return program.spliced(self.split(program.only(program.result), context))
 
     def forms(self, program: Program, context: Context) -> Program:
         """Return the program in its cheapest form, after all rules that split assignments."""
-        program = tried(catalogue.PRODUCTS, program, context)
+        program = apply_rules(catalogue.PRODUCTS, program, context)
         return self.split(program.only(program.result), context)
 
     def split(self, program: Program, context: Context) -> Program:
@@ -51,9 +50,9 @@ class Search:
         program = replace(
             program, sizes=context.of(program.last, program.facts, context.goal.machine).sizes
         )
-        program = tried(catalogue.WHOLE, program, context)
+        program = apply_rules(catalogue.PROGRAM_RULES, program, context)
         program = self._split_terms(program, context)
-        return tried(catalogue.REST, program, context)
+        return apply_rules(catalogue.REST, program, context)
 
     def split_term(self, program: Program, context: Context) -> Program:
         """Return the program of one term after the rules that split terms."""
@@ -63,42 +62,40 @@ class Search:
     def _split_terms(self, program: Program, context: Context) -> Program:
         """Return the program with each term of its result's assignment split, and the sums inside
         it."""
-        program = tried(catalogue.EXPRESSION, program, context)
+        program = apply_rules(catalogue.EXPRESSION, program, context)
         for site in terms(program):
             program = self._split_term(program, site, context)
         return program
 
     def _split_term(self, program: Program, site: Site, context: Context) -> Program:
-        """Return the program with the inner sums of a term split, the innermost first, equal ones
-        alike, then the term."""
+        """Return the program with a term and its inner sums split, the innermost first."""
         (first, *_) = split_terms(site.term(program))
         inside = _inside(context)
         for sum_ in distinct(reductions(first.body)):
-            own = self._split_terms(program_of_sum(program, sum_), inside)
-            program = program.with_parts(own)
-            term = exchange_equal(site.term(program), sum_, own.last.value)
-            program = _with_names_apart(site.put(program, term))
+            inner = self._split_terms(program_of_sum(program, sum_), inside)
+            program = program.with_parts(inner)
+            term = exchange_equal(site.term(program), sum_, inner.last.value)
+            program = _rename_clashing(site.put(program, term))
         for rule, _ in catalogue.TERM:
             program = tried_at(rule, program, site, context)
         return program
 
 
-def _with_names_apart(program: Program) -> Program:
-    """Return the program whose last assignment has no index of one sum in another one's beside
-    it."""
-    apart = sums_apart(program.last)
-    return program if apart is program.last else program.with_assignment(apart)
+def _rename_clashing(program: Program) -> Program:
+    """Return the program whose last assignment has distinct index names in neighbouring sums."""
+    renamed = sums_apart(program.last)
+    return program if renamed is program.last else program.with_assignment(renamed)
 
 
 def _inside(context: Context) -> Context:
-    """Return the context for inner sums: a contraction order that was given is about the whole."""
+    """Return the context for inner sums, without the user's contraction order."""
     if context.goal.path is None:
         return context
     left_out = context.goal.left_out | names_of(Trait.FACTORS, Trait.KERNELS)
     return replace(context, goal=replace(context.goal, path=None, left_out=left_out))
 
 
-def tried(entries: Entries, program: Program, context: Context) -> Program:
+def apply_rules(entries: Entries, program: Program, context: Context) -> Program:
     """Return the program after rules in order, each at all of its sites."""
     for rule, _ in entries:
         for site in rule.sites(program) if rule.takes_part(context) else ():
@@ -107,16 +104,15 @@ def tried(entries: Entries, program: Program, context: Context) -> Program:
 
 
 def tried_at(rule: Rule, program: Program, site: Site, context: Context) -> Program:
-    """Return the program after a rule at one site, or as it was where the rule is refused; in the
-    log."""
+    """Return the program after a rule at one site, unchanged where the rule is refused."""
     outcome = rule.apply(program, site, context) if rule.takes_part(context) else None
     if not isinstance(outcome, Generator):
         return _decided(rule, outcome, program, site, context)
     try:
-        each = next(outcome)
+        result = next(outcome)
         while True:
-            program = _decided(rule, each, program, site, context)
-            each = outcome.send(program)
+            program = _decided(rule, result, program, site, context)
+            result = outcome.send(program)
     except StopIteration:
         return program
 
@@ -124,7 +120,7 @@ def tried_at(rule: Rule, program: Program, site: Site, context: Context) -> Prog
 def _decided(
     rule: Rule, outcome: Outcome, program: Program, site: Site, context: Context
 ) -> Program:
-    """Return the program after one outcome of a rule, which is put in the log."""
+    """Return the program after one outcome of a rule, and log the outcome."""
     match outcome:
         case None:
             return program
@@ -132,7 +128,7 @@ def _decided(
             context.log.add(Entry(rule.name, site.target, False, why))
             return program
         case Rewrite(changed, why):
-            lost = _computed_again(program, changed)
+            lost = _repeats_unique(program, changed)
             context.log.add(Entry(rule.name, site.target, not lost, lost or why))
             return program if lost else changed
         case Candidate():
@@ -142,7 +138,7 @@ def _decided(
 def _if_it_pays(
     rule: Rule, candidate: Candidate, program: Program, site: Site, context: Context
 ) -> Program:
-    """Return the program after a candidate where it is enough times cheaper, else as it was.
+    """Return the program after a candidate that pays; else the unchanged program.
 
     The other way round where the goal reverses the decision.
     """
@@ -154,21 +150,20 @@ def _if_it_pays(
         context.log.decide(decision, Entry(rule.name, site.target, False, "", before, after))
         return program
     rewrite = candidate.rewrite()
-    lost = _computed_again(program, rewrite.program)
+    lost = _repeats_unique(program, rewrite.program)
     if lost:
         context.log.add(Entry(rule.name, site.target, False, lost))
         return program
-    entry = Entry(rule.name, site.target, True, rewrite.why, before, after)
+    entry = Entry(rule.name, site.target, True, rewrite.reason, before, after)
     context.log.decide(decision, entry)
     return rewrite.program
 
 
-def _computed_again(before: Program, after: Program) -> str:
-    """Say why a rewrite is not taken: it stores no more what is to be computed once; "" where it
-    does.
+def _repeats_unique(before: Program, after: Program) -> str:
+    """Explain why a rewrite is refused: it computes a unique tensor again; "" otherwise.
 
     Rules know nothing of that: whatever one does with a tensor, it is refused here.
     """
-    kept = {step.target for step in after.steps}
-    lost = (s.target for s in before.steps if s.target in after.once and s.target not in kept)
+    targets = {step.target for step in after.steps}
+    lost = (s.target for s in before.steps if s.target in after.unique and s.target not in targets)
     return next((f"{name} is compared with itself: it is stored, and read" for name in lost), "")

@@ -47,7 +47,7 @@ from taco_py.planner.rules import catalogue
 from taco_py.planner.rules.base import Trait
 from taco_py.planner.rules.catalogue import names_of
 from taco_py.planner.rules.forms import inline_statement
-from taco_py.planner.search import tried
+from taco_py.planner.search import apply_rules
 
 _DEFAULT = Options()
 
@@ -76,7 +76,7 @@ def plan_statements(
     options: Options = _DEFAULT,
     commands: Mapping[str, StatementCommands] = NO_COMMANDS,
 ) -> Plan:
-    """Plan assignments in order, each of which may read operands and the targets before it.
+    """Plan assignments in order, each of which may read operands and earlier targets.
 
     types    how targets are stored; of others the format is chosen
     request  its `type` says the index type of temporaries
@@ -88,9 +88,9 @@ def plan_statements(
         request = replace(request, left_out=request.left_out | joins)
     request = replace(request, left_out=request.left_out | names_of(Trait.RESULT))
     context = context_of(request, options)
-    wanted = tuple(types) if results is None else tuple(results)
-    text = program = _program(statements, operands, types, wanted, context)
-    program = tried(catalogue.STATEMENTS, program, context)
+    result_names = tuple(types) if results is None else tuple(results)
+    text = program = _program(statements, operands, types, result_names, context)
+    program = apply_rules(catalogue.STATEMENTS, program, context)
     for define in tuple(program.defines):
         target = define.target
         if target in commands:
@@ -101,10 +101,10 @@ def plan_statements(
     for target, each in commands.items():
         if each.schedule is not None and not names_loops(each.schedule):
             kernels = with_threads(kernels, each.schedule, context.goal.machine.is_gpu, target)
-    chosen = None
+    selection = None
     if not any(names_loops(each.schedule) for each in commands.values()):
-        chosen = Chosen(program.without_entries, loops, text.without_entries)
-    return plan_of(tried(catalogue.TIDY, kernels, context), program, context, chosen)
+        selection = Chosen(program.without_entries, loops, text.without_entries)
+    return plan_of(apply_rules(catalogue.TIDY, kernels, context), program, context, selection)
 
 
 def _with_commands(
@@ -139,8 +139,8 @@ def _program(
     sizes: dict[str, float] = {}
     defines: list[Define] = []
     for statement in statements:
-        statement, known = _of_own_sizes(statement, facts, sizes, context)
-        sizes.update(known)
+        statement, new_sizes = _of_own_sizes(statement, facts, sizes, context)
+        sizes.update(new_sizes)
         facts[statement.target.tensor] = _facts(statement, facts, types, context)
         defines.append(Define(statement))
     return Program(tuple(defines), facts, results, sizes, context.goal.static)
@@ -152,17 +152,16 @@ def _of_own_sizes(
     sizes: Mapping[str, float],
     context: Context,
 ) -> tuple[Assignment, Mapping[str, float]]:
-    """Return the assignment and the sizes of its indices, renamed where another one has other
-    sizes.
+    """Return the assignment with clashing indices renamed, and the sizes of its indices.
 
     y[i] = x[i];  z[i] = v[i], where v is longer  →  z[i_1] = v[i_1]
     """
-    own = real_statistics(statement, facts, context.goal.machine).sizes
-    names = Names({*sizes, *own})
-    new = {i: names.fresh(i) for i, size in own.items() if sizes.get(i, size) != size}
+    sizes_of = real_statistics(statement, facts, context.goal.machine).sizes
+    names = Names({*sizes, *sizes_of})
+    new = {i: names.fresh(i) for i, size in sizes_of.items() if sizes.get(i, size) != size}
     if not new:
-        return statement, own
-    return rename(statement, indices=new), {new.get(i, i): size for i, size in own.items()}
+        return statement, sizes_of
+    return rename(statement, indices=new), {new.get(i, i): size for i, size in sizes_of.items()}
 
 
 def _facts(
@@ -188,6 +187,6 @@ def _facts(
 
 
 def fills_of(operands: Mapping[str, Operand]) -> dict[str, Number]:
-    """Find the fill values of operands that leave elements out, where they are not 0."""
+    """Return the nonzero fill values of operands that omit elements."""
     types = {name: operand.type for name, operand in operands.items()}
     return {name: type.fill_value.item() for name, type in types.items() if type.fill}

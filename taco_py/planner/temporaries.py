@@ -23,14 +23,14 @@ from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.program import Define, Program
 
 
-def where_asked(program: Program, expr: Expr, part: Expr, made: Expr | None = None) -> Expr:
-    """Write a dense part of an expression where sparse operands beside it ask for it.
+def where_asked(program: Program, expr: Expr, part: Expr, replacement: Expr | None = None) -> Expr:
+    """Restrict a dense part of an expression to the coordinates of the sparse operands beside it.
 
     sum(k, Q[i,k] * K[j,k]) of M[i,j] * exp(sum(…))   →   kept(sum(…), stored(M[i,j]))
 
-    made  what the part is written as
+    replacement  what the part is written as
     """
-    value = part if made is None else made
+    value = part if replacement is None else replacement
     stored = StoredPlaces({name: (False,) * len(f.shape) for name, f in program.facts.items()})
     for name in program.facts:
         stored.note(name, 0 if is_sparse(program.facts[name].type.format) else None)
@@ -45,7 +45,7 @@ def with_temporary(
     context: Context,
     value: Expr,
     keep: Sequence[str],
-    why: str,
+    reason: str,
     dtype: DType | None = None,
 ) -> tuple[Program, Access]:
     """Assign `value`, summed over all indices but `keep`, to a new tensor before the result.
@@ -68,13 +68,13 @@ def with_temporary(
             if fill >= context.goal.machine.copies.full_share
             else "which is cheaper here, though"
         )
-        why = f"{why}; dense, {cheap} {fill:.0%} of it is expected to be there"
+        reason = f"{reason}; dense, {cheap} {fill:.0%} of it is expected to be there"
     name = target.tensor
-    return program.before(program.result, (Define(assignment, why),), {name: facts}), target
+    return program.before(program.result, (Define(assignment, reason),), {name: facts}), target
 
 
 def described(program: Program, context: Context, assignment: Assignment) -> Operand:
-    """Return the facts that are expected of the target of `assignment`, a temporary."""
+    """Return the expected facts of the target of `assignment`, a temporary."""
     key = (Operand, program.result_type, context.full, *context.key(program, assignment))
     return context.effort.recall(key, lambda: _described(program, context, assignment))
 
@@ -94,8 +94,7 @@ def _described(program: Program, context: Context, assignment: Assignment) -> Op
 def _better_dense(
     program: Program, context: Context, assignment: Assignment, shape: Sequence[int]
 ) -> bool:
-    """Tell whether a temporary is so full that coordinates cost more than the zeros between them,
-    or is asked to be dense.
+    """Tell whether a temporary is better dense than sparse.
 
     Not where the result is sparse: its entries would be those of all the zeros too.
     """
@@ -111,7 +110,7 @@ def _better_dense(
 
 
 def fill_of(program: Program, context: Context, value: Expr, keep: Sequence[str]) -> float:
-    """Return the share of the elements of `value` over `keep` that is expected to be stored."""
+    """Return the expected fraction of stored elements of `value` over `keep`."""
     stats = context.statistics(program, value)
     return result_size(stats, value, keep) / max(stats.volume(frozenset(keep)), 1.0)
 
@@ -121,22 +120,21 @@ def program_of_sum(program: Program, sum_: Reduce) -> Program:
 
     y[i] = A[i,j] * sum(k, B[j,k])  →  [j] = sum(k, B[j,k])
     """
-    own = Assignment(Access("", free_indices(sum_)), sum_)
-    whole = program.result_type
-    order = len(own.target.indices)
-    form = dense(order) if is_full(whole.format) else program.usual_format(own)
-    facts = {**program.facts, "": Operand(replace(whole, format=form), (), 0.0)}
-    return replace(program, steps=(Define(own),), facts=facts, results=("",))
+    assignment = Assignment(Access("", free_indices(sum_)), sum_)
+    result_type = program.result_type
+    order = len(assignment.target.indices)
+    form = dense(order) if is_full(result_type.format) else program.usual_format(assignment)
+    facts = {**program.facts, "": Operand(replace(result_type, format=form), (), 0.0)}
+    return replace(program, steps=(Define(assignment),), facts=facts, results=("",))
 
 
 def through_children(
     program: Program, expr: Expr, visit: Callable[[Program, Expr], tuple[Program, Expr]]
 ) -> tuple[Program, Expr]:
-    """Return the expression with `visit` applied to each child, which may put temporaries before
-    it."""
+    """Return the expression with `visit` applied to each child."""
     new: list[Expr] = []
     for child in children(expr):
-        program, changed = visit(program, child)
-        new.append(changed)
+        program, child_ = visit(program, child)
+        new.append(child_)
     rest = iter(new)
     return program, map_children(expr, lambda _: next(rest))

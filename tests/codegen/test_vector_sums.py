@@ -25,8 +25,8 @@ from codegen.ir import (
 )
 from codegen.machine.cpu import Processor
 from codegen.machine.target import Target
+from codegen.passes.sums.vector_sums import ROUND_TO, split_sums_of_streams, split_vector_sums
 from codegen.passes.sums.vector_sums import SUMS as TOGETHER
-from codegen.passes.sums.vector_sums import WHOLE, split_sums_of_streams, split_vector_sums
 from codegen.passes.vectorize import vectorize
 from codegen.tree import find
 from codegen.types import FLOAT64, INT32
@@ -34,7 +34,7 @@ from codegen.verify import verify
 from tests.codegen.functions import N_I, N_J, I, J, const, result, source
 from tests.codegen.interpreter import run
 
-LONG = TOGETHER * WHOLE
+LONG = TOGETHER * ROUND_TO
 A, X, Y = source("A"), source("x"), result("y")
 SUMS = tuple(Var(f"t_{n}", FLOAT64) for n in range(4))
 PRODUCT = Var("product", FLOAT64)

@@ -232,7 +232,7 @@ def test_freed_memory_is_used_again(fake: FakeDriver) -> None:
 
 
 def test_kept_memory_is_limited_and_cleared(fake: FakeDriver) -> None:
-    device = fake.device(kept=3 * 4096)
+    device = fake.device(pool_limit=3 * 4096)
     buffers = [device.allocate(4096) for _ in range(6)]
     for buffer in buffers:
         buffer.free()

@@ -90,7 +90,7 @@ def test_products_that_keep_their_own_kernel(
 ) -> None:
     found = planned((PRODUCT, *texts), ("H",), formats, sizes=sizes)
     assert len(found.kernels) == 2
-    assert any(words in entry.why for entry in found.log.entries if entry.rule == RULE)
+    assert any(words in entry.reason for entry in found.log.entries if entry.rule == RULE)
 
 
 def test_what_reads_a_sum_of_all_comes_after() -> None:

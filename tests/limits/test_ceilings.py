@@ -12,7 +12,7 @@ import taco_py as tp
 from codegen.runtime.kernel_cache import KernelCache
 from codegen.toolchain.errors import ToolchainError
 from codegen.toolchain.store import Store
-from codegen.toolchain.trial import Trial, Tried
+from codegen.toolchain.trial import Trial, TrialResult
 from taco_py.report.limits import measure_ceilings
 from taco_py.report.limits.ceilings import Ceilings, Rate, Roof, from_json, higher, to_json
 from taco_py.report.limits.measure_ceilings import array_bytes, ceilings_here
@@ -45,9 +45,9 @@ class Counting:
         self.cache = KernelCache(store=Store(folder))
         self.figures, self.asked = figures, 0
 
-    def measure(self, source: str, trials: list[Trial]) -> tuple[Tried, ...]:
+    def measure(self, source: str, trials: list[Trial]) -> tuple[TrialResult, ...]:
         self.asked += 1
-        return (Tried(struct.pack(f"{len(self.figures)}d", *self.figures)),)
+        return (TrialResult(struct.pack(f"{len(self.figures)}d", *self.figures)),)
 
 
 def counting(monkeypatch: pytest.MonkeyPatch, folder: Path, peak: float) -> Counting:

@@ -86,7 +86,7 @@ def test_sums_of_other_types_stay_whole() -> None:
     made = make_plan(known.assignment, operands(known), Request(known.result))
     kernel = made.steps[-1]
     assert isinstance(kernel, KernelStep)
-    assert not kernel.added  # what wraps is one term, with something everywhere
+    assert not kernel.in_turn  # what wraps is one term, with something everywhere
 
 
 def test_rows_that_are_not_stored_are_copied_alone() -> None:

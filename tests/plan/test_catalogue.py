@@ -36,7 +36,7 @@ from taco_py.planner.rules.base import (
     result,
 )
 from taco_py.planner.rules.page import page, summary
-from taco_py.planner.search import Search, tried
+from taco_py.planner.search import Search, apply_rules
 from taco_py.report.explanation.summary import numbers
 from tests.problems import operands, problem
 from tests.test_architecture import inside, modules
@@ -150,9 +150,9 @@ def programs() -> Iterator[Program]:
 @pytest.mark.parametrize("program", list(programs()))
 def test_a_rule_of_ones_own_is_one_entry(program: Program, context: Context) -> None:
     rule = Rule("change_nothing", Phase.TIDY, change_nothing, result)
-    assert tried(((rule, "to see that it is tried"),), program, context) is program
+    assert apply_rules(((rule, "to see that it is tried"),), program, context) is program
     (entry,) = context.log.entries
-    assert entry.rule == "change_nothing" and entry.taken
+    assert entry.rule == "change_nothing" and entry.accepted
     assert str(entry) == "change_nothing       y: 4 → 1, taken: nothing"
 
 
@@ -177,9 +177,9 @@ def test_a_candidate_is_taken_where_it_pays_and_the_other_way_where_that_is_reve
         for decided in (frozenset[Decision](), frozenset((("widen", "y", 0),))):
             goal = replace(context.goal, reversed=decided)
             log = Log()
-            found = tried(((rule, "to see"),), program, replace(context, goal=goal, log=log))
+            found = apply_rules(((rule, "to see"),), program, replace(context, goal=goal, log=log))
             assert (found is wider) == (pays != bool(decided))
-            assert log.decisions["widen", "y", 0].taken == (found is wider)
+            assert log.decisions["widen", "y", 0].accepted == (found is wider)
 
 
 @pytest.mark.parametrize("program", list(programs()))
@@ -197,17 +197,17 @@ def test_a_rule_may_try_several_rewrites_each_of_what_the_last_one_left(
         yield Refusal("no more names")
 
     rule = Rule("name_more", Phase.TIDY, apply, result, gain=Gain.DETOUR)
-    found = tried(((rule, "to see"),), program, context)
+    found = apply_rules(((rule, "to see"),), program, context)
     assert {*found.facts} - {*program.facts} == {"a", "c"}
-    assert [entry.taken for entry in context.log.entries] == [True, False, True, False]
+    assert [entry.accepted for entry in context.log.entries] == [True, False, True, False]
 
 
 def test_the_log_has_what_was_taken_and_what_was_refused() -> None:
     known = problem("y[i] = A[i,j] * B[j,k] * x[k]", {"A": "CSR", "B": "CSR"})
     plan = make_plan(known.assignment, operands(known), Request(known.result))
     assert [entry.target for entry in plan.log.of("contract")] == ["y"]
-    refused = [entry for entry in plan.log.entries if not entry.taken]
-    assert all(entry.why or entry.before is not None for entry in refused)
+    refused = [entry for entry in plan.log.entries if not entry.accepted]
+    assert all(entry.reason or entry.before is not None for entry in refused)
 
 
 # ---------------------------------------------------------------- numbers

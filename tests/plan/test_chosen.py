@@ -33,8 +33,8 @@ def kernel_of(plan: Plan, target: str) -> KernelStep | None:
 
 def in_names_of(plan: Plan, kernel: KernelStep, target: str) -> Orders:
     """The loops of a kernel in the indices of the text: temporaries have kernels in other names."""
-    assert plan.chosen is not None
-    own = all_indices(plan.chosen.program.define(target).assignment)
+    assert plan.selection is not None
+    own = all_indices(plan.selection.program.define(target).assignment)
     names = dict(zip(all_indices(kernel.problem.assignment), own, strict=True))
     return tuple(tuple(names[index] for index in order) for order in kernel.schedule.orders)
 
@@ -45,10 +45,10 @@ def test_the_loops_that_are_told_are_those_that_run(storages: tuple[str, str]) -
     compared = 0
     for case in cases():
         plan = planned(case, storages)
-        assert plan.chosen is not None
-        for target, loops in plan.chosen.loops.items():
+        assert plan.selection is not None
+        for target, loops in plan.selection.loops.items():
             kernel = kernel_of(plan, target)
-            if loops is None or kernel is None or plan.chosen.fused:
+            if loops is None or kernel is None or plan.selection.fused:
                 continue
             compared += 1
             assert in_names_of(plan, kernel, target) == loops, case.text
@@ -61,12 +61,12 @@ def test_the_statement_that_is_compared_has_the_loops_of_each_kernel(
 ) -> None:
     for case in cases():
         plan = planned(case, storages)
-        assert plan.chosen is not None
-        nests = chosen_nests(plan.chosen, Request(plan.result))
+        assert plan.selection is not None
+        nests = chosen_nests(plan.selection, Request(plan.result))
         if nests is None:
-            assert None in plan.chosen.loops.values(), case.text
+            assert None in plan.selection.loops.values(), case.text
             continue
-        ran = [order for orders in plan.chosen.loops.values() for order in orders or ()]
+        ran = [order for orders in plan.selection.loops.values() for order in orders or ()]
         for order, _ in nested(nests.statement):
             assert any(is_part(order, whole) for whole in ran), case.text
 

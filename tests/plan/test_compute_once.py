@@ -27,8 +27,8 @@ from taco_py.planner.ir.printer import program_text
 from taco_py.planner.ir.program import Define
 from taco_py.planner.ir.verify import verify
 from taco_py.planner.lookahead import Lookahead
-from taco_py.planner.rules.base import Phase, Rewrite, Rule, whole
-from taco_py.planner.search import Search, tried
+from taco_py.planner.rules.base import Phase, Rewrite, Rule, program_site
+from taco_py.planner.search import Search, apply_rules
 
 ROWS, COLUMNS, DEPTH = 40, 300, 16
 
@@ -149,22 +149,22 @@ def test_plans_without_a_rule_find_the_same_places(rule: str) -> None:
 @pytest.mark.parametrize("text", PLACES)
 def test_plans_say_what_is_computed_once_and_read_back(text: str) -> None:
     program = plan_of(text, arrays()).program
-    assert program.once
+    assert program.unique
     verify(program)
     again = parse_program(program_text(program))
-    assert again == program and again.once == program.once
+    assert again == program and again.unique == program.unique
 
 
 def test_what_is_below_a_sparse_factor_is_stored_where_that_stores_something() -> None:
     program = plan_of("a[u] = argmax(i, A[u,i] * U[u,k] * Y[i,k])", arrays()).program
-    assert [str(program.facts[name].type.format) for name in program.once] == ["ds"]
+    assert [str(program.facts[name].type.format) for name in program.unique] == ["ds"]
 
 
 def test_a_plan_that_computes_again_what_it_compares_is_refused() -> None:
     own = plan_of("a[u] = argmax(i, U[u,k] * Y[i,k])", arrays()).program
-    (name,) = own.once
+    (name,) = own.unique
     with pytest.raises(InternalError, match="once, found none"):
-        verify(replace(own, once=frozenset(("elsewhere",))))
+        verify(replace(own, unique=frozenset(("elsewhere",))))
     text = program_text(own)
     again = text.replace(f"{name}[u,i] ==", "sum(k, U[u,k] * Y[i,k]) ==")
     assert again != text
@@ -177,15 +177,15 @@ def test_a_plan_that_computes_again_what_it_compares_is_refused() -> None:
 
 def test_no_rule_leaves_out_the_step_of_what_is_computed_once() -> None:
     own = plan_of("a[u] = argmax(i, U[u,k] * Y[i,k])", arrays()).program
-    (name,) = own.once
+    (name,) = own.unique
 
     def apply(program: Any, site: Any, context: Any) -> Rewrite:
         return Rewrite(replace(program, steps=tuple(s for s in program.steps if s.target != name)))
 
-    rule = Rule("wrong", Phase.TIDY, apply, whole)
+    rule = Rule("wrong", Phase.TIDY, apply, program_site)
     context = Context(Request(own.result_type), Lookahead(), Search())
-    assert tried(((rule, ""),), own, context) is own
-    assert "compared with itself" in context.log.entries[-1].why
+    assert apply_rules(((rule, ""),), own, context) is own
+    assert "compared with itself" in context.log.entries[-1].reason
 
 
 def test_statements_of_the_user_compare_one_number() -> None:
@@ -212,8 +212,8 @@ def test_defines_of_a_program_are_marked_by_name() -> None:
     from taco_py.planner.rules.needed.compute_once import RULE
 
     context = Context(Request(program.facts["r"].type), Lookahead(), Search())
-    found = tried(((RULE, ""),), program, context)
-    assert found.once == {"e"}
+    found = apply_rules(((RULE, ""),), program, context)
+    assert found.unique == {"e"}
     assert all(isinstance(step, Define) for step in found.steps)
 
 

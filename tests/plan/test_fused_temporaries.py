@@ -63,7 +63,7 @@ def test_a_temporary_stays_and_the_log_says_why(
     text: str, sizes: dict[str, int], formats: dict[str, str], why: str
 ) -> None:
     found = planned(text, sizes, **formats)
-    stay = {entry.target for entry in found.log.of(RULE, taken=False) if why in entry.why}
+    stay = {entry.target for entry in found.log.of(RULE, accepted=False) if why in entry.reason}
     assert stay
     assert stay.isdisjoint(entry.target for entry in found.log.of(RULE))
 
@@ -79,7 +79,7 @@ def test_a_temporary_stays_where_both_kernels_read_much_again(inner: int, fuses:
     log = plan(whole, {"l": inner}, fused=True).log
     assert any(entry.target == "T" for entry in log.of(RULE)) is fuses
     why = "both kernels read more again in each round of i"
-    assert any(why in entry.why for entry in log.of(RULE, taken=False)) is not fuses
+    assert any(why in entry.reason for entry in log.of(RULE, accepted=False)) is not fuses
 
 
 def test_what_two_kernels_read_is_made_once() -> None:

@@ -115,9 +115,9 @@ def test_nothing_is_multiplied_out_in_a_sum_over_entries() -> None:
     sizes = Sizes.of(known.assignment, given_, Names(given_))
     forms = cheapest_form(known.assignment, Rules(sizes, lambda _: 1.0), price, Effort())
     assert forms.counts
-    assert to_text(forms.chosen).count("nonzero") == 2
+    assert to_text(forms.best).count("nonzero") == 2
     assert not any("nonzero(A[i,j]) * (A[i,j] * A[i,j])" in text for text in priced)
-    assert len([reason for reason in forms.kept if reason.startswith("A[i,j] - m[j]")]) == 1
+    assert len([reason for reason in forms.reasons if reason.startswith("A[i,j] - m[j]")]) == 1
 
 
 def sample(rows: int, columns: int, stored: str, dtype: str, seed: int) -> Any:

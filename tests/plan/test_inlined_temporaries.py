@@ -105,4 +105,4 @@ def test_a_temporary_stays_where_it_would_be_computed_again(text: str, why: str)
     operands = {name: each for name, each in every.items() if f"{name}[" in text}
     assert "computed where" not in told(text, **operands)
     log = tp.compile(text, operands).plan.log
-    assert any(why in entry.why for entry in log.of(RULE, taken=False))
+    assert any(why in entry.reason for entry in log.of(RULE, accepted=False))

@@ -101,24 +101,24 @@ def test_an_order_takes_no_more_multiplications_than_the_usual_one(make: Any, co
     order = cheapest_order(known, Effort(), 0.0)
     assert known.products(order.pairs) <= usual
     plan = plan_of(subscripts)
-    assert f"the least of {cheapest_order(known, Effort(), 0.5).tried} orders" in told(plan)
+    assert f"the least of {cheapest_order(known, Effort(), 0.5).candidates} orders" in told(plan)
 
 
 def told(plan: Plan) -> str:
-    return " ".join(entry.why for entry in plan.log.of("contract_many"))
+    return " ".join(entry.reason for entry in plan.log.of("contract_many"))
 
 
 def test_few_orders_are_tried_and_fewer_of_more_factors() -> None:
-    assert cheapest_order(network(chain(12)), Effort(), 0.5).tried == 2  # one knows all orders
-    tried = [cheapest_order(network(ring(n)), Effort(), 0.5).tried for n in (15, 60, 400)]
+    assert cheapest_order(network(chain(12)), Effort(), 0.5).candidates == 2  # one knows all orders
+    tried = [cheapest_order(network(ring(n)), Effort(), 0.5).candidates for n in (15, 60, 400)]
     assert tried[0] == 1 + pair_orders.MOST_TRIED
-    assert cheapest_order(network(ring(13)), Effort(), 0.5).tried == tried[0] + 1
+    assert cheapest_order(network(ring(13)), Effort(), 0.5).candidates == tried[0] + 1
     assert tried[0] > tried[1] > tried[2] == 1
 
 
 def test_without_time_the_usual_order_is_taken() -> None:
     effort = Effort(0.0)
-    assert cheapest_order(network(ring(15)), effort, 0.5).tried == 1
+    assert cheapest_order(network(ring(15)), effort, 0.5).candidates == 1
     assert effort.notes == ("of 0 s ran out after 1 contraction orders of 15 operands",)
 
 
@@ -186,8 +186,8 @@ def test_a_given_order_is_followed() -> None:
 def test_a_product_that_one_loop_computes_stays_whole() -> None:
     plan = plan_of((["a"] * 12, ""))
     assert len(plan.kernels) == 1
-    refused = plan.log.of("contract_many", taken=False)
-    assert [entry.why for entry in refused] == [
+    refused = plan.log.of("contract_many", accepted=False)
+    assert [entry.reason for entry in refused] == [
         "one kernel takes no more multiplications than steps of two tensors"
     ]
 

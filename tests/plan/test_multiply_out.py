@@ -75,7 +75,7 @@ FORMS = (
 
 def out(text: str, dtype: np.dtype[Any] = FLOAT) -> str:
     """The form with everything multiplied out that may be."""
-    return to_text(form_of(text, dict.fromkeys("ABCbxyz", dtype)).chosen)
+    return to_text(form_of(text, dict.fromkeys("ABCbxyz", dtype)).best)
 
 
 def form_of(text: str, dtypes: dict[str, np.dtype[Any]]) -> Forms:

@@ -60,10 +60,10 @@ def test_every_result_is_made_and_later_assignments_read_earlier_ones() -> None:
 
 def test_the_program_of_several_results_is_legal_and_tells_each() -> None:
     plan = plan_of(TEXTS, arrays(), {"z": "d", "y": "d"})
-    assert plan.chosen is not None
-    verify(plan.chosen.program)
-    assert plan.chosen.program.results == ("z", "y")
-    assert [step.target for step in plan.chosen.text.steps] == ["z", "s", "y"]
+    assert plan.selection is not None
+    verify(plan.selection.program)
+    assert plan.selection.program.results == ("z", "y")
+    assert [step.target for step in plan.selection.text.steps] == ["z", "s", "y"]
 
 
 def test_a_sparse_result_is_an_operand_in_its_own_format() -> None:

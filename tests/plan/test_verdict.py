@@ -22,8 +22,8 @@ CLOSE = 0.6
 def nests_of(known: Problem, request: Request) -> Nests:
     """The kernels of the plan of a problem as one statement."""
     plan = make_plan(known.assignment, operands(known), request)
-    assert plan.chosen is not None
-    nests = chosen_nests(plan.chosen, request)
+    assert plan.selection is not None
+    nests = chosen_nests(plan.selection, request)
     assert nests is not None
     return nests
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from codegen.runtime import kernel_cache as kernels
-from codegen.runtime.kernel_cache import Found, KernelCache, KernelSource
+from codegen.runtime.kernel_cache import CachedKernel, KernelCache, KernelSource
 from codegen.toolchain.compiler import find_compiler
 from codegen.toolchain.compiler_notes import as_noted
 from codegen.toolchain.entries import sweep
@@ -47,7 +47,7 @@ def never() -> KernelSource:
     raise AssertionError("nothing was to be built")
 
 
-def works(found: Found, factor: int = 2) -> bool:
+def works(found: CachedKernel, factor: int = 2) -> bool:
     y = np.zeros(4)
     found.kernel.functions["scale"](np.arange(4.0), y, 4)
     return bool((y == factor * np.arange(4.0)).all())
@@ -218,7 +218,7 @@ def test_a_killed_builder_leaves_nothing_that_hurts(folder: Path, tmp_path: Path
     assert list((folder / LAYOUT).glob("tmp-*/library.so"))
     assert works(new(folder).get_or_build("scale", samples.scale))
     assert works(new(folder).get_or_build("scale", never))
-    sweep(folder / LAYOUT, 10**9, now=time.time() + 2 * 86400)
+    sweep(folder / LAYOUT, 10**9, time_=time.time() + 2 * 86400)
     assert not list((folder / LAYOUT).glob("tmp-*"))
     assert works(new(folder).get_or_build("scale", never))
 

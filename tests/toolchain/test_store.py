@@ -94,7 +94,7 @@ def test_sweep_removes_what_was_left_a_day_ago(store: Store) -> None:
     (store.folder / "orphan-1234.so").write_bytes(b"x")
     sweep(store.folder, 10**9)
     assert {"tmp-abc", "failed-def", "orphan-1234.so"} <= files(store)
-    sweep(store.folder, 10**9, now=time.time() + 2 * DAY)
+    sweep(store.folder, 10**9, time_=time.time() + 2 * DAY)
     assert not {"tmp-abc", "failed-def", "orphan-1234.so"} & files(store)
     assert store.load("k") is not None
 
@@ -104,9 +104,9 @@ def test_the_oldest_entries_go_first(store: Store) -> None:
         put(store, key, bytes(1000))
         for path in store.folder.glob(f"{key}*"):
             os.utime(path, (10**9 - 100 * age, 10**9 - 100 * age))
-    sweep(store.folder, 2900, now=10**9)
+    sweep(store.folder, 2900, time_=10**9)
     assert [store.load(key) is not None for key in ("new", "middle", "old")] == [True, True, False]
-    sweep(store.folder, 0, now=10**9, spared="middle")
+    sweep(store.folder, 0, time_=10**9, spared="middle")
     assert [store.load(key) is not None for key in ("new", "middle", "old")] == [False, True, False]
 
 

@@ -60,7 +60,7 @@ def adopt(device: CudaDevice, obj: Any, name: str) -> CudaArray:
     """Return `obj` in place on `device`. Raises DeviceError for what is on no device, or another
     one."""
     if isinstance(obj, CudaArray):
-        device.own(obj.buffer, 0, 0)
+        device.check_own(obj.buffer, 0, 0)
         return obj
     stream = current_stream(device, obj)
     on = device.stream_of(stream)

@@ -41,7 +41,7 @@ class CudaBinary:
     reports: tuple[KernelReport, ...]
 
     def report(self, kernel: str) -> KernelReport | None:
-        """What `kernel` takes, where the compiler said it."""
+        """Return the resources that `kernel` takes, where the compiler reported them."""
         return next((report for report in self.reports if report.kernel == kernel), None)
 
 
@@ -54,7 +54,7 @@ class CudaBinaries:
 
     @property
     def compiler(self) -> CudaCompiler:
-        """Raises NoCompilerError."""
+        """Return the compiler."""
         if self._compiler is None:
             self._compiler = find_cuda_compiler()
         return self._compiler
@@ -85,7 +85,7 @@ def compile_report(
     options: tuple[str, ...] = (),
     compiler: CudaCompiler | None = None,
 ) -> dict[str, KernelReport]:
-    """What each kernel of `text` takes on `architecture`, which need not be present.
+    """Return the resources of each kernel of `text` on `architecture`, which need not be present.
 
     Raises NoCompilerError and CompileError.
     """

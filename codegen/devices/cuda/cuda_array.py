@@ -35,7 +35,7 @@ class CudaArray(DeviceArray):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Version 3 of the protocol: whoever takes it waits for the stream that it names."""
+        """Return version 3 of the protocol, whose stream the consumer waits for."""
         address = self._lend()
         stream = None
         if self.buffer.uses:
@@ -81,6 +81,6 @@ class CudaArray(DeviceArray):
     def _lend(self) -> int:
         """Return the address of the first element, for others. Raises DeviceError for a freed
         buffer."""
-        buffer = self.buffer.device.own(self.buffer, 0, 0)
+        buffer = self.buffer.device.check_own(self.buffer, 0, 0)
         buffer.device.share(buffer)
         return buffer.address + self.offset if self.size else 0

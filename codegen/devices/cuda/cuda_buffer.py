@@ -27,13 +27,13 @@ class UseRecord:
 
     @property
     def uses(self) -> tuple[Use, ...]:
-        """What a write has to wait for."""
+        """Return the uses that a write has to wait for."""
         return (*self.write, *self.reads.values())
 
     def add_write(self, use: Use) -> None:
-        """Let what comes next wait for `use` too."""
-        others = (other for other in self.write if other.stream is not use.stream)
-        self.write = (*others, use)
+        """Let later uses wait for `use` too."""
+        remaining = (other for other in self.write if other.stream is not use.stream)
+        self.write = (*remaining, use)
 
 
 class CudaBuffer(Buffer):
@@ -71,11 +71,13 @@ class CudaBuffer(Buffer):
 
     @property
     def uses(self) -> tuple[Use, ...]:
-        """What a write has to wait for."""
+        """Return the uses that a write has to wait for."""
         return self.record.uses
 
     def begin(self, stream: CudaStream, writes: bool) -> None:
-        """Let `stream` wait for what its next operation on the buffer has to come after."""
+        """Let `stream` wait for the earlier uses that its next operation on the buffer
+        depends on.
+        """
         stream.begin(self.record.uses if writes else self.record.write)
 
     def end(self, use: Use, writes: bool) -> None:
@@ -102,7 +104,7 @@ class CudaBuffer(Buffer):
         if self.block is not None:
             block, self.block = self.block, None
             uses, shared = self.uses, self.shared
-            self.device.pool.give(Block(block.address, block.size, uses, shared))
+            self.device.pool.give_back(Block(block.address, block.size, uses, shared))
         elif self.owner is not None:
             owner, self.owner = self.owner, None
             self.device.keep_until_over(owner, self.uses)

@@ -78,7 +78,7 @@ class CudaDevice(Device):
         ordinal: int = 0,
         compiler: CudaCompiler | None = None,
         driver: Driver | None = None,
-        kept: int | None = None,
+        pool_limit: int | None = None,
         blocking: bool = False,
     ) -> None:
         self.ordinal = ordinal
@@ -88,7 +88,7 @@ class CudaDevice(Device):
         self.lock = threading.RLock()
         self.binaries = CudaBinaries(cache, compiler)
         self.pool = DevicePool(self._new_memory, self._release, self.synchronize)
-        self._kept = kept
+        self._kept = pool_limit
         self.lost = ""
         self.context: Any = None
         self._popped: Any = None
@@ -124,7 +124,7 @@ class CudaDevice(Device):
     def upload(self, buffer: Buffer, array: Array, offset: int = 0, stream: object = None) -> None:
         """Copy `array`, which may change as soon as this returns."""
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        mine = self.own(buffer, flat.size, offset, writes=True)
+        mine = self.check_own(buffer, flat.size, offset, writes=True)
         if flat.size:
             source = self.driver.ffi.from_buffer(flat)
             with self.operation(stream, {mine: True}) as on:
@@ -135,7 +135,7 @@ class CudaDevice(Device):
     def download(
         self, buffer: Buffer, array: Array, offset: int = 0, stream: object = None
     ) -> None:
-        mine = self.own(buffer, array.nbytes, offset)
+        mine = self.check_own(buffer, array.nbytes, offset)
         if not array.flags.c_contiguous or not array.flags.writeable:
             raise DeviceError(
                 "Expected an array that can be written and whose elements lie one after the other "
@@ -152,7 +152,7 @@ class CudaDevice(Device):
     def fill(
         self, buffer: Buffer, byte: int = 0, stream: object = None, *, offset: int = 0
     ) -> None:
-        mine = self.own(buffer, 0, offset, writes=True)
+        mine = self.check_own(buffer, 0, offset, writes=True)
         if mine.size > offset:
             with self.operation(stream, {mine: True}) as on:
                 arguments = (mine.address + offset, byte & 0xFF, mine.size - offset, on.handle)
@@ -162,14 +162,14 @@ class CudaDevice(Device):
         self, to: Buffer, source: Buffer, size: int | None = None, stream: object = None
     ) -> None:
         count = source.size if size is None else size
-        aim, mine = self.own(to, count, 0, writes=True), self.own(source, count, 0)
+        aim, mine = self.check_own(to, count, 0, writes=True), self.check_own(source, count, 0)
         if count and aim is not mine:
             with self.operation(stream, {aim: True, mine: False}) as on:
                 arguments = (aim.address, mine.address, count, on.handle)
                 self.run(f"copy {mine.name}", "cuMemcpyDtoDAsync_v2", *arguments)
 
     def free(self, buffer: Buffer) -> None:
-        mine = self.own(buffer, 0, 0)
+        mine = self.check_own(buffer, 0, 0)
         mine.is_free = True
         if not mine.shared:  # others may have it still, and keep it alive
             mine.give_back()
@@ -195,7 +195,7 @@ class CudaDevice(Device):
                 self.pool.sort()
 
     def clear_memory(self) -> None:
-        """Give back to the driver what is kept for new buffers."""
+        """Return pooled memory to the driver."""
         with self.lock:
             if self.context is not None:
                 self.tidy()
@@ -234,7 +234,7 @@ class CudaDevice(Device):
 
     @property
     def facts(self) -> DeviceFacts:
-        """What the device says of itself. Raises NoDriverError and DriverError."""
+        """Return the driver's facts about the device. Raises NoDriverError and DriverError."""
         if self._facts is None:
             self.open()
             self._facts = device_facts(self.driver, self._handle)
@@ -246,7 +246,7 @@ class CudaDevice(Device):
         """Return a new stream, beside that of the device."""
         box = self.driver.ffi.new("CUstream *")
         self.run("make a stream", "cuStreamCreate", box, 0)
-        return self._new_stream(box[0], own=True)
+        return self._new_stream(box[0], is_owned=True)
 
     def stream_of(self, stream: object) -> CudaStream:
         """Return the stream that is meant: None is the device's, others are those of other
@@ -267,24 +267,26 @@ class CudaDevice(Device):
             raise no_stream(stream)
         return self._foreign_stream(handle or LEGACY, stream)
 
-    def _new_stream(self, handle: Any, own: bool) -> CudaStream:
-        stream = CudaStream(self, handle, own)
+    def _new_stream(self, handle: Any, is_owned: bool) -> CudaStream:
+        stream = CudaStream(self, handle, is_owned)
         with self.lock:
             self._all_streams.add(stream)
         return stream
 
     def _foreign_stream(self, handle: int, owner: object) -> CudaStream:
-        found = self._streams.get(handle)
-        if found is None:
+        foreign = self._streams.get(handle)
+        if foreign is None:
             if self._stream is not None and self._stream.address == handle:
                 return self._stream
             cast = self.driver.ffi.cast("CUstream", handle)
-            found = self._streams[handle] = self._new_stream(cast, own=False)
-        found.owner = None if isinstance(owner, int) else owner
-        return found
+            foreign = self._streams[handle] = self._new_stream(cast, is_owned=False)
+        foreign.owner = None if isinstance(owner, int) else owner
+        return foreign
 
     def share(self, buffer: CudaBuffer) -> None:
-        """Others know the memory of `buffer`: what is begun on views of it has one record."""
+        """Note that others know the memory of `buffer`: all views of it share one record
+        of uses.
+        """
         with self.lock:
             buffer.shared = True
             same = [other for other in self._shared if other.overlaps(buffer)]
@@ -297,20 +299,20 @@ class CudaDevice(Device):
             self._shared.add(buffer)
 
     def let_wait(self, stream: object, buffers: Sequence[CudaBuffer]) -> None:
-        """Let what comes next on `stream`, of anybody, wait for what was begun on `buffers`."""
+        """Let later operations on `stream` wait for the pending uses of `buffers`."""
         with self.lock:
             on = self.stream_of(stream)
             for buffer in buffers:
                 on.begin(buffer.uses)
 
     def synchronize(self) -> None:
-        """Wait for what was begun. Raises LaunchError for what went wrong in a kernel."""
+        """Wait for all operations. Raises LaunchError for what went wrong in a kernel."""
         if self.context is not None:
             with self.lock:
-                begun = [(stream, stream.number) for stream in self._all_streams]
+                numbers = [(stream, stream.number) for stream in self._all_streams]
             self.run("wait for the device", "cuCtxSynchronize")
             with self.lock:
-                for stream, number in begun:
+                for stream, number in numbers:
                     stream.note_over(number)
                 self._launches.clear()
                 self.tidy()
@@ -350,8 +352,7 @@ class CudaDevice(Device):
             raise self._tell(self.driver.error(operation, code))
 
     def is_ready(self, function: str, handle: Any) -> bool:
-        """Tell whether what `function` asks for is over; a failure is told by whoever waits for
-        it."""
+        """Tell whether `function` reports `handle` as complete."""
         return self.call(function, handle) == 0
 
     def call(self, function: str, *arguments: Any) -> int:
@@ -369,7 +370,7 @@ class CudaDevice(Device):
 
     @contextmanager
     def operation(self, stream: object, buffers: dict[CudaBuffer, bool]) -> Iterator[CudaStream]:
-        """Begin an operation on `buffers`, which it writes or reads, after what they wait for."""
+        """Start an operation that reads or writes `buffers`, after their pending uses."""
         with self.lock:
             on = self.stream_of(stream)
             for buffer, writes in buffers.items():
@@ -380,17 +381,17 @@ class CudaDevice(Device):
                 buffer.end(use, writes)
 
     def note_launch(self, launch: CudaLaunch) -> None:
-        """Remember a launch, for what may go wrong in it later."""
+        """Record a launch, since it may fail later."""
         self._launches.append(launch)
 
     def note_end(self, stream: CudaStream) -> None:
-        """All launches on `stream` have ended well."""
+        """Note that all launches on `stream` have succeeded."""
         with self.lock:
-            others = [launch for launch in self._launches if launch.stream is not stream]
+            pending = [launch for launch in self._launches if launch.stream is not stream]
             self._launches.clear()
-            self._launches.extend(others)
+            self._launches.extend(pending)
 
-    def own(self, buffer: Buffer, size: int, offset: int, writes: bool = False) -> CudaBuffer:
+    def check_own(self, buffer: Buffer, size: int, offset: int, writes: bool = False) -> CudaBuffer:
         """Return `buffer`, if `size` bytes at `offset` are in it. Raises DeviceError."""
         if not isinstance(buffer, CudaBuffer) or buffer.device is not self:
             raise DeviceError(
@@ -417,7 +418,7 @@ class CudaDevice(Device):
         self._owners.append((owner, uses))
 
     def tidy(self) -> None:
-        """End what nothing refers to, and let go of owners whose memory is not used any more."""
+        """Release unused handles, and owners whose memory is no longer in use."""
         while self._left:
             function, handle = self._left.popleft()
             if function == "cuModuleUnload":  # no kernel of it may still run

@@ -59,36 +59,38 @@ class CudaModule(Module):
         parameters = {n: kernel_parameters(head, text) for n, head in self._heads.items()}
         self._handle = _load(device, binary)
         self._shapes: dict[tuple[str, Size, Size, int], tuple[LoadedKernel, Shape]] = {}
-        self._kernels = {name: self._find(name, found) for name, found in parameters.items()}
+        self._kernels = {
+            name: self._find(name, kernel_parameters_)
+            for name, kernel_parameters_ in parameters.items()
+        }
 
     @property
     def kernels(self) -> tuple[str, ...]:
         return tuple(self._heads)
 
     def facts(self, kernel: str) -> KernelFacts:
-        """What the driver says of `kernel`."""
+        """Return the driver's facts about `kernel`."""
         return self._kernel(kernel, kernel).facts
 
     def blocks_per_multiprocessor(self, kernel: str, block: Size, shared_bytes: int = 0) -> int:
-        """Count how many blocks of such a launch a multiprocessor runs at once."""
+        """Count the blocks of a launch that a multiprocessor runs at once."""
         device = self._device
         shape = check_shape(kernel, 1, block, shared_bytes, device.limits)
-        found = self._kernel(kernel, shape.text(kernel))
-        self._check(kernel, shape, found)
+        loaded = self._kernel(kernel, shape.text(kernel))
+        self._check(kernel, shape, loaded)
         box = device.driver.ffi.new("int *")
         device.run(
             f"ask how many blocks of {kernel} run at once",
             "cuOccupancyMaxActiveBlocksPerMultiprocessor",
             box,
-            found.handle,
+            loaded.handle,
             shape.threads,
             shape.shared_bytes,
         )
         return int(box[0])
 
     def occupancy(self, kernel: str, block: Size, shared_bytes: int = 0) -> float:
-        """Return the threads of such launches that run at once, of those that the device could
-        run."""
+        """Return the fraction of a device's threads that run at once in launches of this shape."""
         blocks = self.blocks_per_multiprocessor(kernel, block, shared_bytes)
         shape = check_shape(kernel, 1, block, shared_bytes, self._device.limits)
         return blocks * shape.threads / self._device.facts.threads
@@ -102,19 +104,19 @@ class CudaModule(Module):
         arguments: Sequence[Argument] = (),
         stream: object = None,
     ) -> CudaLaunch:
-        """Begin `kernel` on `stream`, after what its arguments wait for.
+        """Start `kernel` on `stream` after the pending uses of its arguments.
 
         stream  the device's where it is None; a CudaStream, or a stream of torch, CuPy or numba
         """
         device = self._device
         key = (kernel, grid, block, shared_bytes)
-        found, shape = self._shapes.get(key) or self._prepare(*key)
-        values, buffers = found.bind(shape, arguments, device)
+        loaded, shape = self._shapes.get(key) or self._prepare(*key)
+        values, buffers = loaded.bind(shape, arguments, device)
         try:
             with device.operation(stream, buffers) as on:
-                found.write(values)
+                loaded.write(values)
                 launch = CudaLaunch(kernel, shape, on)
-                self._start(found, shape, on)
+                self._start(loaded, shape, on)
                 device.note_launch(launch)
         except DriverError as error:
             raise LaunchError(kernel, shape.text(kernel), error.message, error.hint) from error
@@ -125,31 +127,31 @@ class CudaModule(Module):
     def _prepare(
         self, kernel: str, grid: Size, block: Size, shared_bytes: int
     ) -> tuple[LoadedKernel, Shape]:
-        """Check the shape of a launch, and remember that it is good."""
+        """Check the shape of a launch, and cache it."""
         shape = check_shape(kernel, grid, block, shared_bytes, self._device.limits)
-        found = self._kernel(kernel, shape.text(kernel))
-        self._check(kernel, shape, found)
+        loaded = self._kernel(kernel, shape.text(kernel))
+        self._check(kernel, shape, loaded)
         if len(self._shapes) >= _MOST_SHAPES:
             self._shapes.clear()
-        self._shapes[kernel, grid, block, shared_bytes] = (found, shape)
-        return found, shape
+        self._shapes[kernel, grid, block, shared_bytes] = (loaded, shape)
+        return loaded, shape
 
-    def _start(self, found: LoadedKernel, shape: Shape, on: CudaStream) -> None:
+    def _start(self, loaded: LoadedKernel, shape: Shape, on: CudaStream) -> None:
         sizes = (*shape.grid, *shape.block, shape.shared_bytes)
         null = self._device.driver.ffi.NULL
-        arguments = (found.handle, *sizes, on.handle, found.pointers, null)
+        arguments = (loaded.handle, *sizes, on.handle, loaded.pointers, null)
         self._device.run("start the kernel", "cuLaunchKernel", *arguments)
 
     def _kernel(self, kernel: str, launch: str) -> LoadedKernel:
-        found = self._kernels.get(kernel)
-        if found is None:
+        loaded = self._kernels.get(kernel)
+        if loaded is None:
             names = ", ".join(self._kernels)
             raise LaunchError(kernel, launch, f"Expected one of {names}, found {kernel}")
-        return found
+        return loaded
 
-    def _check(self, kernel: str, shape: Shape, found: LoadedKernel) -> None:
-        """Refuse what the kernel's own registers and shared memory leave no room for."""
-        facts, limits = found.facts, self._device.limits
+    def _check(self, kernel: str, shape: Shape, loaded: LoadedKernel) -> None:
+        """Raise LaunchError where the kernel's registers or shared memory exceed the limits."""
+        facts, limits = loaded.facts, self._device.limits
         launch = shape.text(kernel)
         if shape.threads > facts.threads:
             raise LaunchError(
@@ -159,20 +161,20 @@ class CudaModule(Module):
                 f"{facts.registers} registers, found {shape.threads}",
                 hint="use smaller blocks, or say __launch_bounds__ in the text",
             )
-        both = facts.shared_bytes + shape.shared_bytes
-        if both > limits.shared_memory:
+        total = facts.shared_bytes + shape.shared_bytes
+        if total > limits.shared_memory:
             raise LaunchError(
                 kernel,
                 launch,
-                f"Expected at most {limits.shared_memory} bytes of shared memory, found {both}: "
+                f"Expected at most {limits.shared_memory} bytes of shared memory, found {total}: "
                 f"{facts.shared_bytes} of variables and {shape.shared_bytes} of dynamic memory",
                 hint="use smaller tiles",
             )
-        if both > limits.static_shared_memory and shape.shared_bytes > found.dynamic_bytes:
+        if total > limits.static_shared_memory and shape.shared_bytes > loaded.dynamic_bytes:
             operation = f"allow {kernel} {shape.shared_bytes} bytes of dynamic shared memory"
-            arguments = (found.handle, _MAX_DYNAMIC_SHARED, shape.shared_bytes)
+            arguments = (loaded.handle, _MAX_DYNAMIC_SHARED, shape.shared_bytes)
             self._device.run(operation, "cuFuncSetAttribute", *arguments)
-            found.dynamic_bytes = shape.shared_bytes
+            loaded.dynamic_bytes = shape.shared_bytes
 
     def _find(self, name: str, parameters: KernelParameters) -> LoadedKernel:
         device = self._device

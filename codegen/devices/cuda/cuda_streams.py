@@ -64,7 +64,7 @@ class Event:
         self._device.run("wait for an event", "cuEventSynchronize", self.handle)
 
     def seconds_since(self, earlier: Event) -> float:
-        """Between two events that are over."""
+        """Return the seconds between two events that have completed."""
         box = self._device.driver.ffi.new("float *")
         operation = "ask for the time between two events"
         self._device.run(operation, "cuEventElapsedTime", box, earlier.handle, self.handle)
@@ -84,10 +84,10 @@ class CudaStream:
 
     _serials = itertools.count()
 
-    def __init__(self, device: CudaDevice, handle: Any, own: bool) -> None:
+    def __init__(self, device: CudaDevice, handle: Any, is_owned: bool) -> None:
         self.device = device
         self.handle = handle
-        self.own = own
+        self.own = is_owned
         self.owner: object = None
         self.serial = next(self._serials)
         self.number = 0
@@ -101,7 +101,7 @@ class CudaStream:
         return int(self.device.driver.ffi.cast("uintptr_t", self.handle))
 
     def begin(self, uses: Iterable[Use]) -> None:
-        """Let what comes next on this stream wait for `uses` of others."""
+        """Let later operations on this stream wait for `uses` of other streams."""
         for use in uses:
             other = use.stream
             if other is self or use.number <= self._waited.get(other.serial, 0):
@@ -145,7 +145,7 @@ class CudaStream:
         self.device.note_end(self)
 
     def note_over(self, number: int) -> None:
-        """Operation `number`, and all before it, have ended."""
+        """Note that operation `number`, and all earlier ones, have completed."""
         self._over = max(self._over, number)
 
     def record(self, timing: bool = True) -> Event:
@@ -172,9 +172,9 @@ def stream_handle(stream: object) -> int | None:
     if isinstance(stream, int) and not isinstance(stream, bool):
         return stream
     for name in ("cuda_stream", "ptr"):  # torch, CuPy
-        found = getattr(stream, name, None)
-        if isinstance(found, int):
-            return found
+        address = getattr(stream, name, None)
+        if isinstance(address, int):
+            return address
     handle = getattr(stream, "handle", None)  # numba
     value = getattr(handle, "value", handle)
     if isinstance(value, int):
@@ -183,7 +183,7 @@ def stream_handle(stream: object) -> int | None:
 
 
 def no_stream(stream: object) -> DeviceError:
-    """What to raise for what is no stream."""
+    """Return the error to raise for an object that is no stream."""
     return DeviceError(
         f"Expected a stream, found {stream!r} of type {type(stream).__name__}",
         hint="pass device.stream(), a stream of torch, CuPy or numba, or its handle as a number",

@@ -68,23 +68,23 @@ class DevicePool:
     def take(self, size: int, stream: CudaStream) -> Block | None:
         """Return a block for `size` bytes, kept or new; None where there is no room."""
         self.sort()
-        wanted = size_class(size)
-        block = self._again(wanted, stream) or self._anew(wanted)
+        rounded = size_class(size)
+        block = self._reuse(rounded, stream) or self._anew(rounded)
         if block is None and self.clear():
-            block = self._anew(wanted)
+            block = self._anew(rounded)
         if block is None and gc.collect():  # buffers that only refer to each other
             self.clear()
-            block = self._anew(wanted)
+            block = self._anew(rounded)
         if block is not None:
             self.taken += block.size
         return block
 
-    def give(self, block: Block) -> None:
+    def give_back(self, block: Block) -> None:
         """Keep `block`. May be called from anywhere, also while garbage is collected."""
         self._returned.append(block)
 
     def sort(self) -> None:
-        """Put what was given into its class, and give the oldest back beyond the limit."""
+        """Sort returned blocks into their classes, and release the oldest beyond the limit."""
         while self._returned:
             block = self._returned.popleft()
             self.taken -= block.size
@@ -99,7 +99,7 @@ class DevicePool:
         self.sort()
         return self._drop(0)
 
-    def _again(self, size: int, stream: CudaStream) -> Block | None:
+    def _reuse(self, size: int, stream: CudaStream) -> Block | None:
         blocks = self._kept.get(size)
         if not blocks:
             return None

@@ -119,15 +119,15 @@ _DELETERS = {_Versioned: _Deleter(_delete_versioned), _Managed: _Deleter(_delete
 
 
 def _end_capsule(capsule: int) -> None:
-    """Of a capsule that nobody has taken: its tensor is not needed any more."""
+    """Delete the tensor of a capsule that nobody has consumed."""
     for name, structure in _STRUCTURES:
         if _BARE_IS_VALID(capsule, name):
             _LET_GO(structure.from_address(_BARE_POINTER(capsule, name)).owner)
 
 
 _END = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_end_capsule)
-for _kept in (*_DELETERS.values(), _END, _delete_versioned, _delete_managed, _end_capsule):
-    _KEEP(_kept)  # other libraries may call them after this module has been taken down
+for _callback in (*_DELETERS.values(), _END, _delete_versioned, _delete_managed, _end_capsule):
+    _KEEP(_callback)  # other libraries may call them after this module has been taken down
 
 
 def make_capsule(
@@ -250,5 +250,5 @@ def _bfloat16() -> np.dtype[Any]:
         raise DeviceError(
             "Expected the type bfloat16, found no ml_dtypes", hint="pip install 'tacopy[bfloat16]'"
         ) from error
-    found: np.dtype[Any] = np.dtype(bfloat16)
-    return found
+    dtype: np.dtype[Any] = np.dtype(bfloat16)
+    return dtype

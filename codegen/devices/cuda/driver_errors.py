@@ -82,12 +82,14 @@ class DeviceLostError(DeviceError):
 class DeviceMemoryError(DeviceError):
     """`wanted` bytes are more than are `free` of the `total` of the device."""
 
-    def __init__(self, name: str, wanted: int, free: int, total: int, held: int = 0) -> None:
-        self.wanted = wanted
+    def __init__(
+        self, name: str, requested: int, free: int, total: int, in_buffers: int = 0
+    ) -> None:
+        self.wanted = requested
         self.free = free
         self.total = total
         super().__init__(
-            f"Expected {wanted} bytes of the device's memory for {name}, found {free} free of "
-            f"{total}; {held} are in buffers of this process",
+            f"Expected {requested} bytes of the device's memory for {name}, found {free} free of "
+            f"{total}; {in_buffers} are in buffers of this process",
             REMEDIES[OUT_OF_MEMORY],
         )

@@ -29,9 +29,9 @@ class NoDriverError(DeviceError):
 
 def driver_path(environ: Mapping[str, str] = os.environ) -> str:
     """Return the library to open: $TACO_PY_CUDA_DRIVER, else the system's."""
-    asked = environ.get(VARIABLE)
-    if asked:
-        return asked
+    configured = environ.get(VARIABLE)
+    if configured:
+        return configured
     return "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
 
@@ -46,7 +46,7 @@ class Driver:
 
     @property
     def ffi(self) -> Any:
-        """Raises NoDriverError, as `lib` does."""
+        """Return cffi's interface of the driver."""
         return self._open()[0]
 
     @property
@@ -60,13 +60,13 @@ class Driver:
             raise self.error(operation, code)
 
     def error(self, operation: str, code: int) -> DriverError:
-        """What to raise for the error number `code`."""
+        """Return the error to raise for the error number `code`."""
         name = self._text("cuGetErrorName", code) or f"error {code}"
         return DriverError(operation, code, name, self._text("cuGetErrorString", code) or "unknown")
 
     @property
     def version(self) -> tuple[int, int]:
-        """Of CUDA, the newest that the driver runs: (12, 4)."""
+        """Return the newest version of CUDA that the driver runs: (12, 4)."""
         box = self.ffi.new("int *")
         self.run("ask for the version of the driver", "cuDriverGetVersion", box)
         return box[0] // 1000, box[0] % 1000 // 10

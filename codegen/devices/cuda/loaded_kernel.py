@@ -55,7 +55,7 @@ class LoadedKernel:
     def bind(
         self, shape: Shape, arguments: Sequence[Argument], device: Device
     ) -> tuple[list[Value], dict[CudaBuffer, bool]]:
-        """What each parameter holds, and the buffers among them with whether they are written.
+        """Return the values of the parameters, and for each buffer whether the kernel writes it.
 
         Raises LaunchError for arguments that are not those of the parameters.
         """
@@ -89,7 +89,7 @@ class LoadedKernel:
     def _bind_carefully(
         self, shape: Shape, arguments: Sequence[Argument], device: Device
     ) -> tuple[list[Value], dict[CudaBuffer, bool]]:
-        """Return the same for rare arguments, with a word on what is wrong with others."""
+        """Return the same values for rare arguments, with precise errors for wrong ones."""
         types = self._parameters.types
         values = argument_bytes(self.name, shape, types, arguments, device)
         buffers: dict[CudaBuffer, bool] = {}

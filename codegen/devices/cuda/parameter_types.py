@@ -66,14 +66,14 @@ def kernel_parameters(head: KernelHead, text: str = "") -> KernelParameters:
             types.append(ParameterType(name, _POINTER, 8))
             writes.append("const" not in kind.rpartition("*")[0].split())
             continue
-        found = _number(kind, typedefs)
-        if found is None:
+        number = _number(kind, typedefs)
+        if number is None:
             raise DeviceError(
                 f"Expected a pointer or a number for the parameter {name} of {head.name}, found "
                 f"the type {kind}",
                 hint="pass a pointer to it",
             )
-        types.append(ParameterType(name, *found))
+        types.append(ParameterType(name, *number))
         writes.append(False)
     return KernelParameters(tuple(types), tuple(writes))
 

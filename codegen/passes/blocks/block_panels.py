@@ -106,13 +106,13 @@ def match_rows(root: For, names: Names) -> BlockRows | None:
     if not root.is_serial or root.unroll or not any(find(root.body, For)):
         return None
     turns = Turns(names, keeps=_is_columns)
-    written = turns.written_out(root.body, {})
-    loops = [stmt for stmt in written or () if isinstance(stmt, For)]
-    if written is None or len(loops) < 2:
+    unrolled = turns.written_out(root.body, {})
+    loops = [stmt for stmt in unrolled or () if isinstance(stmt, For)]
+    if unrolled is None or len(loops) < 2:
         return None
     columns = loops[0]
     body: list[Declare | Store] = []
-    for stmt in written:
+    for stmt in unrolled:
         if isinstance(stmt, Declare):
             body.append(stmt)
             continue
@@ -136,7 +136,7 @@ def _store_of(stmt: Stmt, columns: For) -> Store | None:
 
 
 def _checked(root: For, columns: For, body: Sequence[Declare | Store]) -> BlockRows | None:
-    """What `match_rows` finds, where it is legal."""
+    """Return the sum that `match_rows` returns, where it is legal."""
     stores = [stmt for stmt in body if isinstance(stmt, Store)]
     array, var = stores[0].array, columns.var
     if any(store.array != array or store.op != "+" for store in stores):
@@ -146,30 +146,30 @@ def _checked(root: For, columns: For, body: Sequence[Declare | Store]) -> BlockR
     values: dict[Var, Expr] = {}
     inner = {root.var} | declared_vars(root) | {s.var for s in body if isinstance(s, Declare)}
     places: list[Expr] = []
-    found: list[Declare | Store] = []
+    statements: list[Declare | Store] = []
     for stmt in body:
         if isinstance(stmt, Declare):
             values[stmt.var] = substitute(stmt.value, values)
-            found.append(stmt)
+            statements.append(stmt)
             continue
         place = simplify_tree(substitute(stmt.index, values))
         fixed = not free_vars(place) & (inner - {var})
         if not fixed or stride(place, {var: 1}) != 1 or in_lanes(stmt.value, var, var, 2) is None:
             return None
         places.append(place)
-        found.append(replace(stmt, index=place))
+        statements.append(replace(stmt, index=place))
     ends = free_vars(columns.start) | free_vars(columns.stop)
     if ends & inner or assigned_vars(root) or len(dict.fromkeys(places)) < 2:
         return None
-    return BlockRows(root, columns, tuple(found), array, tuple(dict.fromkeys(places)))
+    return BlockRows(root, columns, tuple(statements), array, tuple(dict.fromkeys(places)))
 
 
 def _widest(rows: BlockRows, target: Target) -> int:
-    """Registers of a row in the widest panel; 0 where no panel has room."""
+    """Return the registers of a row in the widest panel; 0 where no panel has room."""
     if target.lanes(rows.array.element) == 1:
         return 0
-    held = MOST_SUMS[32 if target.processor.registers >= 32 else 16]
-    return min(WIDEST, held // len(rows.places))
+    capacity = MOST_SUMS[32 if target.processor.registers >= 32 else 16]
+    return min(WIDEST, capacity // len(rows.places))
 
 
 def _tiled(rows: BlockRows, target: Target, names: Names) -> list[Stmt]:
@@ -179,36 +179,36 @@ def _tiled(rows: BlockRows, target: Target, names: Names) -> list[Stmt]:
     what = f"{columns.var.name} by {width}: panels of {len(rows.places)} rows of {rows.array.name}"
     note = f"{what} while the sum over {rows.root.var.name} runs"
     loop = For(columns.var, columns.start, sub(columns.stop, width - 1), block(), width, note=note)
-    found: list[Stmt] = [_panel(rows, loop, places, lanes, names)]
+    panels: list[Stmt] = [_panel(rows, loop, places, lanes, names)]
     rest = Var(names.fresh("rest"), INT64)
-    whole = mul(div(sub(columns.stop, columns.start), width), width)
-    found.append(Declare(rest, add(columns.start, whole), constant=True))
-    for registers, own, least in _narrower(most, lanes):
+    full = mul(div(sub(columns.stop, columns.start), width), width)
+    panels.append(Declare(rest, add(columns.start, full), constant=True))
+    for registers, width_, least in _narrower(most, lanes):
         half, stop = registers // 2, columns.stop
-        places = [add(columns.var, own * k) for k in range(registers - half)]
-        places += [sub(stop, own * k) for k in range(half, 0, -1)]
+        places = [add(columns.var, width_ * k) for k in range(registers - half)]
+        places += [sub(stop, width_ * k) for k in range(half, 0, -1)]
         first = sub(stop, least - 1)
-        last = For(columns.var, rest, first, block(), registers * own)
-        found.append(_panel(rows, last, places, own, names))
+        last = For(columns.var, rest, first, block(), registers * width_)
+        panels.append(_panel(rows, last, places, width_, names))
         after = Var(names.fresh("rest"), INT64)
-        taken = mul(div(sub(stop, rest), own), own)  # panels of one register do not overlap
-        end = stop if half else add(rest, taken)
-        found.append(Declare(after, select(lt(rest, first), end, rest), constant=True))
+        covered = mul(div(sub(stop, rest), width_), width_)  # panels of one register do not overlap
+        end = stop if half else add(rest, covered)
+        panels.append(Declare(after, select(lt(rest, first), end, rest), constant=True))
         rest = after
     tail = For(columns.var, rest, columns.stop, block())
-    found.append(_panel(rows, tail, [columns.var], 1, names))
-    return found
+    panels.append(_panel(rows, tail, [columns.var], 1, names))
+    return panels
 
 
 def _narrower(most: int, lanes: int) -> list[tuple[int, int, int]]:
-    """Registers, lanes and the fewest columns of panels for what is left, as `panels` has them."""
+    """Return registers, lanes and the fewest columns of the panels for the remaining columns."""
     widths = [width for width in WIDTHS if width <= most]
-    found = [(registers, lanes, fewer * lanes + 1) for registers, fewer in pairwise(widths)]
-    found.append((1, lanes, lanes))
+    widths_ = [(registers, lanes, fewer * lanes + 1) for registers, fewer in pairwise(widths)]
+    widths_.append((1, lanes, lanes))
     while lanes > 2:
         lanes //= 2
-        found.append((2, lanes, lanes) if most > 1 else (1, lanes, lanes))
-    return found
+        widths_.append((2, lanes, lanes) if most > 1 else (1, lanes, lanes))
+    return widths_
 
 
 def _panel(rows: BlockRows, loop: For, places: Sequence[Expr], lanes: int, names: Names) -> For:
@@ -230,8 +230,8 @@ def _panel(rows: BlockRows, loop: For, places: Sequence[Expr], lanes: int, names
             turn.append(Assign(total, _value(stmt.value, var, place, lanes), "+", stmt.role))
     before: list[Stmt] = []
     after: list[Stmt] = []
-    for row, held in sums.items():
-        for total, place in zip(held, places, strict=True):
+    for row, row_sums in sums.items():
+        for total, place in zip(row_sums, places, strict=True):
             at = simplify_tree(substitute(row, {var: place}))
             if lanes == 1:
                 before.append(Declare(total, Load(rows.array, at), role=role))
@@ -248,6 +248,6 @@ def _value(value: Expr, var: Var, place: Expr, lanes: int) -> Expr:
     values: Mapping[Var, Expr] = {var: place}
     if lanes == 1:
         return substitute(value, values)
-    found = in_lanes(value, var, place, lanes)
-    assert found is not None  # `_checked` asked
-    return found
+    vector = in_lanes(value, var, place, lanes)
+    assert vector is not None  # `_checked` asked
+    return vector

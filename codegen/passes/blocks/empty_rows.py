@@ -63,36 +63,36 @@ def match_segment(loop: For) -> Load | None:
     if not _counts_rows(loop):
         return None
     stmts = [stmt for stmt in loop.body.body if not isinstance(stmt, Comment)]
-    known: dict[Var, Expr] = {}
+    values: dict[Var, Expr] = {}
     while stmts and isinstance(stmts[0], Declare) and stmts[0].constant:
         declare = stmts.pop(0)
         assert isinstance(declare, Declare)
-        known[declare.var] = simplify_tree(substitute(declare.value, known))
-    return _segment(stmts, known, loop.var)
+        values[declare.var] = simplify_tree(substitute(declare.value, values))
+    return _segment(stmts, values, loop.var)
 
 
-def _segment(stmts: Sequence[Stmt], known: dict[Var, Expr], row: Var) -> Load | None:
+def _segment(stmts: Sequence[Stmt], values: dict[Var, Expr], row: Var) -> Load | None:
     match stmts:
         case [
             Declare(var=total, value=Const(value=zero)),
             For(step=1) as inner,
             Store(op="+", value=Var() as added) as store,
         ] if zero == 0 and added == total and _only_adds(inner.body, total):
-            begin, end = (_place(each, known) for each in (inner.start, inner.stop))
+            begin, end = (_place(bound, values) for bound in (inner.start, inner.stop))
         case _:
             return None
-    written = any(load.array == store.array for load in find(inner, Load))
-    if written or not isinstance(begin, Load) or not isinstance(end, Load):
+    is_written = any(load.array == store.array for load in find(inner, Load))
+    if is_written or not isinstance(begin, Load) or not isinstance(end, Load):
         return None
     after = simplify_tree(substitute(begin, {row: add(row, 1)}))
     return begin if end == after and begin.array != store.array else None
 
 
-def _place(bound: Expr, known: dict[Var, Expr]) -> Expr:
-    """What a bound of a segment is read from, without what is declared, and in its own type."""
+def _place(bound: Expr, values: dict[Var, Expr]) -> Expr:
+    """Return a bound of a segment without declared variables, in its own type."""
     while isinstance(bound, Cast):
         bound = bound.operand
-    return simplify_tree(substitute(bound, known))
+    return simplify_tree(substitute(bound, values))
 
 
 def _counts_rows(loop: For) -> bool:

@@ -77,19 +77,19 @@ def _below(node: Any, names: Names) -> Any:
         return map_children(node, lambda child: _below(child, names))
     body: list[Stmt] = []
     for stmt in node.body:
-        held = match_sum(stmt, names) if isinstance(stmt, For) else None
-        if held is None:
+        block_sum = match_sum(stmt, names) if isinstance(stmt, For) else None
+        if block_sum is None:
             body.append(_below(stmt, names))
             continue
-        fill = _fill_before(body, held)
-        body = [kept for kept in body if kept is not fill]
-        body += _written(held, fill, names)
+        fill = _fill_before(body, block_sum)
+        body = [other for other in body if other is not fill]
+        body += _accumulated(block_sum, fill, names)
     same = len(body) == len(node.body) and all(map(is_, body, node.body))
     return node if same else map_fields(node, lambda _, old: tuple(body))
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class BlockSum:
     """A sum over blocks: its loop, the statements of a turn, and the places that these add to.
 
     base     the first place; the others are as many elements beyond it as `offsets` say
@@ -103,7 +103,7 @@ class Held:
     offsets: tuple[int, ...]
 
 
-def match_sum(root: For, names: Names) -> Held | None:
+def match_sum(root: For, names: Names) -> BlockSum | None:
     """Return the sum whose loop is `root`; None where it is no sum over blocks."""
     loops = [stmt for stmt in root.body.body if isinstance(stmt, For)]
     if not root.is_serial or root.unroll or not loops:
@@ -126,10 +126,12 @@ def match_sum(root: For, names: Names) -> Held | None:
         return None
     base = places[0]
     offsets = [simplify_tree(sub(place, base)) for place in places]
-    found = tuple(int(each.value.real) for each in offsets if isinstance(each, Const))
-    if len(found) < len(offsets) or len({*found}) > MOST_HELD or len({*found}) < 2:
+    offsets_ = tuple(
+        int(constant.value.real) for constant in offsets if isinstance(constant, Const)
+    )
+    if len(offsets_) < len(offsets) or len({*offsets_}) > MOST_HELD or len({*offsets_}) < 2:
         return None
-    return Held(root, tuple(body), array, base, found)
+    return BlockSum(root, tuple(body), array, base, offsets_)
 
 
 def _places(root: For, body: Sequence[Stmt], stores: Sequence[Store]) -> list[Expr] | None:
@@ -137,21 +139,21 @@ def _places(root: For, body: Sequence[Stmt], stores: Sequence[Store]) -> list[Ex
     it."""
     assigned = assigned_vars(root)
     values: dict[Var, Expr] = {}
-    found: list[Expr] = []
+    places: list[Expr] = []
     for stmt in body:
         if isinstance(stmt, Declare) and stmt.var not in assigned:
             values[stmt.var] = substitute(stmt.value, values)
         if isinstance(stmt, Store):
-            found.append(simplify_tree(substitute(stmt.index, values)))
+            places.append(simplify_tree(substitute(stmt.index, values)))
     inner = {root.var} | declared_vars(Block(tuple(body)))
-    return None if any(free_vars(place) & inner for place in found) else found
+    return None if any(free_vars(place) & inner for place in places) else places
 
 
 class Turns:
     """Writes out the turns of loops with constant bounds, with new names for what they declare."""
 
     def __init__(self, names: Names, keeps: Callable[[For], bool] = lambda _: False) -> None:
-        """keeps  whether a loop whose bounds are no constants stays as it is"""
+        """Store the supply of names."""
         self.names = names
         self.keeps = keeps
         self.count = 0
@@ -159,24 +161,24 @@ class Turns:
     def written_out(self, body: Block, values: Mapping[Var, Expr]) -> list[Stmt] | None:
         """Return the statements of a body one after another; None where it has others than
         these."""
-        found: list[Stmt] = []
+        statements: list[Stmt] = []
         for stmt in body.body:
             match stmt:
                 case Comment():
                     continue
                 case Declare() | Assign() | Store():
                     self.count += 1
-                    found.append(simplify_tree(substitute(stmt, values)))
+                    statements.append(simplify_tree(substitute(stmt, values)))
                 case For():
                     turns = self._turns(stmt, values)
                     if turns is None:
                         return None
-                    found += turns
+                    statements += turns
                 case _:
                     return None
             if self.count > MOST_STATEMENTS:
                 return None
-        return found
+        return statements
 
     def _turns(self, loop: For, values: Mapping[Var, Expr]) -> list[Stmt] | None:
         start, stop = loop.start, loop.stop
@@ -188,17 +190,17 @@ class Turns:
         first, last = int(start.value.real), int(stop.value.real)
         if not 0 < last - first <= MOST_TURNS:
             return None
-        found: list[Stmt] = []
+        turns: list[Stmt] = []
         for turn in range(first, last):
             body = loop.body
             if turn > first:
-                own = {v: Var(self.names.fresh(v.name), v.type) for v in _declared(body)}
-                body = rename(body, own)
+                fresh = {v: Var(self.names.fresh(v.name), v.type) for v in _declared(body)}
+                body = rename(body, fresh)
             inner = self.written_out(body, {**values, loop.var: Const(turn, loop.var.type)})
             if inner is None:
                 return None
-            found += inner
-        return found
+            turns += inner
+        return turns
 
 
 def _declared(body: Block) -> list[Var]:
@@ -206,47 +208,50 @@ def _declared(body: Block) -> list[Var]:
     return list(dict.fromkeys(stmt.var for stmt in find(body, Declare)))
 
 
-def _fill_before(body: Sequence[Stmt], held: Held) -> Fill | None:
-    """Return the last statement of `body` but for declarations, if it fills exactly what is
-    held."""
+def _fill_before(body: Sequence[Stmt], block_sum: BlockSum) -> Fill | None:
+    """Return the last statement of `body` before declarations that fills exactly the block."""
     for stmt in reversed(body):
         match stmt:
             case Comment() | Declare():
                 continue
-            case Fill(array=array, start=start, count=Const(value=count)) if array == held.array:
-                first = simplify_tree(sub(_least(held), start))
-                whole = len({*held.offsets}) == count
-                return stmt if first == Const(0, INT64) and whole else None
+            case Fill(array=array, start=start, count=Const(value=count)) if (
+                array == block_sum.array
+            ):
+                first = simplify_tree(sub(_least(block_sum), start))
+                is_full = len({*block_sum.offsets}) == count
+                return stmt if first == Const(0, INT64) and is_full else None
         return None
     return None
 
 
-def _least(held: Held) -> Expr:
-    return simplify_tree(add(held.base, min(held.offsets)))
+def _least(block_sum: BlockSum) -> Expr:
+    return simplify_tree(add(block_sum.base, min(block_sum.offsets)))
 
 
-def _written(held: Held, fill: Fill | None, names: Names) -> list[Stmt]:
-    """Return the sum with what it adds to in variables, and these written behind it."""
-    element = held.array.element
+def _accumulated(block_sum: BlockSum, fill: Fill | None, names: Names) -> list[Stmt]:
+    """Return the sum over blocks in variables, with their stores after it."""
+    element = block_sum.array.element
     sums = {
-        offset: Var(names.fresh(f"{held.array.name}_{number}"), element)
-        for number, offset in enumerate(sorted({*held.offsets}))
+        offset: Var(names.fresh(f"{block_sum.array.name}_{number}"), element)
+        for number, offset in enumerate(sorted({*block_sum.offsets}))
     }
-    places = {offset: simplify_tree(add(held.base, offset)) for offset in sums}
-    stores = iter(held.offsets)
-    roles = [stmt.role for stmt in held.body if isinstance(stmt, Store)]
+    places = {offset: simplify_tree(add(block_sum.base, offset)) for offset in sums}
+    stores = iter(block_sum.offsets)
+    roles = [stmt.role for stmt in block_sum.body if isinstance(stmt, Store)]
     role = roles[0]
     body = [
         Assign(sums[next(stores)], stmt.value, "+", stmt.role) if isinstance(stmt, Store) else stmt
-        for stmt in held.body
+        for stmt in block_sum.body
     ]
     before = [
-        Declare(var, Load(held.array, places[offset]) if fill is None else fill.value, role=role)
+        Declare(
+            var, Load(block_sum.array, places[offset]) if fill is None else fill.value, role=role
+        )
         for offset, var in sums.items()
     ]
-    root = held.root
-    told = f"{len(sums)} elements of {held.array.name}"
-    note = f"{told} in variables while the sum over {root.var.name} runs"
+    root = block_sum.root
+    elements = f"{len(sums)} elements of {block_sum.array.name}"
+    note = f"{elements} in variables while the sum over {root.var.name} runs"
     loop = For(root.var, root.start, root.stop, block(*body), root.step, note=note)
-    after = [Store(held.array, places[offset], var, role=role) for offset, var in sums.items()]
+    after = [Store(block_sum.array, places[offset], var, role=role) for offset, var in sums.items()]
     return [*before, loop, *after]

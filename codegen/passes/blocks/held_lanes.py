@@ -50,12 +50,12 @@ AHEAD = 512
 
 def hold_lanes(module: Module) -> Module:
     """Return `module` with the lanes of slices held wherever the pattern above occurs."""
-    return rewrite_loops(module, _held_lanes)
+    return rewrite_loops(module, _hold_slice)
 
 
-def _held_lanes(root: For, names: Names) -> list[Stmt] | None:
+def _hold_slice(root: For, names: Names) -> list[Stmt] | None:
     slice = match_slice(root)
-    return None if slice is None else [_held(slice, names)]
+    return None if slice is None else [_accumulated(slice, names)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +88,17 @@ def match_slice(root: For) -> Slice | None:
     before, lanes = split
     if not isinstance(lanes, For) or not _counts_lanes(lanes):
         return None
-    found = one_store(lanes.body, {})
-    if found is None:
+    pattern = one_store(lanes.body, {})
+    if pattern is None:
         return None
-    store, present = found
+    store, present = pattern
     if present is None:
         return None  # rows of columns are panels
     if store.op != "+" or identity_of(store.array.element) is None:
         return None
     if any(load.array == store.array for load in find(root, Load)):
         return None
-    outside = {each.var: each.value for each in before}
+    outside = {declare.var: declare.value for declare in before}
     index = simplify_tree(substitute(store.index, outside))
     place = simplify_tree(substitute(index, {lanes.var: Const(0, INT64)}))
     changing = assigned_vars(root) | declared_vars(root.body) | {root.var, lanes.var}
@@ -113,29 +113,29 @@ def match_slice(root: For) -> Slice | None:
 
 def _counts_lanes(loop: For) -> bool:
     bounds = (loop.start, loop.stop)
-    constant = all(isinstance(each, Const) for each in bounds)
+    constant = all(isinstance(bound, Const) for bound in bounds)
     if not constant or not loop.is_serial or loop.step != 1 or loop.unroll:
         return False
-    first, last = (int(each.value.real) for each in bounds if isinstance(each, Const))
+    first, last = (int(bound.value.real) for bound in bounds if isinstance(bound, Const))
     return first == 0 and last in LANES
 
 
 def identity_of(element: ScalarType) -> Const | None:
-    """What changes no number that it is added to; None where there is none."""
+    """Return the neutral element of addition; None where there is none."""
     if element.kind == "float":
         return Const(-0.0, element)
     return Const(0, element) if element.kind in ("int", "uint") else None
 
 
-def _held(slice: Slice, names: Names) -> Block:
+def _accumulated(slice: Slice, names: Names) -> Block:
     """Return the sum with its lanes held."""
     store, lane, count = slice.store, slice.lanes.var, slice.lanes.stop
     array = store.array
-    held = Array(names.fresh(f"{array.name}_held"), array.element, Storage.LOCAL)
+    buffer = Array(names.fresh(f"{array.name}_held"), array.element, Storage.LOCAL)
     nothing = identity_of(array.element)
     assert nothing is not None
     value = Select(slice.present, store.value, nothing)
-    inner = Store(held, lane, value, "+", store.role)
+    inner = Store(buffer, lane, value, "+", store.role)
     lanes = For(lane, slice.lanes.start, count, block(inner))
     first = {lane: Const(0, INT64)}
     ahead = [
@@ -143,16 +143,16 @@ def _held(slice: Slice, names: Names) -> Block:
         for load in find(store.value, Load)
         if _streams(load, slice)
     ]
-    told = f"{_number(count)} elements of {array.name}"
-    note = f"{told} in a vector while the sum over {slice.root.var.name} runs"
+    elements = f"{_number(count)} elements of {array.name}"
+    note = f"{elements} in a vector while the sum over {slice.root.var.name} runs"
     root = slice.root
     loop = For(
         root.var, root.start, root.stop, block(*slice.before, *ahead, lanes), root.step, note=note
     )
-    load = Store(held, lane, Load(array, add(slice.place, lane)), role=store.role)
-    back = Store(array, add(slice.place, lane), Load(held, lane), role=store.role)
+    load = Store(buffer, lane, Load(array, add(slice.place, lane)), role=store.role)
+    back = Store(array, add(slice.place, lane), Load(buffer, lane), role=store.role)
     return block(
-        Allocate(held, count, align=64),
+        Allocate(buffer, count, align=64),
         For(lane, slice.lanes.start, count, block(load)),
         loop,
         For(lane, slice.lanes.start, count, block(back)),
@@ -167,8 +167,8 @@ def _number(count: Expr) -> int:
 def _streams(load: Load, slice: Slice) -> bool:
     """Tell whether a load comes to each element of an array in turn: lanes of one position after
     those of the one before."""
-    known = {each.var: each.value for each in slice.before}
-    index = substitute(load.index, known)
+    values = {declare.var: declare.value for declare in slice.before}
+    index = substitute(load.index, values)
     lane, position, count = slice.lanes.var, slice.root.var, slice.lanes.stop
-    wanted = add(mul(position, count), lane)
-    return simplify_tree(index) == simplify_tree(wanted)
+    expected = add(mul(position, count), lane)
+    return simplify_tree(index) == simplify_tree(expected)

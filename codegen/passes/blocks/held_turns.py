@@ -47,12 +47,12 @@ ROUND = 4
 
 def hold_turns(module: Module) -> Module:
     """Return `module` with such elements held wherever the pattern above occurs."""
-    return rewrite_loops(module, _held_turns)
+    return rewrite_loops(module, _hold_pair)
 
 
-def _held_turns(root: For, names: Names) -> list[Stmt] | None:
+def _hold_pair(root: For, names: Names) -> list[Stmt] | None:
     pair = match_pair(root)
-    return None if pair is None else _held(pair, names)
+    return None if pair is None else _accumulated(pair, names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,26 +111,26 @@ def _says_others(condition: Expr, one: Expr, other: Expr) -> bool:
     return sides in ((one, other), (other, one))
 
 
-def _held(pair: Pair, names: Names) -> list[Stmt]:
+def _accumulated(pair: Pair, names: Names) -> list[Stmt]:
     """Return the sum with the element held."""
     first, root = pair.first, pair.root
     kind = first.array.element
-    held = Var(names.fresh(f"{first.array.name}_held"), kind)
-    more = [Var(names.fresh(held.name), kind) for _ in range(ROUND - 1)]
+    total = Var(names.fresh(f"{first.array.name}_held"), kind)
+    more = [Var(names.fresh(total.name), kind) for _ in range(ROUND - 1)]
     rest, stop = (Var(names.fresh(name), INT64) for name in ("rest", "stop"))
-    body = block(*pair.before, Assign(held, first.value, "+", first.role), pair.second)
+    body = block(*pair.before, Assign(total, first.value, "+", first.role), pair.second)
     plain = For(root.var, rest, stop, inline_single_uses(body))
-    lanes: list[dict[Var, Var]] = [{}, *({held: each} for each in more)]
-    taken = [part for at, sums in enumerate(lanes) for part in iteration(plain, at, sums, names)]
+    lanes: list[dict[Var, Var]] = [{}, *({total: sum_} for sum_ in more)]
+    rounds = [part for at, sums in enumerate(lanes) for part in iteration(plain, at, sums, names)]
     ahead = prefetches(streams(plain), root.var)
     note = f"an element of {first.array.name} in {ROUND} sums while that over {root.var.name} runs"
-    whole = mul(div(sub(stop, root.start), ROUND), ROUND)
+    full = mul(div(sub(stop, root.start), ROUND), ROUND)
     return [
-        Declare(held, Load(first.array, first.index), role=first.role),
-        *(Declare(each, zero(kind), role=first.role) for each in more),
+        Declare(total, Load(first.array, first.index), role=first.role),
+        *(Declare(sum_, zero(kind), role=first.role) for sum_ in more),
         Declare(stop, root.stop, constant=True),
-        Declare(rest, add(root.start, whole), constant=True),
-        For(root.var, root.start, rest, block(*ahead, *taken), ROUND, note=note),
+        Declare(rest, add(root.start, full), constant=True),
+        For(root.var, root.start, rest, block(*ahead, *rounds), ROUND, note=note),
         plain,
-        Store(first.array, first.index, add(held, *more), role=first.role),
+        Store(first.array, first.index, add(total, *more), role=first.role),
     ]

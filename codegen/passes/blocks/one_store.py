@@ -32,13 +32,15 @@ Rewrite = Callable[[For, Names], list[Stmt] | None]
 def rewrite_loops(module: Module, change: Rewrite) -> Module:
     """Return `module` with each loop, the outermost first, that `change` has statements for."""
 
-    def function(each: Function) -> Function:
-        names = Names(n.name for n in walk(each) if isinstance(n, Var | Array | Table))
+    def function(function_: Function) -> Function:
+        names = Names(n.name for n in walk(function_) if isinstance(n, Var | Array | Table))
         return map_fields(
-            each, lambda name, value: _below(value, names, change) if name == "body" else value
+            function_, lambda name, value: _below(value, names, change) if name == "body" else value
         )
 
-    return map_children(module, lambda each: function(each) if isinstance(each, Function) else each)
+    return map_children(
+        module, lambda child: function(child) if isinstance(child, Function) else child
+    )
 
 
 def _below(node: Any, names: Names, change: Rewrite) -> Any:
@@ -46,35 +48,34 @@ def _below(node: Any, names: Names, change: Rewrite) -> Any:
         return map_children(node, lambda child: _below(child, names, change))
     body: list[Stmt] = []
     for stmt in node.body:
-        found = change(stmt, names) if isinstance(stmt, For) else None
-        body += [_below(stmt, names, change)] if found is None else found
+        new_body = change(stmt, names) if isinstance(stmt, For) else None
+        body += [_below(stmt, names, change)] if new_body is None else new_body
     same = len(body) == len(node.body) and all(map(is_, body, node.body))
     return node if same else map_fields(node, lambda _, old: tuple(body))
 
 
 def declared_and_last(body: Block) -> tuple[tuple[Declare, ...], Stmt] | None:
-    """What a block declares, and the one statement behind; None where it has others."""
-    found = [stmt for stmt in body.body if not isinstance(stmt, Comment)]
-    if not found:
+    """Return the declarations of a block and its last statement; None for other blocks."""
+    statements = [stmt for stmt in body.body if not isinstance(stmt, Comment)]
+    if not statements:
         return None
-    *before, last = found
+    *before, last = statements
     declares = tuple(stmt for stmt in before if isinstance(stmt, Declare) and stmt.constant)
     return (declares, last) if len(declares) == len(before) else None
 
 
-def one_store(body: Block, known: Mapping[Var, Expr]) -> tuple[Store, Expr | None] | None:
-    """Return the one store of a body, without what it declares, and the condition that it stands
-    under; None where it does more.
+def one_store(body: Block, outer: Mapping[Var, Expr]) -> tuple[Store, Expr | None] | None:
+    """Return the only store of a body, and its condition; None for other bodies.
 
-    known  values of variables, which are put in
+    outer  values of variables, which are put in
     """
     split = declared_and_last(body)
     if split is None:
         return None
     declares, last = split
-    values = dict(known)
-    for each in declares:
-        values[each.var] = simplify_tree(substitute(each.value, values))
+    values = dict(outer)
+    for declare in declares:
+        values[declare.var] = simplify_tree(substitute(declare.value, values))
     if isinstance(last, Store):
         return simplify_tree(substitute(last, values)), None
     if not isinstance(last, If) or last.orelse.body:

@@ -28,7 +28,7 @@ from codegen.variables import variables_read
 
 
 def count_at_once(module: Module) -> Module:
-    """Return `module` without loops that only count, and those of one round."""
+    """Return `module` without counting loops and loops of one round."""
     return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
 
 
@@ -37,7 +37,7 @@ def _function(function: Function) -> Function:
     for stmt in find(function, Declare):
         if stmt.constant:
             values.setdefault(stmt.var, set()).add(stmt.value)
-    ends = {var: next(iter(found)) for var, found in values.items() if len(found) == 1}
+    ends = {var: next(iter(assigned)) for var, assigned in values.items() if len(assigned) == 1}
     return rewrite(function, lambda node: _at_once(node, ends))
 
 

@@ -67,7 +67,7 @@ def _kernel(kernel: Kernel) -> Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class _Met:
+class _Split:
     """A statement with what stands before and behind it, which may move out of the loops around."""
 
     stmts: tuple[Stmt, ...]
@@ -89,55 +89,54 @@ class _Runs:
     def block(self, block: Block) -> Block:
         return Block(tuple(s for stmt in block.body for s in self.statement(stmt).all))
 
-    def statement(self, stmt: Stmt) -> _Met:
+    def statement(self, stmt: Stmt) -> _Split:
         match stmt:
             case Block():
-                return self.around(stmt, stmt.body)
+                return self.combine(stmt, stmt.body)
             case If(condition, then, orelse):
-                return _Met((If(condition, self.block(then), self.block(orelse)),))
+                return _Split((If(condition, self.block(then), self.block(orelse)),))
             case While(condition, body):
-                return _Met((While(condition, self.block(body)),))
+                return _Split((While(condition, self.block(body)),))
             case For(kind=LoopKind.SERIAL):
-                return self.around(stmt, stmt.body.body)
+                return self.combine(stmt, stmt.body.body)
             case For(kind=LoopKind.THREADS | LoopKind.LANES):
-                return self.met(stmt)
+                return self.split(stmt)
             case For():
-                return _Met((replace(stmt, body=self.block(stmt.body)),))
-        return _Met((stmt,))
+                return _Split((replace(stmt, body=self.block(stmt.body)),))
+        return _Split((stmt,))
 
-    def around(self, outer: Block | For, stmts: Sequence[Stmt]) -> _Met:
-        """Return a loop or a block, with sums that last for all of it where nothing else in it is
-        about their element."""
-        met = [self.statement(stmt) for stmt in stmts]
-        (pending, *more) = [each for each in met if each.before] or [_Met(())]
-        others = (s for each in met if each is not pending for s in each.stmts)
-        moves = not more and not any(_is_about(s, pending.array) for s in others)
-        body = Block(tuple(s for each in met for s in (each.stmts if moves else each.all)))
+    def combine(self, outer: Block | For, stmts: Sequence[Stmt]) -> _Split:
+        """Return a loop or block with running sums that last for all of it where legal."""
+        parts = [self.statement(stmt) for stmt in stmts]
+        (pending, *more) = [part for part in parts if part.before] or [_Split(())]
+        rest = (s for part in parts if part is not pending for s in part.stmts)
+        moves = not more and not any(_is_about(s, pending.array) for s in rest)
+        body = Block(tuple(s for part in parts for s in (part.stmts if moves else part.all)))
         inner = replace(outer, body=body) if isinstance(outer, For) else body
-        return replace(pending, stmts=(inner,)) if moves else _Met((inner,))
+        return replace(pending, stmts=(inner,)) if moves else _Split((inner,))
 
-    def met(self, loop: For) -> _Met:
+    def split(self, loop: For) -> _Split:
         """Return a loop of which each unit has one iteration at most."""
         alone = loop.units and loop.step == 1 and not loop.width
         update = _meeting(loop) if alone else None
         start = None if update is None else _nothing(update.op, update.array.element)
         if update is None or start is None:
-            return _Met((loop,))
+            return _Split((loop,))
         array, op = update.array, update.op
-        within = {"-": "+", "/": "*"}.get(op, op)
+        combining = {"-": "+", "/": "*"}.get(op, op)
         at, place = (Var(self.names.fresh(name)) for name in ("at", "place"))
         sum_, term = (Var(self.names.fresh(n), array.element) for n in ("sum", "term"))
-        kept = _kept(loop.body, update, place, term)
+        recorded = _recorded(loop.body, update, place, term)
         add = AddRuns(array, at, sum_, op)
         leave = build.block(add, Assign(at, place), Assign(sum_, start, role=Role.VALUES))
-        moved = build.call(ANY_LANE, BOOL, build.ne(place, at))
-        return _Met(
+        leaves = build.call(ANY_LANE, BOOL, build.ne(place, at))
+        return _Split(
             (
                 Declare(place, at),
                 Declare(term, start, role=Role.VALUES),
-                replace(loop, body=kept),
-                If(moved, leave),
-                Assign(sum_, term, within, Role.VALUES),
+                replace(loop, body=recorded),
+                If(leaves, leave),
+                Assign(sum_, term, combining, Role.VALUES),
             ),
             (Declare(at, _NOWHERE), Declare(sum_, start, role=Role.VALUES)),
             (add,),
@@ -182,15 +181,15 @@ def _straight(block: Block) -> Iterator[AtomicStore]:
                 yield from _straight(orelse)
 
 
-def _kept(body: Block, update: AtomicStore, place: Var, term: Var) -> Block:
-    """Return a body that keeps what it would add, and where."""
+def _recorded(body: Block, update: AtomicStore, place: Var, term: Var) -> Block:
+    """Return a body that records its update's term and place."""
     keep = (Assign(place, update.index), Assign(term, update.value, role=Role.VALUES))
 
-    def changed(node: object) -> object:
-        node = map_children(node, changed)
+    def record(node: object) -> object:
+        node = map_children(node, record)
         if not isinstance(node, Block):
             return node
         return Block(tuple(s for stmt in node.body for s in (keep if stmt == update else (stmt,))))
 
-    kept: Block = changed(body)  # type: ignore[assignment]
-    return kept
+    recorded: Block = record(body)  # type: ignore[assignment]
+    return recorded

@@ -55,8 +55,8 @@ def shared_bytes(kernel: Kernel, warps: int) -> int:
     """Return the shared memory of a block: arrays, and a value of each warp for each way to combine
     them."""
     over = (LoopKind.WARPS, LoopKind.THREADS)
-    found = {(c.op, c.var.type) for c in find(kernel.body, Combine) if c.kind in over}
-    combined = sum(warps * type.itemsize for _, type in found)
+    combined_types = {(c.op, c.var.type) for c in find(kernel.body, Combine) if c.kind in over}
+    combined = sum(warps * type.itemsize for _, type in combined_types)
     arrays = (s for s in find(kernel.body, Allocate) if s.array.storage is Storage.SHARED)
     return combined + sum(_bytes(stmt) for stmt in arrays)
 

@@ -72,21 +72,21 @@ def _kernel(kernel: Kernel, target: Target) -> Kernel:
     kernel = replace(kernel, body=_in_common(kernel.body))
     private = _private(kernel.body, target)
     body = _Writers(names, private).group(kernel.body, LoopKind.THREADS)
-    written = frozenset(s.array for s in walk(body) if isinstance(s, WRITES)).difference(private)
-    return replace(kernel, body=_Order(written).group(body, LoopKind.THREADS, []))
+    arrays = frozenset(s.array for s in walk(body) if isinstance(s, WRITES)).difference(private)
+    return replace(kernel, body=_Order(arrays).group(body, LoopKind.THREADS, []))
 
 
 def _private(body: Block, target: Target) -> frozenset[Array]:
     """Return the arrays that each thread has for itself. Raises UnsupportedError."""
     shared = 0
-    found: set[Array] = set()
+    private: set[Array] = set()
     for stmt in find(body, Allocate):
         size = stmt.size
         bytes = int(size.value.real) * stmt.array.element.itemsize if isinstance(size, Const) else 0
         if stmt.array.storage is Storage.SHARED:
             shared += bytes
             continue
-        found.add(stmt.array)
+        private.add(stmt.array)
         if bytes > LOCAL_BYTES:
             raise UnsupportedError(
                 f"each thread would need {bytes} bytes for {stmt.array.name}, of {LOCAL_BYTES}"
@@ -94,11 +94,11 @@ def _private(body: Block, target: Target) -> frozenset[Array]:
     most = target.gpu.block_shared_bytes
     if shared > most:
         raise UnsupportedError(f"a block would need {shared} bytes of shared memory, of {most}")
-    return frozenset(found)
+    return frozenset(private)
 
 
 def _alone(node: Any, names: Names) -> Any:
-    """What a thread does alone: it fills rows one element after another."""
+    """Return the statements of a single thread, which fills rows element by element."""
 
     def below(node: Any) -> Any:
         return _row(node, names, LoopKind.SERIAL) if isinstance(node, Fill) else node
@@ -108,28 +108,28 @@ def _alone(node: Any, names: Names) -> Any:
 
 def _row(stmt: Fill, names: Names, kind: LoopKind) -> For:
     """Return the loop that fills a row."""
-    each = Var(names.fresh("k"))
-    store = Store(stmt.array, build.add(stmt.start, each), stmt.value, role=stmt.role)
-    return For(each, build.const(0), stmt.count, Block((store,)), kind=kind)
+    element = Var(names.fresh("k"))
+    store = Store(stmt.array, build.add(stmt.start, element), stmt.value, role=stmt.role)
+    return For(element, build.const(0), stmt.count, Block((store,)), kind=kind)
 
 
 def _in_common(body: Block) -> Block:
     """Return a kernel whose arrays lie in shared memory that a block has and its units write."""
-    made: dict[Array, Array] = {}
+    shared: dict[Array, Array] = {}
     outside = {s.array for loop in _unit_loops(body) for s in find(loop.body, Allocate)}
     for stmt in find(body, Allocate):
-        written = {
+        stored = {
             s.array
             for loop in _unit_loops(body)
             for s in walk(loop.body)
             if isinstance(s, Store | AtomicStore | AtomicFetch | Fill)
         }
-        written.update(s.array for s in find(body, AddRuns))
-        if stmt.array not in outside and stmt.array in written:
-            made[stmt.array] = replace(stmt.array, storage=Storage.SHARED)
-    if not made:
+        stored.update(s.array for s in find(body, AddRuns))
+        if stmt.array not in outside and stmt.array in stored:
+            shared[stmt.array] = replace(stmt.array, storage=Storage.SHARED)
+    if not shared:
         return body
-    return rewrite(body, lambda node: made.get(node, node) if isinstance(node, Array) else node)
+    return rewrite(body, lambda node: shared.get(node, node) if isinstance(node, Array) else node)
 
 
 def _unit_loops(body: Block) -> Iterator[For]:
@@ -146,20 +146,20 @@ class _Writers:
     width: int = 0
 
     def group(self, block: Block, kind: LoopKind) -> Block:
-        """What the units of a group do alike: lanes of a warp, or threads of a block."""
-        done: list[Stmt] = []
+        """Return the statements that all units of a group execute."""
+        statements: list[Stmt] = []
         for stmt in block.body:
             if not isinstance(stmt, Store | AtomicStore) or stmt.array in self.private:
-                done += self.statement(stmt, kind)
-            elif done and _is_first(done[-1], kind):
-                last = done.pop()
+                statements += self.statement(stmt, kind)
+            elif statements and _is_first(statements[-1], kind):
+                last = statements.pop()
                 assert isinstance(last, For)
-                done.append(replace(last, body=Block((*last.body.body, stmt))))
+                statements.append(replace(last, body=Block((*last.body.body, stmt))))
             else:
                 one, body = Var(self.names.fresh("one")), Block((stmt,))
                 loop = For(one, build.const(0), build.const(1), body, kind=kind, width=self.width)
-                done.append(loop)
-        return Block(tuple(done))
+                statements.append(loop)
+        return Block(tuple(statements))
 
     def statement(self, stmt: Stmt, kind: LoopKind) -> Iterator[Stmt]:
         match stmt:
@@ -170,12 +170,12 @@ class _Writers:
             case While(condition, body):
                 yield While(condition, self.group(body, kind))
             case Fill():
-                own = stmt.array in self.private
-                row = _row(stmt, self.names, LoopKind.SERIAL if own else kind)
-                yield row if own else replace(row, width=self.width)
+                is_private = stmt.array in self.private
+                row = _row(stmt, self.names, LoopKind.SERIAL if is_private else kind)
+                yield row if is_private else replace(row, width=self.width)
             case Sort():
-                own = stmt.array in self.private
-                yield stmt if own else replace(stmt, units=kind)
+                is_private = stmt.array in self.private
+                yield stmt if is_private else replace(stmt, units=kind)
             case For():
                 yield self.loop(stmt, kind)
             case _:
@@ -195,9 +195,12 @@ class _Writers:
 
     def check(self, loop: For) -> None:
         """Raise UnsupportedError where units would need memory in common."""
-        own = {stmt.array for stmt in find(loop.body, Allocate)}
+        allocated = {stmt.array for stmt in find(loop.body, Allocate)}
         for stmt in walk(loop.body):
-            if isinstance(stmt, Store | AtomicStore | Fill) and stmt.array in self.private - own:
+            if (
+                isinstance(stmt, Store | AtomicStore | Fill)
+                and stmt.array in self.private - allocated
+            ):
                 raise UnsupportedError(
                     f"units that share a loop would need the memory of {stmt.array.name} in common"
                 )
@@ -219,47 +222,47 @@ Owner = tuple[object, ...]
 class _Access:
     """An access to an array since threads last waited.
 
-    how    "read", "write", or the operator of an atomic operation
+    kind    "read", "write", or the operator of an atomic operation
     owner  which thread comes to which element, None where that is not told
     needs  the variables that `owner` depends on
     """
 
     array: Array
-    how: str
+    kind: str
     owner: Owner | None
     needs: frozenset[Var] = frozenset()
 
     def meets(self, other: _Access) -> bool:
         """Tell whether threads have to wait between the two."""
-        if self.array != other.array or self.how == other.how != "write":
+        if self.array != other.array or self.kind == other.kind != "write":
             return False
-        plain = {self.how, other.how} <= {"read", "write"}
+        plain = {self.kind, other.kind} <= {"read", "write"}
         return not (plain and self.owner is not None and self.owner == other.owner)
 
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """Puts barriers between statements of a group; `written` are the arrays that change."""
+    """Puts barriers between statements of a group; `arrays` are the arrays that change."""
 
-    written: frozenset[Array]
+    arrays: frozenset[Array]
 
     def group(self, block: Block, kind: LoopKind, since: list[_Access]) -> Block:
         """Return a block with barriers; `since` are the accesses that nobody has waited for yet."""
-        done: list[Stmt] = []
+        statements: list[Stmt] = []
         for stmt in block.body:
             if isinstance(stmt, Combine) and stmt.kind is not LoopKind.LANES:
                 since.clear()  # all threads of the block wait in it
             elif not _has_parts(stmt):
                 mine = self.accesses(stmt, kind)
                 if any(a.meets(b) for a in mine for b in since):
-                    done.append(_barrier(kind))
+                    statements.append(_barrier(kind))
                     since.clear()
                 since += mine
             else:
                 stmt, waits = self.nested(stmt, kind, since)
-                done += [_barrier(kind)] if waits else []
-            done.append(stmt)
-        return Block(tuple(done))
+                statements += [_barrier(kind)] if waits else []
+            statements.append(stmt)
+        return Block(tuple(statements))
 
     def nested(self, stmt: Stmt, kind: LoopKind, since: list[_Access]) -> tuple[Stmt, bool]:
         """Return a statement with statements of the group in it, and whether to wait before it."""
@@ -271,9 +274,9 @@ class _Order:
                 parts = []
                 ends: list[_Access] = []
                 for part in (then, orelse):
-                    own = list(since)
-                    parts.append(self.group(part, kind, own))
-                    ends += own
+                    part_since = list(since)
+                    parts.append(self.group(part, kind, part_since))
+                    ends += part_since
                 since[:] = list(dict.fromkeys(ends))
                 return If(condition, *parts), waits
             case For(kind=LoopKind.SERIAL | LoopKind.BLOCKS) | While():
@@ -296,29 +299,29 @@ class _Order:
         trial = list(since)
         self.group(loop.body, kind, trial)
         inner = declared_vars(loop) | assigned_vars(loop.body)
-        again = [
+        repeats = [
             replace(a, owner=None) if a.needs & inner else a
             for a in trial
             if not outside or a.array.storage is Storage.SHARED  # blocks have elements of their own
         ]
-        since[:] = list(dict.fromkeys((*since, *again)))
+        since[:] = list(dict.fromkeys((*since, *repeats)))
         body = self.group(loop.body, kind, since)
         return replace(loop, body=body), waits
 
     def waits(self, condition: Expr, since: list[_Access]) -> bool:
-        """Tell whether what a condition reads has been written since threads last waited."""
+        """Tell whether a condition reads arrays that were written since threads last waited."""
         read = {n for n in walk(condition) if isinstance(n, Array)}
-        found = any(a.array in read and a.how != "read" for a in since)
-        if found:
+        waits_ = any(a.array in read and a.kind != "read" for a in since)
+        if waits_:
             since.clear()
-        return found
+        return waits_
 
     def accesses(self, stmt: Stmt, kind: LoopKind) -> list[_Access]:
-        """What a statement without statements of the group in it does to arrays that change."""
+        """Return the accesses of a plain statement to arrays that change."""
         first = _is_first(stmt, kind)
-        return list(dict.fromkeys(self._found(stmt, (), {}, frozenset(), first)))
+        return list(dict.fromkeys(self._find(stmt, (), {}, frozenset(), first)))
 
-    def _found(
+    def _find(
         self, node: Any, loops: Owner, values: dict[Var, Expr], local: frozenset[Var], first: bool
     ) -> Iterator[_Access]:
         """Yield the accesses below a node, inside loops that units share."""
@@ -330,39 +333,39 @@ class _Order:
             local = local | {node.var}
         if isinstance(node, Block):
             for part in node.body:
-                yield from self._found(part, loops, values, local, first)
+                yield from self._find(part, loops, values, local, first)
                 if isinstance(part, Declare):
                     values = {**values, part.var: substitute(part.value, values)}
                     local = local | ({part.var} if not part.constant else set())
             return
         array = getattr(node, "array", None)
-        if array in self.written and not isinstance(node, Allocate):
-            how = _how(node)
-            yield self._access(array, how, node, loops, values, local, first)
+        if array in self.arrays and not isinstance(node, Allocate):
+            kind_ = _kind_of(node)
+            yield self._access(array, kind_, node, loops, values, local, first)
             if isinstance(node, Store) and node.op is not None:
                 yield self._access(array, "read", node, loops, values, local, first)
         for child in children(node):
             if not isinstance(child, Array):
-                yield from self._found(child, loops, values, local, first)
+                yield from self._find(child, loops, values, local, first)
 
     def _access(
-        self, array: Array, how: str, node: Any, loops: Owner, values: dict[Var, Expr],
+        self, array: Array, access_kind: str, node: Any, loops: Owner, values: dict[Var, Expr],
         local: frozenset[Var], first: bool,
     ) -> _Access:  # fmt: skip
         if first:
-            return _Access(array, how, ("first",))
+            return _Access(array, access_kind, ("first",))
         index = getattr(node, "index", None)
         if index is None or not loops:
-            return _Access(array, how, None)
+            return _Access(array, access_kind, None)
         place = substitute(index, values)
         needs = frozenset(v for v in variables_read(place) if not v.name.startswith("#"))
-        if needs & local or any(n in self.written for n in walk(place)):
-            return _Access(array, how, None)
+        if needs & local or any(n in self.arrays for n in walk(place)):
+            return _Access(array, access_kind, None)
         ends = (variables_read(e) for loop in loops for e in loop[1:3])  # type: ignore[index]
-        return _Access(array, how, (loops, place), needs.union(*ends))
+        return _Access(array, access_kind, (loops, place), needs.union(*ends))
 
 
-def _how(node: Any) -> str:
+def _kind_of(node: Any) -> str:
     match node:
         case AtomicStore(op=op) | AddRuns(op=op):
             return op

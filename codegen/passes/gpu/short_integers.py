@@ -41,55 +41,55 @@ class _Shorter:
     def __init__(self, assigned: frozenset[Var]) -> None:
         self._assigned = assigned
 
-    def of(self, node: Any, known: Ranges) -> Any:
-        """Return a tree with short counters, below those of which the ranges are known."""
+    def of(self, node: Any, ranges: Ranges) -> Any:
+        """Return a tree with short counters, given the ranges of outer variables."""
         match node:
             case Block(body=body):
-                inner, done = dict(known), []
+                inner, statements = dict(ranges), []
                 for stmt in body:
-                    done.append(self.of(stmt, inner))
+                    statements.append(self.of(stmt, inner))
                     if isinstance(stmt, Declare):
                         inner.update(self._declared(stmt, inner))
-                return Block(tuple(done))
+                return Block(tuple(statements))
             case For():
-                return self._loop(node, known)
-            case Declare(var=var) if self._declared(node, known):
-                return replace(node, var=_short(var), value=self.of(node.value, known))
+                return self._loop(node, ranges)
+            case Declare(var=var) if self._declared(node, ranges):
+                return replace(node, var=_short(var), value=self.of(node.value, ranges))
             case Var():
-                return _short(node) if node in known else node
+                return _short(node) if node in ranges else node
             case Binary():
-                return self._binary(node, known)
-        return map_children(node, lambda child: self.of(child, known))
+                return self._binary(node, ranges)
+        return map_children(node, lambda child: self.of(child, ranges))
 
-    def _loop(self, loop: For, known: Ranges) -> For:
+    def _loop(self, loop: For, ranges: Ranges) -> For:
         match loop.start, loop.stop:
             case Const(value=int(start)), Const(value=int(stop)) if self._counts(loop):
                 if 0 <= start < stop <= MOST - loop.step:
-                    body = self.of(loop.body, {**known, loop.var: (start, stop - 1)})
+                    body = self.of(loop.body, {**ranges, loop.var: (start, stop - 1)})
                     return replace(loop, var=_short(loop.var), body=body)
-        found: For = map_children(loop, lambda child: self.of(child, known))
-        return found
+        shortened: For = map_children(loop, lambda child: self.of(child, ranges))
+        return shortened
 
     def _counts(self, loop: For) -> bool:
         """Tell whether a loop's variable is all that it changes, and each iteration has one
         value."""
-        own = loop.kind in (LoopKind.SERIAL, LoopKind.THREADS, LoopKind.LANES)
-        return own and loop.var.type == INT64 and loop.var not in self._assigned
+        is_private_kind = loop.kind in (LoopKind.SERIAL, LoopKind.THREADS, LoopKind.LANES)
+        return is_private_kind and loop.var.type == INT64 and loop.var not in self._assigned
 
-    def _declared(self, stmt: Declare, known: Ranges) -> dict[Var, Range]:
-        """Return the range of what a statement declares, where it is short."""
+    def _declared(self, stmt: Declare, ranges: Ranges) -> dict[Var, Range]:
+        """Return the range of a declared variable, where it is short."""
         if stmt.var.type != INT64 or stmt.var in self._assigned or isinstance(stmt.value, Const):
             return {}
-        found = _range(stmt.value, known)
-        return {} if found is None else {stmt.var: found}
+        range_ = _range(stmt.value, ranges)
+        return {} if range_ is None else {stmt.var: range_}
 
-    def _binary(self, expr: Binary, known: Ranges) -> Expr:
+    def _binary(self, expr: Binary, ranges: Ranges) -> Expr:
         """Return an operation of which both operands are short, with constants of 32 bits, or
         another."""
         operands = (expr.left, expr.right)
-        left, right = (self.of(operand, known) for operand in operands)
-        whole = operands if expr.op in COMPARISONS else (expr,)
-        if all(_range(each, known) is not None for each in whole):
+        left, right = (self.of(operand, ranges) for operand in operands)
+        parts = operands if expr.op in COMPARISONS else (expr,)
+        if all(_range(part, ranges) is not None for part in parts):
             left, right = map(_short_constant, (left, right))
         return Binary(expr.op, left, right)
 
@@ -102,20 +102,20 @@ def _short_constant(expr: Expr) -> Expr:
     return replace(expr, type=INT32) if isinstance(expr, Const) and expr.type == INT64 else expr
 
 
-def _range(expr: Expr, known: Ranges) -> Range | None:
+def _range(expr: Expr, ranges: Ranges) -> Range | None:
     """Return the range of an expression of short counters, no part of which has more than 32
     bits."""
     match expr:
         case Const(value=int(value), type=type) if type == INT64 and 0 <= value <= MOST:
             return value, value
-        case Var() if expr in known:
-            return known[expr]
+        case Var() if expr in ranges:
+            return ranges[expr]
         case Binary(op=op, left=left, right=right):
-            one, other = _range(left, known), _range(right, known)
+            one, other = _range(left, ranges), _range(right, ranges)
             if one is None or other is None:
                 return None
-            found = _combined(op, one, other)
-            return found if found is not None and found[1] <= MOST else None
+            result = _combined(op, one, other)
+            return result if result is not None and result[1] <= MOST else None
     return None
 
 

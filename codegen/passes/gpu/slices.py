@@ -52,38 +52,38 @@ def cut_slices(module: Module, target: Target) -> Module:
 def _function(function: Function, target: Target) -> Function:
     names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
 
-    def each(node: Any) -> Any:
+    def share(node: Any) -> Any:
         if not isinstance(node, Team):
             return node
         return build.block(*_shared(node, names, target))
 
-    return rewrite(function, each)
+    return rewrite(function, share)
 
 
 def _shared(team: Team, names: Names, target: Target) -> Iterator[Stmt]:
     """Yield the loop over a team's pieces."""
     if team.parts:
         raise UnsupportedError("threads of a device put no parts of a result together")
-    own = tuple(_own_arrays(team.setup))
-    if not own:
+    allocations = tuple(_local_arrays(team.setup))
+    if not allocations:
         yield For(team.piece, build.const(0), team.count, team.body, kind=LoopKind.PARALLEL)
         return
     slots, slot, number = (Var(names.fresh(name)) for name in ("slots", "slot", "round"))
-    each = build.add(*(build.mul(a.size, a.array.element.itemsize) for a in own))
-    room = build.maximum(build.div(target.gpu.slice_bytes, build.maximum(each, 1)), 1)
+    slice_size = build.add(*(build.mul(a.size, a.array.element.itemsize) for a in allocations))
+    room = build.maximum(build.div(target.gpu.slice_bytes, build.maximum(slice_size, 1)), 1)
     yield Declare(slots, build.minimum(team.count, room, target.gpu.slice_threads), constant=True)
-    yield from (replace(a, size=build.mul(slots, a.size)) for a in own)
-    begins = {a.array: Var(names.fresh(f"{a.array.name}_begin")) for a in own}
-    places = (Declare(begins[a.array], build.mul(slot, a.size), constant=True) for a in own)
+    yield from (replace(a, size=build.mul(slots, a.size)) for a in allocations)
+    begins = {a.array: Var(names.fresh(f"{a.array.name}_begin")) for a in allocations}
+    places = (Declare(begins[a.array], build.mul(slot, a.size), constant=True) for a in allocations)
     rest = build.sub(build.add(team.count, slots), build.add(slot, 1))
-    here = Declare(team.piece, build.add(slot, build.mul(number, slots)), constant=True)
-    body = build.block(here, *_sliced(team.body, begins).body)
+    declaration = Declare(team.piece, build.add(slot, build.mul(number, slots)), constant=True)
+    body = build.block(declaration, *_sliced(team.body, begins).body)
     rounds = For(number, build.const(0), build.div(rest, slots), body)
     shared = build.block(*places, rounds)
     yield For(slot, build.const(0), slots, shared, kind=LoopKind.PARALLEL)
 
 
-def _own_arrays(setup: Block) -> Iterator[Allocate]:
+def _local_arrays(setup: Block) -> Iterator[Allocate]:
     for stmt in setup.body:
         if not isinstance(stmt, Allocate):
             raise UnsupportedError(NO_TABLE)
@@ -93,8 +93,8 @@ def _own_arrays(setup: Block) -> Iterator[Allocate]:
 def _sliced(body: Block, begins: Mapping[Array, Expr]) -> Block:
     """Return a piece's work, on the slices that begin there."""
 
-    def moved(node: Any) -> Any:
-        node = map_children(node, moved)
+    def shift(node: Any) -> Any:
+        node = map_children(node, shift)
         match node:
             case Load(array=array) | Store(array=array) | AtomicStore(array=array):
                 if array in begins:
@@ -107,4 +107,4 @@ def _sliced(body: Block, begins: Mapping[Array, Expr]) -> Block:
                 raise UnsupportedError(f"a thread of a device cannot enlarge {array.name}")
         return node
 
-    return map_children(body, moved)
+    return map_children(body, shift)

@@ -29,7 +29,7 @@ def count_by_units(module: Module) -> Module:
 def _function(function: Function) -> Function:
     names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
 
-    def each(node: Any) -> Any:
+    def count(node: Any) -> Any:
         if not isinstance(node, For) or node.kind not in _PARTS or node.step != 1:
             return node
         counted = counted_by_loop(node, names)
@@ -38,4 +38,4 @@ def _function(function: Function) -> Function:
         before, loop, after = counted
         return build.block(*before, loop, *after)
 
-    return rewrite(function, each)
+    return rewrite(function, count)

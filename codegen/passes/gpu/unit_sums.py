@@ -77,7 +77,7 @@ def _kernel(kernel: Kernel) -> Kernel:
 
 
 def identity(op: str, type: ScalarType) -> Const | None:
-    """What leaves every value of a type as it is, None where that is not known."""
+    """Return the neutral element of an operator; None where it is unknown."""
     if type.kind == "complex" or type.kind not in ("bool", "int", "uint", "float"):
         return None
     if type.kind == "bool":
@@ -121,10 +121,10 @@ class _Sums:
     first: Mapping[Var, Expr]
 
     def block(self, block: Block) -> Block:
-        done: list[Stmt] = []
+        statements: list[Stmt] = []
         for statement in block.body:
-            done += self.statement(statement, done)
-        return Block(tuple(done))
+            statements += self.statement(statement, statements)
+        return Block(tuple(statements))
 
     def statement(self, stmt: Stmt, before: list[Stmt]) -> Iterator[Stmt]:
         """Yield a statement with the sums in it reduced, behind those before it."""
@@ -154,32 +154,34 @@ class _Sums:
             if _is_fresh(var, start, before):
                 after.append(_combined(var, op, loop))
                 continue
-            own = Var(self.names.fresh(var.name), var.type)
-            yield Declare(own, start, role=Role.VALUES)
-            loop = replace(loop, body=rename(loop.body, {var: own}))
-            after += [_combined(own, op, loop), Assign(var, own, op, Role.VALUES)]
+            partial = Var(self.names.fresh(var.name), var.type)
+            yield Declare(partial, start, role=Role.VALUES)
+            loop = replace(loop, body=rename(loop.body, {var: partial}))
+            after += [_combined(partial, op, loop), Assign(var, partial, op, Role.VALUES)]
         for place in _common_places(loop):
             start = identity(place.op, place.array.element)
             if start is None:
                 continue
-            own = Var(self.names.fresh(f"{place.array.name}_own"), place.array.element)
-            yield Declare(own, start, role=Role.VALUES)
-            loop = replace(loop, body=_added_to(loop.body, place, own))
+            partial = Var(self.names.fresh(f"{place.array.name}_own"), place.array.element)
+            yield Declare(partial, start, role=Role.VALUES)
+            loop = replace(loop, body=_added_to(loop.body, place, partial))
             if loop.kind in _COMBINED_OVER:
-                after.append(_combined(own, place.op, loop))
-            after.append(AtomicStore(place.array, place.index, own, place.op, Role.VALUES))
+                after.append(_combined(partial, place.op, loop))
+            after.append(AtomicStore(place.array, place.index, partial, place.op, Role.VALUES))
         yield loop
         yield from after
 
 
 def _combined(var: Var, op: str, loop: For) -> Combine:
-    """What is subtracted is added up first, and what is divided by multiplied."""
-    within = {"-": "+", "/": "*"}.get(op, op)
-    return Combine(var, within, _COMBINED_OVER[loop.kind], width=loop.width)
+    """Return the combination of a variable over units: differences as sums, quotients as
+    products.
+    """
+    combining = {"-": "+", "/": "*"}.get(op, op)
+    return Combine(var, combining, _COMBINED_OVER[loop.kind], width=loop.width)
 
 
 def _is_fresh(var: Var, start: Expr, before: list[Stmt]) -> bool:
-    """Tell whether a variable is what each unit begins with right before a loop."""
+    """Tell whether a variable has its initial value right before a loop."""
     for statement in reversed(before):
         if isinstance(statement, Declare) and statement.var == var:
             return statement.value == start
@@ -191,27 +193,27 @@ def _is_fresh(var: Var, start: Expr, before: list[Stmt]) -> bool:
 def _carried(loop: For) -> dict[Var, str]:
     """Return the scalars from outside that a loop updates. Raises UnsupportedError if one is no
     sum."""
-    own, read = declared_vars(loop), variables_read(loop.body)
-    found: dict[Var, str] = {}
+    local, read = declared_vars(loop), variables_read(loop.body)
+    scalars: dict[Var, str] = {}
     for stmt in find(loop.body, Assign):
-        if stmt.var in own:
+        if stmt.var in local:
             continue
-        if stmt.op is None or stmt.var in read or found.setdefault(stmt.var, stmt.op) != stmt.op:
+        if stmt.op is None or stmt.var in read or scalars.setdefault(stmt.var, stmt.op) != stmt.op:
             raise UnsupportedError(
                 f"an iteration needs what the one before it has made of {stmt.var.name}"
             )
-    return found
+    return scalars
 
 
 def _common_places(loop: For) -> Iterator[_Place]:
     """Yield the elements that a loop adds to alone, and that its iterations have in common."""
     changing = declared_vars(loop) | assigned_vars(loop.body)
-    written = {s.array for s in find(loop.body, Store)} | {s.array for s in find(loop.body, Fill)}
+    stored = {s.array for s in find(loop.body, Store)} | {s.array for s in find(loop.body, Fill)}
     atomics = list(find(loop.body, AtomicStore))
-    groups = (each for each in find(loop, For) if each.kind is LoopKind.GROUPS)
-    of_groups = {s.array for each in groups for s in find(each.body, AtomicStore)}
+    groups = (group for group in find(loop, For) if group.kind is LoopKind.GROUPS)
+    of_groups = {s.array for group in groups for s in find(group.body, AtomicStore)}
     read = {load.array for load in find(loop.body, Load)}
-    written |= {stmt.array for stmt in atomics}
+    stored |= {stmt.array for stmt in atomics}
     for array in dict.fromkeys(stmt.array for stmt in atomics):
         places = {_Place(s.array, s.index, s.op) for s in atomics if s.array == array}
         plain = any(s.array == array for s in find(loop.body, Store))
@@ -222,16 +224,16 @@ def _common_places(loop: For) -> Iterator[_Place]:
         (place,) = places
         moves = variables_read(place.index) & changing
         loaded = {load.array for load in find(place.index, Load)}
-        if not moves and not loaded & written:
+        if not moves and not loaded & stored:
             yield place
 
 
-def _added_to(body: Block, place: _Place, own: Var) -> Block:
+def _added_to(body: Block, place: _Place, register: Var) -> Block:
     """Return a body that adds to a register in place of an element of memory."""
 
-    def changed(node: object) -> object:
+    def redirect(node: object) -> object:
         if isinstance(node, AtomicStore) and node.array == place.array:
-            return Assign(own, node.value, node.op, Role.VALUES)
-        return map_children(node, changed)
+            return Assign(register, node.value, node.op, Role.VALUES)
+        return map_children(node, redirect)
 
-    return map_children(body, changed)
+    return map_children(body, redirect)

@@ -83,17 +83,17 @@ def _split(loop: For, names: Names) -> For | Block:
     if not _is_indirect_sum(loop):
         return loop
     first, stop, rest = (Var(names.fresh(name)) for name in ("first", "stop", "rest"))
-    whole = mul(div(sub(stop, first), POSITIONS), POSITIONS)
+    full = mul(div(sub(stop, first), POSITIONS), POSITIONS)
     plain = For(loop.var, first, stop, inline_single_uses(loop.body))
-    many = block(
+    unrolled = block(
         Declare(first, rest, constant=True),
-        Assign(rest, add(first, whole)),
+        Assign(rest, add(first, full)),
         *_main_loop(plain, rest, names).body,
     )
     return block(
         Declare(rest, loop.start),
         Declare(stop, loop.stop, constant=True),
-        If(ge(sub(stop, rest), LONG), many),
+        If(ge(sub(stop, rest), LONG), unrolled),
         For(loop.var, rest, stop, loop.body),
     )
 
@@ -135,11 +135,11 @@ def streams(loop: For) -> tuple[Load, ...]:
     """Return the loads that advance by one element an iteration, one for each array."""
     strides = strides_in(loop)
     local = declared_vars(loop.body)
-    found: dict[Array, Load] = {}
+    streams_: dict[Array, Load] = {}
     for load in find(loop.body, Load):
         if stride(load.index, strides) == 1 and not local & set(find(load.index, Var)):
-            found.setdefault(load.array, load)
-    return tuple(found.values())[:MAX_STREAMS]
+            streams_.setdefault(load.array, load)
+    return tuple(streams_.values())[:MAX_STREAMS]
 
 
 def prefetches(loads: tuple[Load, ...], var: Var) -> list[Stmt]:
@@ -149,7 +149,7 @@ def prefetches(loads: tuple[Load, ...], var: Var) -> list[Stmt]:
 
 
 def _main_loop(loop: For, rest: Var, names: Names) -> Block:
-    """Whole rounds of POSITIONS iterations, summed into ACCUMULATORS variables each."""
+    """Return the full rounds of POSITIONS iterations, summed into ACCUMULATORS variables each."""
     sums = tuple(r.var for r in reductions_of(loop, also_complex=True) or ())
     wide = any(wider(var.type) for var in sums)
     lanes = [

@@ -77,9 +77,9 @@ def _function(function: Function) -> Function:
         return function
     names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
     totals = {var: Var(names.fresh(f"{var.name}_wide"), WIDER[var.type.name]) for var in wide}
-    made = _Widened(totals, names).of(function.body)
+    body_ = _Widened(totals, names).of(function.body)
     reads: dict[Var, Expr] = {var: cast(var.type, total) for var, total in totals.items()}
-    return replace(function, body=substitute(made, reads))
+    return replace(function, body=substitute(body_, reads))
 
 
 @dataclass(slots=True)
@@ -88,23 +88,23 @@ class _Sums:
 
     outside  the loops around the declaration of each, by their number
     terms    the loops around each addition, from that of the declaration inwards
-    others   variables that are assigned otherwise, too
+    excluded   variables that are assigned otherwise, too
     """
 
     outside: dict[Var, int] = field(default_factory=dict)
     terms: dict[Var, list[tuple[Loop, ...]]] = field(default_factory=dict)
-    others: set[Var] = field(default_factory=set)
+    excluded: set[Var] = field(default_factory=set)
 
     def look(self, node: Any, loops: tuple[Loop, ...]) -> None:
-        """Note what is declared and assigned below a node."""
+        """Note the declarations and assignments below a node."""
         if isinstance(node, Declare) and node.var.type.name in WIDER:
             self.outside[node.var] = len(loops)
         elif isinstance(node, Assign) and node.var in self.outside:
             if node.op != "+":
-                self.others.add(node.var)
+                self.excluded.add(node.var)
             self.terms.setdefault(node.var, []).append(loops[self.outside[node.var] :])
         elif isinstance(node, For) and not node.is_vector:
-            self.others.update(each.var for each in node.reductions)
+            self.excluded.update(reduction.var for reduction in node.reductions)
         if isinstance(node, For | While):
             loops = (*loops, node)
         if isinstance(node, Expr):
@@ -115,16 +115,19 @@ class _Sums:
     def is_wide(self, var: Var) -> bool:
         """Tell whether a variable is a sum of many terms, but for that of one plain loop."""
         laned = var.type.kind != "complex"
-        return var not in self.others and any(_is_long_sum(each, laned) for each in self.terms[var])
+        return var not in self.excluded and any(
+            _is_long_sum(loops_, laned) for loops_ in self.terms[var]
+        )
 
 
 def _is_long_sum(loops: Sequence[Loop], laned: bool) -> bool:
-    """Tell whether loops make a long sum that is not cut into blocks, as that of one plain loop
-    is."""
-    around = [each for each in loops if not _is_short(each)]
-    if not around:
+    """Tell whether loops make a long sum that is not cut into blocks."""
+    long_loops = [loop_ for loop_ in loops if not _is_short(loop_)]
+    if not long_loops:
         return False
-    return len(around) > 1 or not (is_plain(around[-1]) and (laned or _is_indirect(around[-1])))
+    return len(long_loops) > 1 or not (
+        is_plain(long_loops[-1]) and (laned or _is_indirect(long_loops[-1]))
+    )
 
 
 def _is_indirect(loop: Loop) -> bool:
@@ -150,9 +153,9 @@ def is_plain(loop: Loop) -> bool:
 
 def _is_straight(body: Block) -> bool:
     return all(
-        isinstance(each, Declare | Assign | Store | Comment)
-        or (isinstance(each, For) and _is_short(each) and _is_straight(each.body))
-        for each in body.body
+        isinstance(stmt, Declare | Assign | Store | Comment)
+        or (isinstance(stmt, For) and _is_short(stmt) and _is_straight(stmt.body))
+        for stmt in body.body
     )
 
 
@@ -167,7 +170,7 @@ class _Widened:
     names: Names
 
     def of(self, node: Any) -> Any:
-        """Return a node with what is below it."""
+        """Return a node with wide sums in it."""
         if isinstance(node, Expr):
             return node
         match node:
@@ -182,31 +185,34 @@ class _Widened:
         return map_children(node, self.of)
 
     def _has_sum_of_its_own(self, loop: For) -> bool:
-        """Tell whether what a loop adds is added as a whole. Complex numbers have no lanes to
-        lose."""
+        """Tell whether a loop's sum is added as a unit; complex numbers have no lanes to lose.
+        Complex numbers have no lanes to lose.
+        """
         if loop.is_vector:
             return True
-        laned = all(each.var.type.kind != "complex" for each in find(loop.body, Assign))
+        laned = all(assign.var.type.kind != "complex" for assign in find(loop.body, Assign))
         return is_plain(loop) and not _is_short(loop) and (laned or _is_indirect(loop))
 
     def _by_itself(self, loop: For) -> For | Block:
         """Return a loop that adds to variables of its own, which are then added to the wide
         ones."""
-        found = (each.var for each in walk(loop.body) if isinstance(each, Assign))
-        sums = dict.fromkeys(var for var in found if var in self.totals)
+        assigned = (assign.var for assign in walk(loop.body) if isinstance(assign, Assign))
+        sums = dict.fromkeys(var for var in assigned if var in self.totals)
         if not sums:
             return loop
-        own = {var: Var(self.names.fresh(var.name), var.type) for var in sums}
+        partials = {var: Var(self.names.fresh(var.name), var.type) for var in sums}
         return block(
-            *(Declare(each, zero(each.type), role=Role.VALUES) for each in own.values()),
+            *(Declare(total, zero(total.type), role=Role.VALUES) for total in partials.values()),
             replace(
                 loop,
-                body=rename(loop.body, own),
-                reductions=tuple(Reduction(r.op, own.get(r.var, r.var)) for r in loop.reductions),
+                body=rename(loop.body, partials),
+                reductions=tuple(
+                    Reduction(r.op, partials.get(r.var, r.var)) for r in loop.reductions
+                ),
             ),
             *(
-                Assign(self.totals[var], cast(self.totals[var].type, each), "+", Role.VALUES)
-                for var, each in own.items()
+                Assign(self.totals[var], cast(self.totals[var].type, total), "+", Role.VALUES)
+                for var, total in partials.items()
             ),
         )
 
@@ -225,7 +231,7 @@ def blocks_of(
     begin, end, stop = (Var(names.fresh(name)) for name in ("begin", "end", "stop"))
     part = block(
         Declare(end, minimum(add(begin, size), stop), constant=True),
-        *(Declare(each, zero(each.type)) for lane in lanes for each in lane.values()),
+        *(Declare(lane_sum, zero(lane_sum.type)) for lane in lanes for lane_sum in lane.values()),
         replace(loop, start=begin, stop=end),
         *(
             Assign(totals[var], cast(types[var], add(*(lane[var] for lane in lanes))), "+")

@@ -48,7 +48,7 @@ from codegen.variables import declared_vars, rename, substitute
 
 SUMS = 4
 """Sums in flight: an addition takes about four cycles."""
-WHOLE = 16
+ROUND_TO = 16
 """Iterations that fill vectors: parts are so many, or several times as many."""
 VECTORS = 8
 """Vectors of a part from which on it is worth a second loop's end, and the sum of all sums."""
@@ -102,14 +102,16 @@ def _split(loop: For, target: Target, names: Names, streams: bool) -> For | Bloc
 
 def _block(loop: For, target: Target) -> int:
     """Count the iterations of a block, of which a lane adds up no more than `TERMS`."""
-    return min(BLOCK, TERMS * min(target.lanes(each.var.type) for each in loop.reductions))
+    return min(
+        BLOCK, TERMS * min(target.lanes(reduction.var.type) for reduction in loop.reductions)
+    )
 
 
 def _part(length: Expr, count: int, lanes: int) -> Expr:
     """Return how many iterations each of `count` sums takes, none where they are too few."""
-    part = mul(div(length, WHOLE * count), WHOLE)
+    part = mul(div(length, ROUND_TO * count), ROUND_TO)
     least = VECTORS * lanes
-    return part if least <= WHOLE else select(lt(length, count * least), 0, part)
+    return part if least <= ROUND_TO else select(lt(length, count * least), 0, part)
 
 
 def _only_sums(loop: For) -> bool:
@@ -126,17 +128,17 @@ def _side_by_side(loop: For, first: Var, part: Var, count: int, names: Names, si
     every = (*sums, *(new for copy in copies for new in copy.values()))
     body: list[Stmt] = list(loop.body.body)
     for number, copy in enumerate(copies, 1):
-        body += _moved(loop, mul(part, number), copy, names).body
-    whole = For(
+        body += _shifted(loop, mul(part, number), copy, names).body
+    shortened = For(
         loop.var, add(first, const(0)), add(first, part), Block(tuple(body)), 1, loop.kind,
         tuple(Reduction("+", var) for var in every),
     )  # fmt: skip
     if any(map(wider, (var.type for var in sums))):
-        own = {old: Var(names.fresh(old.name), old.type) for old in sums}
-        return blocks_of(_with_sums(whole, own), (own, *copies), names, size)
+        partials = {old: Var(names.fresh(old.name), old.type) for old in sums}
+        return blocks_of(_with_sums(shortened, partials), (partials, *copies), names, size)
     return block(
         *(Declare(new, zero(new.type)) for copy in copies for new in copy.values()),
-        whole,
+        shortened,
         *(Assign(old, add(*(copy[old] for copy in copies)), "+") for old in sums),
     )
 
@@ -145,21 +147,24 @@ def _long_in_blocks(loop: For, names: Names, size: int) -> For | If:
     """Return a loop in one part, in blocks where it is long and its sums have 32 bits."""
     length = sub(loop.stop, loop.start)
     short = isinstance(length, Const) and length.value.real <= size
-    if short or not any(wider(each.var.type) for each in loop.reductions):
+    if short or not any(wider(reduction.var.type) for reduction in loop.reductions):
         return loop
-    own = {each.var: Var(names.fresh(each.var.name), each.var.type) for each in loop.reductions}
-    cut = blocks_of(_with_sums(loop, own), (own,), names, size)
+    partials = {
+        reduction.var: Var(names.fresh(reduction.var.name), reduction.var.type)
+        for reduction in loop.reductions
+    }
+    cut = blocks_of(_with_sums(loop, partials), (partials,), names, size)
     return If(lt(length, size), Block((loop,)), cut)
 
 
-def _with_sums(loop: For, own: dict[Var, Var]) -> For:
+def _with_sums(loop: For, partials: dict[Var, Var]) -> For:
     """Return the loop with other variables that it adds to."""
-    reductions = tuple(Reduction(r.op, own.get(r.var, r.var)) for r in loop.reductions)
-    return replace(loop, body=rename(loop.body, own), reductions=reductions)
+    reductions = tuple(Reduction(r.op, partials.get(r.var, r.var)) for r in loop.reductions)
+    return replace(loop, body=rename(loop.body, partials), reductions=reductions)
 
 
-def _moved(loop: For, by: Any, sums: dict[Var, Var], names: Names) -> Block:
+def _shifted(loop: For, by: Any, sums: dict[Var, Var], names: Names) -> Block:
     """Return the body `by` iterations further on, adding to other variables."""
-    own = sorted(declared_vars(loop.body), key=lambda var: var.name)
-    body = rename(loop.body, {var: Var(names.fresh(var.name), var.type) for var in own})
+    locals_ = sorted(declared_vars(loop.body), key=lambda var: var.name)
+    body = rename(loop.body, {var: Var(names.fresh(var.name), var.type) for var in locals_})
     return rename(substitute(body, {loop.var: add(loop.var, by)}), sums)

@@ -30,7 +30,7 @@ class MemoryLimit:
         return self._process
 
     def set(self, limit: int | None) -> None:
-        """Let calls take at most `limit` bytes, None for what the machine allows."""
+        """Let calls take at most `limit` bytes; None for the machine's limit."""
         with self._lock:
             self._process = limit
             self._look()
@@ -44,12 +44,12 @@ class MemoryLimit:
     @property
     def budget(self) -> int | None:
         """Return bytes that the arrays which the next kernel grows may take together."""
-        found: int | None = getattr(self._here, "budget", None)
-        return found
+        budget_: int | None = getattr(self._here, "budget", None)
+        return budget_
 
     @contextmanager
     def within(self, limit: int) -> Iterator[None]:
-        """Let what runs in a block take at most `limit` bytes, whatever the process may."""
+        """Let the calls in a block take at most `limit` bytes, whatever the process may."""
         stack = self._here.__dict__.setdefault("limits", [])
         stack.append(limit)
         with self._lock:
@@ -65,8 +65,7 @@ class MemoryLimit:
 
     @contextmanager
     def spend(self, budget: int | None) -> Iterator[None]:
-        """Let the arrays which kernels grow in a block take at most `budget` bytes, each kernel's
-        together."""
+        """Limit the growing arrays of each kernel in a block to `budget` bytes."""
         before, self._here.budget = self.budget, budget
         try:
             yield

@@ -15,7 +15,7 @@ with temporaries: (X W) * (X V) with X of 1500 x 300 and two matrices of 300 x 2
 2.4 MB, takes 6.5 ms where that happens, and else 3.6. From 1 MB on they are recycled too, for 4 us.
 
 What is kept for that is given back when nothing has used it for a second, before an allocation
-fails, and when `clear` is called; it is little (`KEPT`).
+fails, and when `clear` is called; it is little (`MOST_KEPT`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SMALL = 1024**2  # NumPy's memory below it is left to malloc
 _COPIED = 4096  # bytes of a small result, which is copied into an array of NumPy's
 _FEW = 32 * 1024**2  # of NumPy's memory that is kept: a search looks at each piece
 
-KEPT = 256 * 1024**2
+MOST_KEPT = 256 * 1024**2
 """Bytes that are kept at most where nobody says it, and at most an eighth of what is free."""
 IDLE = 1.0
 """Seconds after which what nothing has used is given back."""
@@ -92,7 +92,7 @@ class Pool:
     """Released blocks of 4 MB and more, and a few of NumPy's from 1 MB on, for the next results.
 
     Recycled pages need not be cleared by the operating system again. `limit` bytes are kept at
-    most, `KEPT` or less by default; the oldest go first. The latest, which may still be in a cache,
+    most, `MOST_KEPT` or less by default; the oldest go first. The latest, which may be in a cache,
     are the first to be taken. `memory` says how much users allow.
     """
 
@@ -121,9 +121,9 @@ class Pool:
         return sum(array.nbytes for array, _ in self._arrays)
 
     def limit(self, size: int | None) -> None:
-        """Keep at most `size` bytes from now on, None for what is usual."""
+        """Keep at most `size` bytes from now on; None for the default."""
         self._asked = size
-        self._most = KEPT if size is None else size
+        self._most = MOST_KEPT if size is None else size
         self._looked = float("-inf")
         with self._lock:
             self._drop(self._most)
@@ -133,7 +133,7 @@ class Pool:
         return int(self._host.lib.taco_free_memory(b""))
 
     def require(self, wanted: int, most: int | None = None) -> None:
-        """Raise ShortageError unless `wanted` bytes may be taken, if need be of what is kept."""
+        """Raise ShortageError unless `wanted` bytes may be taken, also from the pool."""
         if self.memory.on and (limit := self.memory.limit) is not None and wanted > limit:
             raise ShortageError(wanted, limit, True)
         if wanted > TRUSTED or most is not None:
@@ -152,17 +152,17 @@ class Pool:
             return best
 
     def give(self, address: int, mapped: int, since: float | None = None) -> None:
-        """Keep the block, or return it to the system when it is small or too much would be kept.
+        """Keep the block, or return it to the system when it is small or the pool is full.
 
         since  when it was last used; now where it is left out
         """
         if 0 < mapped <= self._most and not self._watch.closed:
-            now = time.monotonic()
-            block = (address, mapped, now if since is None else since)
+            time_ = time.monotonic()
+            block = (address, mapped, time_ if since is None else since)
             with self._lock:
                 if self._watch.start():
                     insort(self._blocks, block, key=_since)
-                    self._drop(self._allowed(now))
+                    self._drop(self._allowed(time_))
                     return
         self._give_back(address, mapped)
 
@@ -170,11 +170,11 @@ class Pool:
         """Keep NumPy's memory, and give up the oldest where that is too much."""
         if self._watch.closed:
             return
-        now = time.monotonic()
+        time_ = time.monotonic()
         with self._lock:
             if self._watch.start():
-                self._arrays.append((memory, now))
-                self._drop(self._allowed(now))
+                self._arrays.append((memory, time_))
+                self._drop(self._allowed(time_))
 
     def clear(self) -> bool:
         """Return everything to the system; whether there was anything."""
@@ -184,7 +184,7 @@ class Pool:
             return some
 
     def expire(self) -> float | None:
-        """Return what nothing has used for a second; seconds until the next, None for never."""
+        """Return idle blocks to the system; return the seconds until the next, None for never."""
         if self._watch.closed:
             return None
         old = []
@@ -216,11 +216,11 @@ class Pool:
         self._watch = Watch(self)
         self._drop(0)
 
-    def _allowed(self, now: float) -> int:
+    def _allowed(self, time_: float) -> int:
         """Count how many bytes may be kept; once a second, what is free is asked for it."""
-        if self._asked is None and now - self._looked > IDLE:
-            self._looked = now
-            self._most = min(KEPT, self.free() // 8)
+        if self._asked is None and time_ - self._looked > IDLE:
+            self._looked = time_
+            self._most = min(MOST_KEPT, self.free() // 8)
         return self._most
 
     def _drop(self, most: int) -> None:
@@ -253,7 +253,7 @@ class Pool:
         return np.asarray(Block(self, address, mapped, (length,), dtype))
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Like `numpy.empty`, but arrays are recycled, and large ones in huge pages throughout."""
+        """Return an array as `numpy.empty` does, recycled where possible."""
         if self.memory.on:
             self.require(prod(shape) * np.dtype(dtype).itemsize)
         try:
@@ -262,21 +262,22 @@ class Pool:
             plain = self._plain(np.empty, shape, dtype)
         if plain.nbytes < _SMALL:
             return plain
-        again = self._again(plain)
-        return self._anew(plain, np.empty) if again is None else again
+        recycled = self._reuse(plain)
+        return self._anew(plain, np.empty) if recycled is None else recycled
 
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Like `numpy.zeros`, but arrays up to 32 MB are recycled: clearing pages that are there
-        takes less time than writing to clear ones that the system has yet to give. Larger ones,
-        of which little may be written, are the system's."""
+        """Return an array as `numpy.zeros` does, recycled up to 32 MB.
+
+        Larger ones, of which little may be written, are the system's.
+        """
         size = prod(shape) * np.dtype(dtype).itemsize
         if not _SMALL <= size <= _FEW or self.memory.on:
             self.require(size)
         if not _SMALL <= size <= _FEW:
             return self._plain(np.zeros, shape, dtype)
         like = self._plain(np.empty, shape, dtype)  # which touches nothing
-        again = self._again(like)
-        return self._anew(like, np.zeros) if again is None else _cleared(again)
+        recycled = self._reuse(like)
+        return self._anew(like, np.zeros) if recycled is None else _cleared(recycled)
 
     def _plain(
         self, make: Callable[..., NDArray[Any]], shape: tuple[int, ...], dtype: DTypeLike
@@ -289,12 +290,12 @@ class Pool:
                 raise
             return make(shape, dtype)
 
-    def _again(self, like: NDArray[Any]) -> NDArray[Any] | None:
+    def _reuse(self, like: NDArray[Any]) -> NDArray[Any] | None:
         """Return an array like that in memory that is kept, where some fits."""
         if like.nbytes < _LARGE:
-            kept = self._kept(like.nbytes)
-            return None if kept is None else np.asarray(Loan(self, kept, like))
-        address, mapped = self._taken(like.nbytes)
+            memory_ = self._find_array(like.nbytes)
+            return None if memory_ is None else np.asarray(Loan(self, memory_, like))
+        address, mapped = self._find_block(like.nbytes)
         if address == 0:
             return None
         return np.asarray(Block(self, address, mapped, like.shape, like.dtype))
@@ -310,7 +311,7 @@ class Pool:
             return self._plain(make, like.shape, like.dtype)
         return np.asarray(Block(self, address, mapped, like.shape, like.dtype))
 
-    def _kept(self, size: int) -> NDArray[Any] | None:
+    def _find_array(self, size: int) -> NDArray[Any] | None:
         """Return NumPy's memory of at least `size` bytes and not much more, where some is kept."""
         with self._lock:
             for place in range(len(self._arrays) - 1, -1, -1):
@@ -318,7 +319,7 @@ class Pool:
                     return self._arrays.pop(place)[0]
         return None
 
-    def _taken(self, size: int) -> tuple[int, int]:
+    def _find_block(self, size: int) -> tuple[int, int]:
         """Return a kept mapping of at least `size` bytes and not much more, or (0, 0)."""
         address, mapped, since = self.take(size)
         if size <= mapped <= size + size // 4 + 2 * 1024**2:

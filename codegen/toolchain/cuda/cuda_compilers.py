@@ -59,5 +59,5 @@ def nearest(architecture: str, numbers: tuple[int, ...]) -> int | None:
 
     The driver compiles PTX of that one for the device. None where there is none below.
     """
-    wanted, _ = check_architecture(architecture)
-    return max((number for number in numbers if number <= wanted), default=None)
+    requested, _ = check_architecture(architecture)
+    return max((number for number in numbers if number <= requested), default=None)

@@ -18,7 +18,7 @@ from codegen.toolchain.errors import NoCompilerError
 
 
 def find_cuda_compiler(environ: Mapping[str, str] = os.environ) -> CudaCompiler:
-    """nvcc, else NVRTC. Raises NoCompilerError, with what was tried."""
+    """Find nvcc, else NVRTC. Raises NoCompilerError, with what was tried."""
     compiler = find_nvcc(environ) or find_nvrtc(environ)
     if compiler is None:
         raise NoCompilerError(

@@ -54,9 +54,9 @@ class Nvcc:
         return self._run(f"sm_{older}", f"compute_{older}", options, folder)
 
     def architectures(self) -> tuple[int, ...]:
-        """Those that it compiles for: (75, 80, 90, …)."""
-        done = self._call([self.path, "--list-gpu-code"], Path())
-        return tuple(int(number) for number in re.findall(r"sm_(\d+)\b", done.stdout))
+        """Return the architectures that it compiles for: (75, 80, 90, …)."""
+        process = self._call([self.path, "--list-gpu-code"], Path())
+        return tuple(int(number) for number in re.findall(r"sm_(\d+)\b", process.stdout))
 
     def _run(
         self, architecture: str, code: str, options: tuple[str, ...], folder: Path
@@ -64,13 +64,13 @@ class Nvcc:
         number = architecture.removeprefix("sm_")
         command = [self.path, "-fatbin", "-gencode", f"arch=compute_{number},code={code}"]
         command += ["-O3", "-Xptxas", "-v", *FLAGS, *options, "kernel.cu", "-o", "kernel.fatbin"]
-        done = self._call(command, folder)
+        process = self._call(command, folder)
         output = folder / "kernel.fatbin"
-        printed = done.stdout + done.stderr
-        if done.returncode or not output.exists():
-            shown = f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
+        printed = process.stdout + process.stderr
+        if process.returncode or not output.exists():
+            command_text = f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
             source, hint = str(folder / "kernel.cu"), _remedy(printed)
-            raise CompileError(shown, printed, source, hint, "nvcc")
+            raise CompileError(command_text, printed, source, hint, "nvcc")
         return CompilerOutput(output.read_bytes(), architecture, parse_report(printed))
 
     def _call(self, command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -90,8 +90,8 @@ class Nvcc:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            shown = shlex.join(command)
-            raise CompileError(shown, str(error), str(folder), compiler="nvcc") from error
+            command_text = shlex.join(command)
+            raise CompileError(command_text, str(error), str(folder), compiler="nvcc") from error
 
 
 def _remedy(printed: str) -> str | None:
@@ -101,27 +101,27 @@ def _remedy(printed: str) -> str | None:
 
 
 def find_nvcc(environ: Mapping[str, str] = os.environ) -> Nvcc | None:
-    """$NVCC, else nvcc on the PATH, else in the folders of toolkits. Starts no process.
+    """Find $NVCC, else nvcc on the PATH, else in the toolkits' folders. Starts no process.
 
     Raises NoCompilerError when $NVCC is set and is not a program.
     """
-    asked = environ.get("NVCC")
-    if asked:
-        found = shutil.which(asked, path=environ.get("PATH"))
-        if found is None:
+    configured = environ.get("NVCC")
+    if configured:
+        program = shutil.which(configured, path=environ.get("PATH"))
+        if program is None:
             raise NoCompilerError(
-                f"Expected the environment variable NVCC to name nvcc, found {asked!r}, which is "
-                "not a program",
+                f"Expected the environment variable NVCC to name nvcc, found {configured!r}, which "
+                "is not a program",
                 hint="unset NVCC, or set it to the path of nvcc",
             )
-        return _describe(found, environ)
+        return _describe(program, environ)
     places = [environ.get("PATH")]
     roots = (environ.get("CUDA_HOME"), environ.get("CUDA_PATH"), "/usr/local/cuda")
     places += [str(Path(root) / "bin") for root in roots if root]
     for place in places:
-        found = shutil.which("nvcc", path=place or "")
-        if found is not None:
-            return _describe(found, environ)
+        program = shutil.which("nvcc", path=place or "")
+        if program is not None:
+            return _describe(program, environ)
     return None
 
 

@@ -85,18 +85,18 @@ class Nvrtc:
         check_architecture(architecture)
         older = nearest(architecture, self.architectures())
         number = architecture.removeprefix("sm_")
-        own = older is not None and number.startswith(str(older))
-        target = f"sm_{number}" if own or older is None else f"compute_{older}"
+        is_native = older is not None and number.startswith(str(older))
+        target = f"sm_{number}" if is_native or older is None else f"compute_{older}"
         flags = (f"-arch={target}", "--ptxas-options=-v", *FLAGS, *_includes(), *options)
-        return self._compile(text, architecture if own else f"sm_{older}", flags, folder)
+        return self._compile(text, architecture if is_native else f"sm_{older}", flags, folder)
 
     def architectures(self) -> tuple[int, ...]:
-        """Those that it compiles for: (75, 80, 90, …)."""
+        """Return the architectures that it compiles for: (75, 80, 90, …)."""
         count = self.ffi.new("int *")
         if self.lib.nvrtcGetNumSupportedArchs(count):
             return ()
-        found = self.ffi.new("int[]", count[0])
-        return () if self.lib.nvrtcGetSupportedArchs(found) else tuple(found)
+        numbers = self.ffi.new("int[]", count[0])
+        return () if self.lib.nvrtcGetSupportedArchs(numbers) else tuple(numbers)
 
     def _compile(
         self, text: str, architecture: str, flags: tuple[str, ...], folder: Path
@@ -147,15 +147,15 @@ def find_nvrtc(environ: Mapping[str, str] = os.environ) -> Nvrtc | None:
 
     Raises NoCompilerError where $TACO_PY_NVRTC names no such library.
     """
-    asked = environ.get(VARIABLE)
-    for place in [asked] if asked else _places(environ):
-        found = _open(place)
-        if found is not None:
-            return found
-    if asked:
+    configured = environ.get(VARIABLE)
+    for place in [configured] if configured else _places(environ):
+        library = _open(place)
+        if library is not None:
+            return library
+    if configured:
         raise NoCompilerError(
-            f"Expected {VARIABLE} to name the library of NVRTC, found {asked!r}, which cannot be "
-            "opened",
+            f"Expected {VARIABLE} to name the library of NVRTC, found {configured!r}, which cannot "
+            "be opened",
             hint=f"unset {VARIABLE}, or set it to the path of libnvrtc.so",
         )
     return None
@@ -195,7 +195,7 @@ def _places(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def wheel_folders() -> Iterator[Path]:
-    """Those of NVIDIA's wheels: nvidia/cu13, nvidia/cuda_nvrtc and nvidia/cuda_runtime."""
+    """Yield the folders of NVIDIA's wheels: nvidia/cu13, nvidia/cuda_nvrtc, nvidia/cuda_runtime."""
     spec = importlib.util.find_spec("nvidia")
     for root in (spec.submodule_search_locations or ()) if spec is not None else ():
         for name in (*(f"cu{version}" for version in _VERSIONS), "cuda_nvrtc", "cuda_runtime"):
@@ -207,5 +207,5 @@ def _includes() -> tuple[str, ...]:
     """Return the flag for headers of CUDA as cuda_fp16.h: those of a wheel, else of the toolkit."""
     folders = [folder / "include" for folder in wheel_folders()]
     folders.append(Path("/usr/local/cuda/include"))
-    found = (f"-I{folder}" for folder in folders if (folder / "cuda_fp16.h").exists())
-    return tuple(itertools.islice(found, 1))
+    flags = (f"-I{folder}" for folder in folders if (folder / "cuda_fp16.h").exists())
+    return tuple(itertools.islice(flags, 1))

@@ -56,18 +56,18 @@ def _reports(printed: str) -> Iterator[KernelReport]:
     stack = (0, 0, 0)
     about = ""
     for line in printed.splitlines():
-        if found := _ENTRY.search(line):
-            entry, stack, about = (found[1], found[2]), (0, 0, 0), found[1]
-        elif found := _PROPERTIES.search(line):
-            about = found[1]
+        if match := _ENTRY.search(line):
+            entry, stack, about = (match[1], match[2]), (0, 0, 0), match[1]
+        elif match := _PROPERTIES.search(line):
+            about = match[1]
         elif entry is None:
             continue
-        elif (found := _STACK.search(line)) and about == entry[0]:
-            stack = (int(found[1]), int(found[2]), int(found[3]))
-        elif found := _REGISTERS.search(line):
+        elif (match := _STACK.search(line)) and about == entry[0]:
+            stack = (int(match[1]), int(match[2]), int(match[3]))
+        elif match := _REGISTERS.search(line):
             yield KernelReport(
                 *entry,
-                int(found[1]),
+                int(match[1]),
                 _sum(_SHARED, line),
                 stack[1],
                 stack[2],

@@ -127,7 +127,7 @@ def _statement_lines(statements: Statements, elaborated: Elaborated, plan: Plan)
     )
     yield f"results   {', '.join(results)}"
     wanted = statements.outputs.values()
-    inlined = {entry.target: entry.why for entry in plan.log.of(inline_statement.RULE.name)}
+    inlined = {entry.target: entry.reason for entry in plan.log.of(inline_statement.RULE.name)}
     for each in statements.assignments:
         name = each.target.tensor
         if name in inlined:

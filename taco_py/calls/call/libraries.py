@@ -43,4 +43,4 @@ def without_libraries(plan: Plan) -> Plan:
 def _generated(step: KernelStep) -> KernelStep:
     if way_of(step.schedule.make).lower is not None:
         return step
-    return replace(step, schedule=step.schedule.with_way(generator(step.problem)), why="")
+    return replace(step, schedule=step.schedule.with_way(generator(step.problem)), reason="")

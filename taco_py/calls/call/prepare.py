@@ -430,7 +430,7 @@ def _exceeds(prepared: Prepared, options: CallOptions, limit: int) -> Prepared |
 
 def _others(prepared: Prepared, options: CallOptions) -> Iterator[CallOptions]:
     """Yield options that lead to other plans."""
-    taken = [key for key, entry in prepared.plan.log.decisions.items() if entry.taken]
+    taken = [key for key, entry in prepared.plan.log.decisions.items() if entry.accepted]
     for key in taken[:MOST_PLANS]:
         yield replace(options, reversed=options.reversed | {key})
     if len(taken) > 1:

@@ -53,7 +53,7 @@ class Effort:
         return inf if self.seconds is None else max(0.0, self.end - self.clock())
 
     def recall(self, key: Hashable, find: Callable[[], T]) -> T:
-        """What `find` returns, which is called once for each key."""
+        """Return the cached result of `find`, which is called one time for each key."""
         asked = self.rows, key
         if asked not in self.known:
             self.known[asked] = find()
@@ -67,5 +67,5 @@ class Effort:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What explain() tells of the searches that ended early, or left something out."""
+        """Describe the searches that ended early or omitted candidates, for explain()."""
         return tuple(dict.fromkeys((*self.cuts, *self.parts)))

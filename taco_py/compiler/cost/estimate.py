@@ -60,7 +60,7 @@ class Statistics:
     joints: dict[Expr, Joint] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     def key(self, *found: Access) -> tuple[object, ...]:
-        """What is known of these accesses and their indices, to be compared and hashed."""
+        """Return a hashable key of the facts about these accesses and their indices."""
         return self.machine, self._sizes(found), tuple(self._patterns(found))
 
     def stored(self, *found: Access) -> tuple[object, ...]:
@@ -175,7 +175,7 @@ class Statistics:
         return np.where(factor > 1.0, bound.least(found, most), found)
 
     def joint(self, expr: Expr) -> Joint:
-        """What is known together of the operands without which `expr` is zero."""
+        """Return the joint facts of the operands without which `expr` is zero."""
         if expr not in self.joints:
             found = [a for a in accesses(expr) if self.patterns[a.tensor].entries is not None]
             known = {a.tensor: e for a in found if (e := self.patterns[a.tensor].entries)}

@@ -38,8 +38,7 @@ class Joint:
         self.pairs = tuple(self._pairs())
 
     def factor(self, bound: Bound) -> Number:
-        """Return how many times more tuples over a set of indices all of them store than were they
-        independent.
+        """Return the ratio of tuples that all operands store to the number under independence.
 
         Of an access of which one index alone is bound more than that counts the coordinates that
         store something, not the entries, so that it says nothing.
@@ -53,8 +52,7 @@ class Joint:
         return found
 
     def most(self, bound: Bound) -> Number:
-        """Return a share of the tuples over a set of indices that is at least that at which all
-        store something.
+        """Return an upper bound of the share of tuples at which all operands store an entry.
 
         nnz(A[i,k]) · most entries of a row of B[k,j], or the other way round
         """
@@ -71,8 +69,7 @@ class Joint:
         return best[frozenset(places)]
 
     def _more(self, access: Access, covered: Container[str], bound: Bound) -> Number:
-        """Return the most entries of an access at one tuple over those of its indices that are
-        covered, as a share of all coordinates of the others."""
+        """Return the largest share of an access's entries at one tuple of covered indices."""
         own = tuple(dict.fromkeys(access.indices))
         entries = self.entries[access.tensor]
         old = tuple(index for index in own if index in covered)
@@ -105,8 +102,7 @@ class Joint:
                 yield _Pair(*known, self._together(left, right, often), apart, recall)
 
     def _together(self, left: Access, right: Access, often: Mapping[str, float]) -> float:
-        """Count how many times more often two accesses meet at all of some indices together than
-        were these independent of each other."""
+        """Return the ratio of meetings of two accesses to the number under independence."""
         if len(often) < 2:
             return 1.0
         mine, its = (tuple(map(a.indices.index, often)) for a in (left, right))

@@ -78,8 +78,10 @@ class Machine:
 
     @property
     def vector_scatter_steps(self) -> float:
-        """What an addition to memory costs more in an innermost loop that vectorises. Measured:
-        0.05 for rows of 16 to 64 elements in the near caches."""
+        """Return the extra cost of an addition to memory in a vectorised innermost loop.
+
+        Measured: 0.05 for rows of 16 to 64 elements in the near caches.
+        """
         return self.loops.vector_steps * (self.loops.scatter_steps - 1.0)
 
     @property
@@ -107,7 +109,7 @@ Not measured."""
 
 @cache
 def machine_of(target: str) -> Machine:
-    """Return the machine that plans for what `target=` names are made for.
+    """Return the machine of a target's name.
 
     A GPU has no hash tables over several indices, and copies in another order are made on the host.
     """

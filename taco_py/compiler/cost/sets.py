@@ -40,8 +40,7 @@ class Bound(Protocol):
         """Return one number where the index is bound, another where it is not."""
 
     def alone(self, indices: Sequence[str], numbers: Sequence[float], other: Number) -> Number:
-        """Return the number of the index that alone is bound of some, another where not one of them
-        is."""
+        """Return the number of the only bound index of a group; another number without one."""
 
     def product(self, indices: Sequence[str], numbers: Sequence[float]) -> Number:
         """Return the product of the numbers of those indices that are bound, one for each."""
@@ -49,7 +48,7 @@ class Bound(Protocol):
     def each(
         self, indices: Sequence[str], find: Callable[[Bound], Number], recall: Recall
     ) -> Number:
-        """What `find` tells, which depends on some indices alone.
+        """Return the value of `find` for each set, which depends on some indices alone.
 
         once  keeps it for all sets of these
         """
@@ -89,7 +88,7 @@ class One:
         return left if left > right else right
 
     def _of(self, indices: Sequence[str], numbers: Sequence[float]) -> list[float]:
-        """Return the numbers of those that are bound."""
+        """Return the numbers of the bound indices."""
         every = zip(indices, numbers, strict=True)
         return [number for index, number in every if index in self.names]
 
@@ -114,7 +113,7 @@ class Sets:
         return len(self.has.T)
 
     def code(self, indices: tuple[str, ...]) -> Places:
-        """Return the place of what each set has of some indices among all sets of these."""
+        """Return the position of each set's part of some indices among all subsets."""
         if indices not in self.known:
             self.known[indices] = (self.codes or self._code)(indices)
         return self.known[indices]
@@ -177,7 +176,7 @@ class Sets:
 
 
 def product(numbers: Numbers, bits: Bits) -> Numbers:
-    """For each set the product of the numbers of its indices."""
+    """Return for each set the product of the numbers of its indices."""
     found: Numbers = np.where(bits, numbers[:, None], 1.0).prod(axis=0)
     return found
 

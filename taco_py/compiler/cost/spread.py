@@ -92,21 +92,20 @@ class Entries:
         return self._counted(mode)[2]
 
     def spread(self, mode: int) -> Spread:
-        """What is known of one mode."""
+        """Return the distribution of one mode."""
         if mode not in self._spreads:
             self._spreads[mode] = self._summary(mode)
         return self._spreads[mode]
 
     def recall(self, key: Hashable, find: Callable[[], T]) -> T:
-        """What `find` returns, which is called once for each key."""
+        """Return the cached result of `find`, which is called one time for each key."""
         if key not in self._known:
             self._known[key] = find()
         found: T = self._known[key]  # type: ignore[assignment]
         return found
 
     def meeting(self, mode: int, other: Entries, its: int) -> float:
-        """Count how many times more pairs of entries share a coordinate of this mode and one of
-        another tensor's than would if they were spread independently."""
+        """Return the ratio of coinciding pairs of entries to the number under independence."""
         return self.recall((mode, other, its), lambda: self._meeting(mode, other, its))
 
     def _meeting(self, mode: int, other: Entries, its: int) -> float:
@@ -166,7 +165,7 @@ class Entries:
 
 
 def recall_in(entries: Entries | None, key: Hashable) -> Callable[[Callable[[], T]], T]:
-    """Keeps what a function returns among what is known of some entries, where there are any."""
+    """Cache a function's result with the facts of some entries, where there are any."""
     return (lambda find: find()) if entries is None else partial(entries.recall, key)
 
 

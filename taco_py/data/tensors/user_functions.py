@@ -24,7 +24,7 @@ from codegen.libraries.scalar_functions import ScalarFunction
 from codegen.names import is_reserved
 from codegen.records import dataclass
 from codegen.toolchain.errors import CompileError, ToolchainError
-from codegen.toolchain.trial import Trial, Tried
+from codegen.toolchain.trial import Trial, TrialResult
 from codegen.types import SCALARS
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import (
@@ -178,14 +178,14 @@ def _results(
     text: str,
     samples: Mapping[str, Sequence[Array]],
     digest: str,
-) -> dict[str, Tried]:
+) -> dict[str, TrialResult]:
     """Return the results of the text on samples of each type, cached or from a trial run."""
     key = f"function by C text {name} {digest}"
     note = KERNELS.note(key)
     if note is not None:
         cached = json.loads(note)
         return {
-            type_name: Tried(base64.b64decode(data), reason)
+            type_name: TrialResult(base64.b64decode(data), reason)
             for type_name, (data, reason) in cached.items()
         }
     source = _trial_text(function, parameters, text)
@@ -255,7 +255,7 @@ def _compare(
     text: str,
     type: str,
     arrays: Sequence[Array],
-    trial: Tried,
+    trial: TrialResult,
 ) -> None:
     """Raise OperandError where C text yields other numbers than NumPy, or none."""
     name, gives = counterpart.name, np.dtype(counterpart.results[type])

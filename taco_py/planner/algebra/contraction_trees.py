@@ -54,15 +54,14 @@ class Tree:
 
     @property
     def most(self) -> int:
-        """Return the factors of the step that has the most."""
+        """Return the number of factors of the largest step."""
         return max(map(len, self.path))
 
 
 def near_trees(
-    stats: Statistics, product: Product, kept: tuple[str, ...], effort: Effort, memory: float
+    stats: Statistics, product: Product, output: tuple[str, ...], effort: Effort, memory: float
 ) -> tuple[Tree, ...]:
-    """Return the cheapest tree of pairs (opt_einsum's with costs that know nonzeros), and others
-    that may be cheaper by what it knows nothing of, such as copies and formats.
+    """Return the cheapest tree of pairs and alternatives that may win by their copies or formats.
 
     These are all of three factors. Of more they are the cheapest with steps of more than two, and a
     few simple ones whose work is not more by as much as copies of all operands.
@@ -70,7 +69,7 @@ def near_trees(
     memory  the elements that an intermediate may store; a tree with a larger one costs infinitely
             much
     """
-    knows = _Nonzeros(stats, product, kept, memory)
+    knows = _Nonzeros(stats, product, output, memory)
     best = knows.tree(knows.path(effort))
     entries = sum(knows.nnz(frozenset((k,))) for k in range(len(product.factors)))
     copies = stats.machine.copies.transposed_entry_steps * entries
@@ -82,15 +81,18 @@ def near_trees(
     return (best, *larger, *simple)
 
 
-def best_pairs(stats: Statistics, product: Product, kept: tuple[str, ...], effort: Effort) -> Steps:
-    """Return the pairs of the cheapest order that is found, by costs that know the nonzeros."""
-    return _Nonzeros(stats, product, kept, inf).path(effort)
+def best_pairs(
+    stats: Statistics, product: Product, output: tuple[str, ...], effort: Effort
+) -> Steps:
+    """Return the pairs of the cheapest contraction order, by costs that count nonzeros."""
+    return _Nonzeros(stats, product, output, inf).path(effort)
 
 
-def simple_trees(stats: Statistics, product: Product, kept: tuple[str, ...]) -> tuple[Tree, ...]:
-    """Return orders to try besides the cheapest of pairs: of three factors all, of more the
-    cheapest with steps of more than two, and a few simple ones."""
-    knows = _Nonzeros(stats, product, kept, inf)
+def simple_trees(stats: Statistics, product: Product, output: tuple[str, ...]) -> tuple[Tree, ...]:
+    """Return further orders: all of three factors; of more, trees with larger steps and simple
+    ones.
+    """
+    knows = _Nonzeros(stats, product, output, inf)
     return (*knows.in_larger_steps(Effort()), *knows.simple())
 
 
@@ -98,44 +100,45 @@ class _Nonzeros:
     """Costs of contracting subsets of the factors."""
 
     def __init__(
-        self, stats: Statistics, product: Product, kept: tuple[str, ...], memory: float
+        self, stats: Statistics, product: Product, output: tuple[str, ...], memory: float
     ) -> None:
         self.stats = stats
         self.memory = memory
         self.product = product
         self.factors = product.factors
-        self.kept = set(kept)
+        self.kept = set(output)
         self.indices = [frozenset(free_indices(factor)) for factor in product.factors]
         self.opens: dict[Group, frozenset[str]] = {}
         self.sizes: dict[Group, float] = {}
         self.densities: dict[Group, float] = {}
 
     def open(self, group: Group) -> frozenset[str]:
-        """Return the indices that the product of `group` keeps."""
+        """Return the free indices of the product of `group`."""
         if group not in self.opens:
             inside = {i for k in group for i in self.indices[k]}
-            others = (own for k, own in enumerate(self.indices) if k not in group)
-            self.opens[group] = frozenset(inside & self.kept.union(*others))
+            outside = (indices for k, indices in enumerate(self.indices) if k not in group)
+            self.opens[group] = frozenset(inside & self.kept.union(*outside))
         return self.opens[group]
 
     def nnz(self, group: Group) -> float:
-        """Return the expected nonzeros of the product of `group`, summed over what it may sum."""
+        """Return the expected nonzeros of the product of `group`, summed over its contracted
+        indices.
+        """
         if group not in self.sizes:
             part = self.product.of(self.factors[k] for k in sorted(group))
             self.sizes[group] = result_size(self.stats, part, sorted(self.open(group)))
         return self.sizes[group]
 
     def step_cost(self, parts: Sequence[Group]) -> float:
-        """Return expected multiplications of parts in one kernel, plus the temporary unless it is
-        the result; infinite where that is too large."""
+        """Return the expected multiplications of a step plus the cost of storing its temporary."""
         loops = frozenset[str]().union(*map(self.open, parts))
         work = self.stats.volume(loops) * prod(map(self.density, parts))
-        whole = frozenset[int]().union(*parts)
-        if len(whole) == len(self.factors):
+        product = frozenset[int]().union(*parts)
+        if len(product) == len(self.factors):
             return work
-        stored = self.nnz(whole)
-        kept = self.stats.machine.copies.temporary_entry_steps * stored
-        return work + kept if stored <= self.memory else inf
+        stored = self.nnz(product)
+        store_cost = self.stats.machine.copies.temporary_entry_steps * stored
+        return work + store_cost if stored <= self.memory else inf
 
     def density(self, group: Group) -> float:
         """Return the expected share of the elements of the product of `group` that are nonzeros."""
@@ -145,33 +148,31 @@ class _Nonzeros:
         return self.densities[group]
 
     def path(self, effort: Effort) -> Steps:
-        """Return the pairs of the best order; of a good one where there are many or time runs
-        out."""
+        """Return the pairs of the best order, or of a good one where the search is too large."""
         groups = self.groups()
-        found = None if groups is None else self.exact(groups, effort)
-        if found is not None:
-            return found
+        steps = None if groups is None else self.exact(groups, effort)
+        if steps is not None:
+            return steps
         every = f"all contraction orders of {len(self.factors)} operands were compared"
         effort.cut(f"before {every}")
         return min(self._orders(), key=self.cost_of)
 
     def simple(self) -> tuple[Tree, ...]:
-        """Return the trees of a few orders that need no search, each once."""
+        """Return the distinct trees of a few orders that need no search."""
         return tuple(dict.fromkeys(self.tree(pairs) for pairs in self._orders()))
 
     def in_larger_steps(self, effort: Effort) -> Iterator[Tree]:
-        """Yield the cheapest tree with steps of more than two; none where pairs are cheaper, one
-        kernel is, or there are too many orders."""
+        """Yield the cheapest tree with steps of more than two factors, if it beats pairs."""
         groups = self.groups() if len(self.factors) > 3 else None
         sampled = any(self.density(frozenset((k,))) < 1.0 for k in range(len(self.factors)))
         if groups is None or not sampled:
             return
-        found = self.exact(groups, effort, larger=True)
-        if found is not None and len(found) > 1 and any(len(step) > 2 for step in found):
-            yield self.tree(found)
+        steps = self.exact(groups, effort, larger=True)
+        if steps is not None and len(steps) > 1 and any(len(step) > 2 for step in steps):
+            yield self.tree(steps)
 
     def tree(self, steps: Steps) -> Tree:
-        """What it costs to contract in an order in which each product has the next number."""
+        """Return the tree of steps, with the cost of each step."""
         from opt_einsum.paths import ssa_to_linear
 
         path = tuple(tuple(sorted(step)) for step in ssa_to_linear(steps))
@@ -188,15 +189,14 @@ class _Nonzeros:
             yield from (self.from_left(), self.from_right())
 
     def of_network(self) -> Iterator[Steps]:
-        """Yield opt_einsum's orders of many factors, taken for dense, and the cheapest pair first
-        of those that share an index."""
+        """Yield opt_einsum's orders for dense factors, and the greedy order of connected pairs."""
         factors = tuple(map(tuple, self.indices))
-        sizes = {i: int(self.stats.sizes[i]) for own in factors for i in own}
+        sizes = {i: int(self.stats.sizes[i]) for indices in factors for i in indices}
         yield from candidates(Network(factors, frozenset(self.kept), sizes))
         yield self.greedy_beside()
 
     def groups(self) -> tuple[int, ...] | None:
-        """Return the subsets to build products of, the smaller first, a bit a factor; None for too
+        """Return the connected subsets of factors as bit sets, the smaller first; None for too
         many.
 
         A product of what shares no index is larger than both, and seldom better than later.
@@ -205,29 +205,29 @@ class _Nonzeros:
         every = (1 << count) - 1
         if count <= EXACT_FACTORS:
             return self._sorted(range(1, every + 1))
-        beside = [self._beside(k) for k in range(count)]
-        found = {1 << k: beside[k] for k in range(count)}  # with the factors that touch them
-        for group in (listed := list(found)):
+        neighbours = [self._neighbours(k) for k in range(count)]
+        adjacent = {1 << k: neighbours[k] for k in range(count)}  # with the factors that touch them
+        for group in (queue := list(adjacent)):
             for k in range(count):
-                whole = group | 1 << k
-                if found[group] >> k & 1 and whole not in found:
-                    found[whole] = (found[group] | beside[k]) & ~whole
-                    listed.append(whole)
-                    if len(listed) > CONNECTED_GROUPS:
+                larger = group | 1 << k
+                if adjacent[group] >> k & 1 and larger not in adjacent:
+                    adjacent[larger] = (adjacent[group] | neighbours[k]) & ~larger
+                    queue.append(larger)
+                    if len(queue) > CONNECTED_GROUPS:
                         return None
-        return self._sorted(found) if every in found else None
+        return self._sorted(adjacent) if every in adjacent else None
 
     def _sorted(self, groups: Iterable[int]) -> tuple[int, ...]:
         return tuple(sorted(groups, key=lambda g: (g.bit_count(), sorted(self._factors_of(g)))))
 
-    def _beside(self, k: int) -> int:
-        """Return the factors that share an index with one, a bit each."""
+    def _neighbours(self, k: int) -> int:
+        """Return the factors that share an index with factor `k`, as a bit set."""
         mine = set(free_indices(self.factors[k]))
         touched = (j for j, f in enumerate(self.factors) if j != k and mine & set(free_indices(f)))
         return sum(1 << j for j in touched)
 
     def exact(self, groups: Sequence[int], effort: Effort, larger: bool = False) -> Steps | None:
-        """Dynamic programming over subsets; None where time runs out.
+        """Find the cheapest order by dynamic programming over subsets; None where time runs out.
 
         larger  whether steps may have more than two parts
         """
@@ -253,8 +253,7 @@ class _Nonzeros:
         return self._ssa(best)
 
     def options(self, best: Best, left: int, right: int, larger: bool) -> Iterator[tuple[int, ...]]:
-        """Yield the parts of a step that makes the product of two groups: these, or where steps are
-        `larger` those that one of them, or each, is made of in its own last step."""
+        """Yield the parts of a step that makes the product of two groups."""
         yield left, right
         if larger:
             above, below = best[left][1], best[right][1]
@@ -282,17 +281,17 @@ class _Nonzeros:
         return path
 
     def from_left(self) -> Steps:
-        """((A·B)·C)·D"""
+        """Contract from the left: ((A·B)·C)·D."""
         count = len(self.factors)
         return [(0, 1), *((count + k - 2, k) for k in range(2, count))]
 
     def from_right(self) -> Steps:
-        """A·(B·(C·D))"""
+        """Contract from the right: A·(B·(C·D))."""
         count = len(self.factors)
         return [(count - 2, count - 1), *((count - 1 - k, count + k - 2) for k in range(2, count))]
 
     def greedy(self) -> Steps:
-        """Repeatedly the pair that costs least."""
+        """Contract the cheapest pair repeatedly."""
         live = {k: frozenset((k,)) for k in range(len(self.factors))}
         path: list[tuple[int, ...]] = []
         while len(live) > 1:
@@ -304,14 +303,14 @@ class _Nonzeros:
         return path
 
     def greedy_beside(self) -> Steps:
-        """Repeatedly the pair that costs least, of those that share an index while there are."""
+        """Contract the cheapest pair repeatedly, preferring pairs that share an index."""
         live = {k: frozenset((k,)) for k in range(len(self.factors))}
         path: list[tuple[int, ...]] = []
         costs: list[tuple[float, int, int]] = []
 
-        def meet(new: int, others: Iterable[int]) -> None:
+        def meet(new: int, groups: Iterable[int]) -> None:
             mine = self.open(live[new])
-            for other in others:
+            for other in groups:
                 if other != new and mine & self.open(live[other]):
                     cost = self.step_cost([live[other], live[new]])
                     heappush(costs, (cost, other, new))
@@ -332,7 +331,7 @@ class _Nonzeros:
         return path
 
     def cost_of(self, path: Steps) -> float:
-        """Return the whole cost of a path in which each product has the next number."""
+        """Return the total cost of a path in which each product has the next number."""
         groups = [frozenset((k,)) for k in range(len(self.factors))]
         total = 0.0
         for step in path:

@@ -76,95 +76,95 @@ class Rules:
     squared: frozenset[Expr] = frozenset()
 
     def is_of(self, dtype: DType, expr: Expr) -> bool:
-        """Tell whether an expression is computed in this type; not where an operator is not defined
-        for its operands, or they have no room for a number, as the sum had that it was a part
-        of."""
+        """Tell whether an expression is defined and computed in this type."""
         try:
             return expression_dtype(expr, self.sizes.dtypes) == dtype
         except OperandTypeError:
             return False
 
-    def terms(self, expr: Expr, whole: DType) -> tuple[Signed, ...]:
+    def terms(self, expr: Expr, dtype: DType) -> tuple[Signed, ...]:
         """Return the terms of a sum and of the sums in it: a - (b + c) → + a, - b, - c. Those of
         another type are left, for they may wrap in it."""
-        return tuple(_terms(expr, lambda inner: self.is_of(whole, inner)))
+        return tuple(_terms(expr, lambda inner: self.is_of(dtype, inner)))
 
-    def parts(self, site: Call, whole: DType) -> tuple[Signed, ...]:
-        """What a sum is taken apart into; none where it is left."""
-        terms = self.terms(site, whole)
-        if not self.is_of(whole, site):
+    def parts(self, site: Call, dtype: DType) -> tuple[Signed, ...]:
+        """Return the terms that a sum is split into; none where it stays one sum."""
+        terms = self.terms(site, dtype)
+        if not self.is_of(dtype, site):
             return ()
-        if not self.loses_digits(site, terms, whole):
+        if not self.loses_digits(site, terms, dtype):
             return () if self.mixed else terms
-        return self._without_counterparts(terms, whole) if self.mixed else ()
+        return self._without_counterparts(terms, dtype) if self.mixed else ()
 
-    def loses_digits(self, site: Expr, terms: tuple[Signed, ...], whole: DType) -> bool:
+    def loses_digits(self, site: Expr, terms: tuple[Signed, ...], dtype: DType) -> bool:
         """Tell whether products of the terms of a sum may cancel where the sum does not."""
-        return loses_digits(terms, whole) or (rounds(whole) and site in self.squared)
+        return loses_digits(terms, dtype) or (rounds(dtype) and site in self.squared)
 
     def is_sampled(self, expr: Expr, sum_: Expr) -> bool:
         """Tell whether there is a sparse operand outside of all sums, in the term that has this
         one."""
         term = next(term for term in addends(expr) if has(term, sum_))
-        inside = {id(access) for each in reductions(term) for access in accesses(each)}
+        inside = {id(access) for part in reductions(term) for access in accesses(part)}
         return any(
             is_sparse(self.sizes.operands[access.tensor].type.format)
             for access in accesses(term)
             if id(access) not in inside
         )
 
-    def is_mixed(self, site: Call, whole: DType) -> bool:
+    def is_mixed(self, site: Call, dtype: DType) -> bool:
         """Tell whether a sum is a difference of sparse and full terms."""
-        terms = self.terms(site, whole)
-        lossy = self.loses_digits(site, terms, whole)
-        return lossy and bool(self._without_counterparts(terms, whole))
+        terms = self.terms(site, dtype)
+        lossy = self.loses_digits(site, terms, dtype)
+        return lossy and bool(self._without_counterparts(terms, dtype))
 
-    def _without_counterparts(self, terms: tuple[Signed, ...], whole: DType) -> tuple[Signed, ...]:
-        """Return full terms apart from the sparse ones, which meet them at few elements; none where
-        there are not both."""
+    def _without_counterparts(self, terms: tuple[Signed, ...], dtype: DType) -> tuple[Signed, ...]:
+        """Return the full terms beside sparse ones, which they meet at few elements."""
         full = tuple(term for term in terms if self.fill(term[1]) >= self.machine.copies.full_share)
         sparse = tuple(term for term in terms if term not in full)
         few = all(self.fill(term) <= 1 / FEWER_ELEMENTS for _, term in sparse)
         if not few:
             return ()
-        ours, theirs = self._apart(sparse, whole), self._apart(full, whole)
+        ours, theirs = self._join_cancelling(sparse, dtype), self._join_cancelling(full, dtype)
         return (*ours, *theirs) if ours and theirs else ()
 
-    def _apart(self, terms: tuple[Signed, ...], whole: DType) -> tuple[Signed, ...]:
-        """Terms, as one where they cancel each other; none where that has another type."""
-        found: list[Signed] = []
-        for group in _cancelling(terms, whole):
-            if not loses_digits(group, whole):
-                found += group
+    def _join_cancelling(self, terms: tuple[Signed, ...], dtype: DType) -> tuple[Signed, ...]:
+        """Return terms, joined where they cancel each other; none where a joined term has another
+        type.
+        """
+        kept_terms: list[Signed] = []
+        for group in _cancelling(terms, dtype):
+            if not loses_digits(group, dtype):
+                kept_terms += group
                 continue
-            one = _joined(group, whole, self)
+            one = _sum_of(group, dtype, self)
             if one is None:
                 return ()
-            found.append((False, one))
-        return tuple(found)
+            kept_terms.append((False, one))
+        return tuple(kept_terms)
 
 
 # ---------------------------------------------------------------- sums in products
 
 
 def sites(expr: Expr) -> Iterator[Call]:
-    """Yield the sums that a product, or the numerator of a quotient, has among its factors, where
-    any index is summed around or inside them: without loops more nothing is to be gained. And those
-    with a term that has not an index which is summed around them, or that is a product."""
-    found: dict[int, Call] = {}
+    """Yield the sums among the factors of products, where multiplying out saves loops.
+
+    And those with a term that has not an index which is summed around them, or that is a product.
+    """
+    sums: dict[int, Call] = {}
     for node in _open(expr):
-        around = {node.index} if is_sum(node) else set()
+        outer = {node.index} if is_sum(node) else set()
         for inside in _linear_in(node):
             while is_sum(inside):
                 inside = inside.body
             if not isinstance(inside, Call) or len(tuple(_terms(inside))) < 2:
                 continue
             terms = [term for _, term in _terms(inside)]
-            even = around and all(around <= set(free_indices(term)) for term in terms)
+            even = outer and all(outer <= set(free_indices(term)) for term in terms)
             even = even and not any(isinstance(term, Call) for term in terms)
             if not even and free_indices(inside) and _is_summed(expr, inside):
-                found[id(inside)] = inside
-    return iter(found.values())
+                sums[id(inside)] = inside
+    return iter(sums.values())
 
 
 def _open(expr: Expr) -> Iterator[Expr]:
@@ -176,8 +176,7 @@ def _open(expr: Expr) -> Iterator[Expr]:
 
 
 def _linear_in(node: Expr) -> Iterator[Expr]:
-    """Yield the expressions directly below a product, a quotient or a sum over an index that it is
-    linear in."""
+    """Yield the expressions that a node is linear in, directly below it."""
     if is_sum(node):
         yield node.body
     elif isinstance(node, Call) and not node.operator.additive:
@@ -193,11 +192,13 @@ def _is_summed(expr: Expr, site: Expr) -> bool:
 def squared_sums(expr: Expr) -> frozenset[Expr]:
     """Return the sums that an expression multiplies by themselves: x + q in (x + q) * w * (x +
     q)."""
-    found: set[Expr] = set()
+    squares: set[Expr] = set()
     for node, _ in walk(expr):
-        factors = [each for each in _factors(node) if isinstance(each, Call)]
-        found.update(each for each in factors if each.operator.additive and factors.count(each) > 1)
-    return frozenset(found)
+        factors = [factor for factor in _factors(node) if isinstance(factor, Call)]
+        squares.update(
+            factor for factor in factors if factor.operator.additive and factors.count(factor) > 1
+        )
+    return frozenset(squares)
 
 
 def _factors(expr: Expr) -> Iterator[Expr]:
@@ -209,12 +210,12 @@ def _factors(expr: Expr) -> Iterator[Expr]:
 
 
 def is_divided(expr: Call) -> bool:
-    """Tell whether an operation divides by what may be 0."""
+    """Tell whether an operation divides by a value that may be 0."""
     return divides(expr) and not is_factor(expr.args[1])
 
 
 def divided_sums(expr: Expr) -> set[Expr]:
-    """Return the quotients of an expression with a sum in the numerator, by what may be 0."""
+    """Return the quotients of an expression with a sum in the numerator and a possible 0 below."""
     return {
         node
         for node, _ in walk(expr)
@@ -223,7 +224,7 @@ def divided_sums(expr: Expr) -> set[Expr]:
 
 
 def _has_terms(expr: Expr) -> bool:
-    """Tell whether there is a sum that an expression is linear in."""
+    """Tell whether an expression is linear in some sum."""
     if is_additive(expr):
         return True
     return any(map(_has_terms, _linear_in(expr)))
@@ -236,8 +237,7 @@ def has(expr: Expr, site: Expr) -> bool:
 def _terms(
     expr: Expr, is_apart: Callable[[Call], bool] = lambda _: True, negative: bool = False
 ) -> Iterator[Signed]:
-    """Yield the terms of nested sums: a - (b + c) → + a, - b, - c; of those that are taken
-    apart."""
+    """Yield the terms of nested sums, with signs: a - (b + c) → + a, - b, - c."""
     if is_additive(expr) and is_apart(expr):
         for arg, sign in zip(expr.args, expr.operator.signs, strict=True):
             yield from _terms(arg, is_apart, negative != (sign < 0))
@@ -245,40 +245,42 @@ def _terms(
         yield negative, expr
 
 
-def loses_digits(terms: Iterable[Signed], whole: DType) -> bool:
+def loses_digits(terms: Iterable[Signed], dtype: DType) -> bool:
     """Tell whether there are terms of both signs, in a type that is rounded."""
     signs = {minus != _is_negative(term) for minus, term in terms}
-    return rounds(whole) and len(signs) > 1
+    return rounds(dtype) and len(signs) > 1
 
 
-def _cancelling(terms: Iterable[Signed], whole: DType) -> Iterator[tuple[Signed, ...]]:
-    """Yield terms in groups that may cancel each other for all coordinates: of the same indices, or
-    of another sign; but one that has fewer indices goes with one group alone that has these too.
+def _cancelling(terms: Iterable[Signed], dtype: DType) -> Iterator[tuple[Signed, ...]]:
+    """Yield terms in groups that may cancel each other for all coordinates.
 
-        - m[a] - r[i] + g  →  - m[a] + g,  - r[i]
-        + t[a] - s[i]      →  + t[a] - s[i]
+    - m[a] - r[i] + g  →  - m[a] + g,  - r[i]
+    + t[a] - s[i]      →  + t[a] - s[i]
     """
     groups: dict[frozenset[str], tuple[Signed, ...]] = {}
     for term in terms:
-        own = frozenset(free_indices(term[1]))
-        groups[own] = (*groups.get(own, ()), term)
+        indices = frozenset(free_indices(term[1]))
+        groups[indices] = (*groups.get(indices, ()), term)
     fewer: dict[frozenset[str], tuple[Signed, ...]] = {}
-    for own in sorted(groups, key=len):
+    for indices in sorted(groups, key=len):
         for more, signed in groups.items():
-            if own < more and loses_digits((*signed, *groups[own]), whole):
-                fewer[more] = (*fewer.get(more, ()), *groups.pop(own), *fewer.pop(own, ()))
+            if indices < more and loses_digits((*signed, *groups[indices]), dtype):
+                fewer[more] = (*fewer.get(more, ()), *groups.pop(indices), *fewer.pop(indices, ()))
                 break
-    if loses_digits((term for group in groups.values() for term in group), whole):
-        rest = (term for each in (groups, fewer) for group in each.values() for term in group)
+    if loses_digits((term for group in groups.values() for term in group), dtype):
+        rest = (
+            term for terms_of in (groups, fewer) for group in terms_of.values() for term in group
+        )
         yield tuple(rest)
         return
-    for own, group in groups.items():
-        yield (*group, *fewer.get(own, ()))
+    for indices, group in groups.items():
+        yield (*group, *fewer.get(indices, ()))
 
 
 def _is_negative(expr: Expr) -> bool:
-    """Tell whether a product has an odd number of negative numbers among its factors, as far as the
-    text says."""
+    """Tell whether a product has an odd number of negative literals and negations among its
+    factors.
+    """
     match expr:
         case Literal(value):
             return not isinstance(value, complex) and value < 0
@@ -295,40 +297,36 @@ def _is_negative(expr: Expr) -> bool:
 
 
 def multiplied_out(expr: Expr, site: Call, rules: Rules) -> Expr | None:
-    """Return `expr` with one of its sums multiplied out, as far as the products and sums around it
-    are linear; None where that changes nothing, or a part is computed in another type than the
-    whole.
-    """
-    whole = computed_in(expr, site, rules)
-    parts = rules.parts(site, whole)
-    return moved_out(expr, site, parts, whole, rules) if parts else None
+    """Return `expr` with one of its sums multiplied out as far as linearity allows."""
+    dtype = computed_in(expr, site, rules)
+    parts = rules.parts(site, dtype)
+    return moved_out(expr, site, parts, dtype, rules) if parts else None
 
 
 def moved_out(
-    expr: Expr, site: Call, parts: tuple[Signed, ...], whole: DType, rules: Rules
+    expr: Expr, site: Call, parts: tuple[Signed, ...], dtype: DType, rules: Rules
 ) -> Expr | None:
-    """Return `expr` with a site's parts instead of it, as far out as they may be; no further than
-    the sums around it where nothing around these is sparse: what they are multiplied by has no
-    loops to save then."""
-    around = next((sum_ for sum_ in reductions(expr) if has(sum_, site)), None)
-    if around is not None and around is not expr and not rules.is_sampled(expr, around):
-        inner = moved_out(around, site, parts, whole, rules)
-        return None if inner is None else exchange(expr, around, inner)
-    moved = _lifted(expr, site, parts, whole, rules)
-    value = None if moved is None else _joined(moved, whole, rules)
+    """Return `expr` with the parts of a sum instead of it, as far out as they may go."""
+    outer = next((sum_ for sum_ in reductions(expr) if has(sum_, site)), None)
+    if outer is not None and outer is not expr and not rules.is_sampled(expr, outer):
+        inner = moved_out(outer, site, parts, dtype, rules)
+        return None if inner is None else exchange(expr, outer, inner)
+    terms = _lifted(expr, site, parts, dtype, rules)
+    value = None if terms is None else _sum_of(terms, dtype, rules)
     return None if value == expr else value
 
 
 def computed_in(expr: Expr, site: Call, rules: Rules) -> DType:
-    """Return the type that sums have around a site: its term's, where terms of that type are added
-    up in the type of all of them without wrapping before, else that."""
-    whole = expression_dtype(expr, rules.sizes.dtypes)
-    own = expression_dtype(next(t for t in addends(expr) if has(t, site)), rules.sizes.dtypes)
-    return whole if sum_wraps_alone(own, whole) else own
+    """Return the type in which the sums around a site are computed."""
+    dtype = expression_dtype(expr, rules.sizes.dtypes)
+    term_dtype = expression_dtype(
+        next(t for t in addends(expr) if has(t, site)), rules.sizes.dtypes
+    )
+    return dtype if sum_wraps_alone(term_dtype, dtype) else term_dtype
 
 
 def _lifted(
-    expr: Expr, site: Call, terms: tuple[Signed, ...], whole: DType, rules: Rules
+    expr: Expr, site: Call, terms: tuple[Signed, ...], dtype: DType, rules: Rules
 ) -> tuple[Signed, ...] | None:
     """Return the terms that `expr` becomes: one where the site ends inside of what is not linear in
     it. None where a product of one of them is of another type: `u` of int8 in `(B + u) * v` may
@@ -337,23 +335,23 @@ def _lifted(
         return terms
     below = children(expr)
     place = next(k for k, child in enumerate(below) if has(child, site))
-    parts = _lifted(below[place], site, terms, whole, rules)
+    parts = _lifted(below[place], site, terms, dtype, rules)
     if parts is None:
         return None
     if isinstance(expr, Reduce) and rules.mixed and not _all_have(expr.index, parts):
         # a column that is full cancels, and a product with the index's size has lost its digits
         if len(parts) > 1:
-            return _lifted_inside(expr, site, terms, whole, rules)
+            return _lifted_inside(expr, site, terms, dtype, rules)
     elif _moves_through(expr, place, rules):
-        moved = tuple((minus, _with(expr, place, part, rules)) for minus, part in parts)
+        lifted = tuple((minus, _with(expr, place, part, rules)) for minus, part in parts)
         same = expression_dtype(expr, rules.sizes.dtypes)
-        return moved if all(rules.is_of(same, part) for _, part in moved) else None
-    ended = _joined(parts, whole, rules)
+        return lifted if all(rules.is_of(same, part) for _, part in lifted) else None
+    ended = _sum_of(parts, dtype, rules)
     return None if ended is None else ((False, _with(expr, place, ended, rules)),)
 
 
 def _lifted_inside(
-    expr: Reduce, site: Call, terms: tuple[Signed, ...], whole: DType, rules: Rules
+    expr: Reduce, site: Call, terms: tuple[Signed, ...], dtype: DType, rules: Rules
 ) -> tuple[Signed, ...] | None:
     """Return a sum that multiplies out no further than the outermost sum inside it that has the
     site.
@@ -362,11 +360,11 @@ def _lifted_inside(
     → sum(i, m[k] * (sum(j, A[i,j] * x[j]) + sum(j, m[j] * x[j])))
     """
     inner = next((sum_ for sum_ in reductions(expr.body) if has(sum_, site)), None)
-    parts = None if inner is None else _lifted(inner, site, terms, whole, rules)
-    joined = None if parts is None else _joined(parts, whole, rules)
-    if inner is None or joined is None or joined == inner:
+    parts = None if inner is None else _lifted(inner, site, terms, dtype, rules)
+    inner_sum = None if parts is None else _sum_of(parts, dtype, rules)
+    if inner is None or inner_sum is None or inner_sum == inner:
         return None
-    return ((False, exchange(expr, inner, joined)),)
+    return ((False, exchange(expr, inner, inner_sum)),)
 
 
 def _all_have(index: str, parts: Iterable[Signed]) -> bool:
@@ -392,19 +390,19 @@ def _with(expr: Expr, place: int, part: Expr, rules: Rules) -> Expr:
     """
     if isinstance(expr, Reduce):
         if expr.operator.additive and expr.index not in free_indices(part):
-            often = rules.sizes.factor(expr.index, expression_dtype(expr, rules.sizes.dtypes))
-            return Call(MUL, (often, part))
+            size = rules.sizes.factor(expr.index, expression_dtype(expr, rules.sizes.dtypes))
+            return Call(MUL, (size, part))
         return replace(expr, body=part)
     assert isinstance(expr, Call)
     return replace(expr, args=(*expr.args[:place], part, *expr.args[place + 1 :]))
 
 
-def _joined(parts: tuple[Signed, ...], whole: DType, rules: Rules) -> Expr | None:
-    """Return the sum of terms; None where one is of another type than the whole."""
-    (negative, first), *others = parts
-    if others and not all(rules.is_of(whole, part) for _, part in parts):
+def _sum_of(parts: tuple[Signed, ...], dtype: DType, rules: Rules) -> Expr | None:
+    """Return the sum of terms; None where a term has another type than the sum."""
+    (negative, first), *rest = parts
+    if rest and not all(rules.is_of(dtype, part) for _, part in parts):
         return None
-    found: Expr = Call(NEG, (first,)) if negative else first
-    for minus, part in others:
-        found = Call(SUB if minus else ADD, (found, part))
-    return found
+    total: Expr = Call(NEG, (first,)) if negative else first
+    for minus, part in rest:
+        total = Call(SUB if minus else ADD, (total, part))
+    return total

@@ -29,7 +29,7 @@ ONE = Literal(1)
 
 
 def divide_last(expr: Expr, dtypes: Mapping[str, DType], is_full: Callable[[str], bool]) -> Expr:
-    """Return `expr`, a term, with divisors outside of sums over indices that they have not.
+    """Return a term with its divisors outside the sums over indices that they lack.
 
         sum(j, x[j] * x[j] / d[i])  →  sum(j, x[j] * x[j]) / d[i]
 
@@ -40,26 +40,25 @@ def divide_last(expr: Expr, dtypes: Mapping[str, DType], is_full: Callable[[str]
     is_full  whether an operand stores everything
     """
     (term, *more) = split_terms(expr)
-    whole = expression_dtype(term.body, dtypes)
-    around = term.reduced
-    if more or not around or not divides(whole) or not is_everywhere(term.body, is_full):
+    dtype = expression_dtype(term.body, dtypes)
+    indices = term.reduced
+    if more or not indices or not divides(dtype) or not is_everywhere(term.body, is_full):
         return expr
-    body, last = _without(term.body, around, whole, dtypes)
+    body, last = _without(term.body, indices, dtype, dtypes)
     if last:
-        found = _divided(summed(body, around), last)
-        return Call(NEG, (found,)) if term.negative else found
+        quotient = _divided(summed(body, indices), last)
+        return Call(NEG, (quotient,)) if term.negative else quotient
     match body:
         case Call(operator, (product, divisor)) if operator == DIV and not term.negative:
             over = {*free_indices(divisor)}
-            if expression_dtype(product, dtypes) == whole:
-                inner = summed(product, (index for index in around if index not in over))
-                return summed(_divided(inner, (divisor,)), (i for i in around if i in over))
+            if expression_dtype(product, dtypes) == dtype:
+                inner = summed(product, (index for index in indices if index not in over))
+                return summed(_divided(inner, (divisor,)), (i for i in indices if i in over))
     return expr
 
 
 def as_factors(expr: Expr, dtypes: Mapping[str, DType], is_full: Callable[[str], bool]) -> Expr:
-    """Return `expr`, a term, with divisors that have an index of a sum around them which what they
-    divide has not as factors.
+    """Return a term whose divisors with indices of a sum are factors of their own.
 
         sum(i, m[a] / (d[i] * e[a]))  →  sum(i, m[a] / e[a] * (1 / d[i]))
 
@@ -68,32 +67,32 @@ def as_factors(expr: Expr, dtypes: Mapping[str, DType], is_full: Callable[[str],
     is_full  whether an operand stores everything
     """
     (term, *more) = split_terms(expr)
-    whole = expression_dtype(term.body, dtypes)
-    if more or not term.reduced or not divides(whole):
+    dtype = expression_dtype(term.body, dtypes)
+    if more or not term.reduced or not divides(dtype):
         return expr
-    body = _Inverses(frozenset(term.reduced), whole, dtypes, is_full).taken_out(term.body)
+    body = _Inverses(frozenset(term.reduced), dtype, dtypes, is_full).taken_out(term.body)
     if body is term.body:
         return expr
-    found = summed(body, term.reduced)
-    return Call(NEG, (found,)) if term.negative else found
+    total = summed(body, term.reduced)
+    return Call(NEG, (total,)) if term.negative else total
 
 
 @dataclass(frozen=True, slots=True)
 class _Inverses:
     """The divisors of a product that are factors of it.
 
-    around  the indices of the sums around it
-    whole   its type
+    indices  the indices of the sums around it
+    dtype   its type
     """
 
-    around: frozenset[str]
-    whole: DType
+    indices: frozenset[str]
+    dtype: DType
     dtypes: Mapping[str, DType]
     is_full: Callable[[str], bool]
 
     def taken_out(self, expr: Expr) -> Expr:
         """Return a product with those divisors of its factors; itself where there are none."""
-        if not isinstance(expr, Call) or expression_dtype(expr, self.dtypes) != self.whole:
+        if not isinstance(expr, Call) or expression_dtype(expr, self.dtypes) != self.dtype:
             return expr
         if expr.operator == MUL:
             args = tuple(self.taken_out(arg) for arg in expr.args)
@@ -101,58 +100,56 @@ class _Inverses:
         if expr.operator != DIV:
             return expr
         product, divisor = expr.args
-        if expression_dtype(product, self.dtypes) != self.whole and not is_weak(product):
+        if expression_dtype(product, self.dtypes) != self.dtype and not is_weak(product):
             return expr
-        left, parts = self.taken_out(product), _parts(divisor, self.whole, self.dtypes)
-        own = [part for part in parts if self.is_factor(part, product, parts)]
-        if not own:
+        left, parts = self.taken_out(product), _parts(divisor, self.dtype, self.dtypes)
+        inverses = [part for part in parts if self.is_factor(part, product, parts)]
+        if not inverses:
             return expr if left is product else replace(expr, args=(left, divisor))
-        found = _divided(left, (part for part in parts if part not in own))
-        for part in own:
-            found = Call(MUL, (found, Call(DIV, (ONE, part))))
-        return found
+        product_ = _divided(left, (part for part in parts if part not in inverses))
+        for part in inverses:
+            product_ = Call(MUL, (product_, Call(DIV, (ONE, part))))
+        return product_
 
     def is_factor(self, part: Expr, product: Expr, parts: Iterable[Expr]) -> bool:
-        """Tell whether a part of a divisor is a factor, and loops of the others are none of its."""
-        own = frozenset(free_indices(part))
-        if self.around.intersection(own) <= {*free_indices(product)}:
+        """Tell whether a part of a divisor may be a factor that needs no other loops."""
+        indices = frozenset(free_indices(part))
+        if self.indices.intersection(indices) <= {*free_indices(product)}:
             return False
-        if all(own.issuperset(free_indices(other)) for other in (product, *parts)):
+        if all(indices.issuperset(free_indices(other)) for other in (product, *parts)):
             return False
         inverse = expression_dtype(Call(DIV, (ONE, part)), self.dtypes)
-        return inverse == self.whole and is_everywhere(part, self.is_full)
+        return inverse == self.dtype and is_everywhere(part, self.is_full)
 
 
 def _without(
-    expr: Expr, around: Iterable[str], whole: DType, dtypes: Mapping[str, DType]
+    expr: Expr, indices: Iterable[str], dtype: DType, dtypes: Mapping[str, DType]
 ) -> tuple[Expr, tuple[Expr, ...]]:
-    """Return a product without the divisors of its factors that have none of the indices around it,
-    and these; as far as all is computed in the type of the whole."""
-    if not isinstance(expr, Call) or expression_dtype(expr, dtypes) != whole:
+    """Return a product without the divisors that have none of the indices, and these divisors."""
+    if not isinstance(expr, Call) or expression_dtype(expr, dtypes) != dtype:
         return expr, ()
     if expr.operator == MUL:
-        pairs = [_without(arg, around, whole, dtypes) for arg in expr.args]
-        taken = tuple(divisor for _, each in pairs for divisor in each)
-        return replace(expr, args=tuple(arg for arg, _ in pairs)) if taken else expr, taken
-    if expr.operator != DIV or expression_dtype(expr.args[0], dtypes) != whole:
+        pairs = [_without(arg, indices, dtype, dtypes) for arg in expr.args]
+        removed = tuple(divisor for _, divisors in pairs for divisor in divisors)
+        return replace(expr, args=tuple(arg for arg, _ in pairs)) if removed else expr, removed
+    if expr.operator != DIV or expression_dtype(expr.args[0], dtypes) != dtype:
         return expr, ()
     product, divisor = expr.args
-    left, taken = _without(product, around, whole, dtypes)
-    parts = _parts(divisor, whole, dtypes)
-    last = tuple(part for part in parts if not {*free_indices(part)}.intersection(around))
+    left, removed = _without(product, indices, dtype, dtypes)
+    parts = _parts(divisor, dtype, dtypes)
+    last = tuple(part for part in parts if not {*free_indices(part)}.intersection(indices))
     if not last:
-        return (replace(expr, args=(left, divisor)) if taken else expr), taken
-    return _divided(left, (part for part in parts if part not in last)), (*taken, *last)
+        return (replace(expr, args=(left, divisor)) if removed else expr), removed
+    return _divided(left, (part for part in parts if part not in last)), (*removed, *last)
 
 
-def _parts(divisor: Expr, whole: DType, dtypes: Mapping[str, DType]) -> list[Expr]:
-    """What divides one after another instead of a divisor: the factors of a product of this type,
-    and of those among them."""
+def _parts(divisor: Expr, dtype: DType, dtypes: Mapping[str, DType]) -> list[Expr]:
+    """Return the divisors that divide one after another in place of a product of them."""
     if not is_call_of(divisor, MUL):
         return [divisor]
-    if expression_dtype(divisor, dtypes) != whole:
+    if expression_dtype(divisor, dtypes) != dtype:
         return [divisor]
-    return [part for arg in divisor.args for part in _parts(arg, whole, dtypes)]
+    return [part for arg in divisor.args for part in _parts(arg, dtype, dtypes)]
 
 
 def _divided(expr: Expr, divisors: Iterable[Expr]) -> Expr:

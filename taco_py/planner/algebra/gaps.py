@@ -33,7 +33,7 @@ from taco_py.planner.ir.nodes import Operand
 
 
 def without_gaps(assignment: Assignment, sizes: Sizes) -> Assignment:
-    """Return the assignment with such sums over entries alone; the same where there are none."""
+    """Return the assignment with sums over entries and counted gaps; the same where none is."""
     value = _rewritten(assignment.value, sizes)
     return assignment if value is assignment.value else replace(assignment, value=value)
 
@@ -48,38 +48,38 @@ def is_over_entries(expr: Expr) -> bool:
 
 
 def _rewritten(expr: Expr, sizes: Sizes) -> Expr:
-    found = _over_entries(expr, sizes) if isinstance(expr, Reduce) else None
-    return found or map_children(expr, lambda child: _rewritten(child, sizes))
+    entries = _over_entries(expr, sizes) if isinstance(expr, Reduce) else None
+    return entries or map_children(expr, lambda child: _rewritten(child, sizes))
 
 
 def _over_entries(sum_: Reduce, sizes: Sizes) -> Expr | None:
     """Return a sum, with those directly inside it, over the entries of one of its operands."""
-    around, body = peel_reductions(sum_, ADD)
-    whole = expression_dtype(body, sizes.dtypes)
-    if not rounds(whole):
+    indices, body = peel_reductions(sum_, ADD)
+    dtype = expression_dtype(body, sizes.dtypes)
+    if not rounds(dtype):
         return None  # whole numbers lose no digits where they are multiplied out
-    real = np.empty(0, whole).real.dtype
+    real = np.empty(0, dtype).real.dtype
     for access in _sparse(body, sizes.operands):
         between = _at_zero(body, access, sizes.dtypes)
         if between is None or not _is_polynomial(body, access):
             continue
         same = set(access.indices).difference(free_indices(between))
-        own = [index for index in around if index in same]
-        if not own:
+        restricted = [index for index in indices if index in same]
+        if not restricted:
             continue
         left = {*access.indices, *free_indices(between)}
-        lost = [index for index in around if index not in left]
-        if not sizes.are_exact((*own, *lost), real):
+        lost = [index for index in indices if index not in left]
+        if not sizes.are_exact((*restricted, *lost), real):
             continue
-        there: Expr = Call(NONZERO, (access,))
-        if sizes.dtypes[access.tensor] != whole:
-            there = Call(MUL, (there, Literal(1, dtype=real.name)))
-        gaps: Expr = Call(SUB, (sizes.product(own, real), summed(there, own)))
+        mask: Expr = Call(NONZERO, (access,))
+        if sizes.dtypes[access.tensor] != dtype:
+            mask = Call(MUL, (mask, Literal(1, dtype=real.name)))
+        gaps: Expr = Call(SUB, (sizes.product(restricted, real), summed(mask, restricted)))
         if lost:
             gaps = Call(MUL, (gaps, sizes.product(lost, real)))
-        others = (index for index in around if index not in own and index not in lost)
-        entries = summed(Call(MUL, (there, body)), around)
-        return Call(ADD, (entries, summed(Call(MUL, (gaps, between)), others)))
+        remaining = (index for index in indices if index not in restricted and index not in lost)
+        entries = summed(Call(MUL, (mask, body)), indices)
+        return Call(ADD, (entries, summed(Call(MUL, (gaps, between)), remaining)))
     return None
 
 

@@ -13,8 +13,7 @@ from taco_py.planner.ir.nodes import Operand
 
 
 def normal_form(assignment: Assignment, operands: Mapping[str, Operand]) -> Assignment:
-    """Return the assignment where no term has two sums over indices of one name, nor adds up what
-    wraps or saturates in a type of its own.
+    """Return the assignment with distinct index names and sums in one type, term by term.
 
     Every way into this folder begins with it, for loop orders, temporaries and what they cost are
     told by the names of indices. An assignment that went through it before is left as it is.

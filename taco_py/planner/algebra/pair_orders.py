@@ -46,23 +46,23 @@ class Network:
     """A product of factors, by their indices.
 
     factors  the indices of each factor
-    kept     the indices that are not summed
+    output     the indices that are not summed
     sizes    the size of each index
     """
 
     factors: tuple[tuple[str, ...], ...]
-    kept: frozenset[str]
+    output: frozenset[str]
     sizes: Mapping[str, int]
 
     @property
     def shared(self) -> int:
         """Return the pairs of factors that share an index, once for each index that they share."""
-        holders = Counter(index for own in self.factors for index in own)
+        holders = Counter(index for indices in self.factors for index in indices)
         return sum(comb(count, 2) for count in holders.values())
 
     def steps(self, pairs: Pairs) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-        """Yield the indices that each step runs over, and those that its product keeps."""
-        groups = [frozenset(own) for own in self.factors]
+        """Yield the loops of each step, and the indices of its product."""
+        groups = [frozenset(indices) for indices in self.factors]
         holders: dict[str, int] = {}
         for group in groups:
             for index in group:
@@ -72,26 +72,27 @@ class Network:
             summed = set()
             for index in one & other:
                 holders[index] -= 1
-                if holders[index] == 1 and index not in self.kept:
+                if holders[index] == 1 and index not in self.output:
                     summed.add(index)
             loops = one | other
-            made = loops - summed
-            groups.append(made)
-            yield loops, made
+            open_indices = loops - summed
+            groups.append(open_indices)
+            yield loops, open_indices
 
     def volume(self, indices: frozenset[str]) -> float:
         """Return the number of coordinate tuples over indices."""
         return prod([self.sizes[index] for index in indices], start=1.0)
 
     def cost(self, pairs: Pairs, element_steps: float) -> tuple[float, float]:
-        """Return the multiplications of all steps with what it takes to keep their products, and
-        alone."""
-        kept = products = 0.0
-        for loops, made in self.steps(pairs):
+        """Return the multiplications of all steps with the cost of storing their products, and
+        without.
+        """
+        stored = products = 0.0
+        for loops, open_indices in self.steps(pairs):
             volume = self.volume(loops)
             products += volume
-            kept += volume if len(made) == len(loops) else self.volume(made)
-        return products + element_steps * kept, products
+            stored += volume if len(open_indices) == len(loops) else self.volume(open_indices)
+        return products + element_steps * stored, products
 
     def products(self, pairs: Pairs) -> float:
         """Return the multiplications of all steps."""
@@ -108,12 +109,11 @@ class Chosen:
     pairs: Pairs
     cost: float
     products: float
-    tried: int
+    candidates: int
 
 
 def cheapest_order(network: Network, effort: Effort, element_steps: float) -> Chosen:
-    """Return the order that costs least by multiplications and by what its products take to be
-    kept.
+    """Return the order of least cost, in multiplications and in stored products.
 
     element_steps  writing and reading an element of a product, in multiplications
     """
@@ -122,26 +122,28 @@ def cheapest_order(network: Network, effort: Effort, element_steps: float) -> Ch
     best = Chosen(usual, *network.cost(usual, element_steps), 1)
     for search in _searches(network, best.cost, effort):
         if effort.over:
-            effort.cut(f"after {best.tried} contraction orders of {len(network.factors)} operands")
+            effort.cut(
+                f"after {best.candidates} contraction orders of {len(network.factors)} operands"
+            )
             break
         pairs = search()
         cost, products = network.cost(pairs, element_steps)
         if cost < best.cost:
-            best = Chosen(pairs, cost, products, best.tried + 1)
+            best = Chosen(pairs, cost, products, best.candidates + 1)
         else:
-            best = replace(best, tried=best.tried + 1)
+            best = replace(best, candidates=best.candidates + 1)
     return best
 
 
 def candidates(network: Network) -> Iterator[Pairs]:
-    """Yield the usual greedy order and, of few factors, random ones beside it."""
+    """Yield the usual greedy order and, for few factors, random ones."""
     yield _greedy(network)
     for seed in range(_trials(network)):
         yield _greedy(network, seed)
 
 
 def _trials(network: Network) -> int:
-    """Count how many random greedy searches are made."""
+    """Count the random greedy searches to run."""
     return min(MOST_TRIED, TRIED_PAIRS // (len(network.factors) + network.shared))
 
 
@@ -167,35 +169,34 @@ def _greedy(network: Network, seed: int | None = None) -> Pairs:
     from opt_einsum.path_random import thermal_chooser
     from opt_einsum.paths import ssa_greedy_optimize
 
-    inputs = [frozenset(own) for own in network.factors]
+    inputs = [frozenset(indices) for indices in network.factors]
     if seed is None:
-        return ssa_greedy_optimize(inputs, network.kept, dict(network.sizes))  # type: ignore[no-any-return]
+        return ssa_greedy_optimize(inputs, network.output, dict(network.sizes))  # type: ignore[no-any-return]
     state = random.getstate()  # the chooser draws from the one generator of all
     random.seed(seed)
     try:
         return ssa_greedy_optimize(  # type: ignore[no-any-return]
-            inputs, network.kept, dict(network.sizes), thermal_chooser, "memory-removed-jitter"
+            inputs, network.output, dict(network.sizes), thermal_chooser, "memory-removed-jitter"
         )
     finally:
         random.setstate(state)
 
 
 def _exact(network: Network) -> Pairs:
-    """Return the order of least operations among those that never multiply what shares no index."""
+    """Return the order of fewest operations without outer products."""
     from opt_einsum.paths import DynamicProgramming, linear_to_ssa
 
-    inputs = [frozenset(own) for own in network.factors]
+    inputs = [frozenset(indices) for indices in network.factors]
     search = DynamicProgramming(minimize="flops")
-    return linear_to_ssa(search(inputs, network.kept, dict(network.sizes)))  # type: ignore[no-any-return]
+    return linear_to_ssa(search(inputs, network.output, dict(network.sizes)))  # type: ignore[no-any-return]
 
 
 def _branched(network: Network) -> Pairs:
-    """Return the order that a depth-first search finds which knows what each order has cost so
-    far."""
+    """Return the order that a depth-first search with bounds finds."""
     from opt_einsum.paths import branch, linear_to_ssa
 
-    inputs = [frozenset(own) for own in network.factors]
-    path = branch(inputs, network.kept, dict(network.sizes), nbranch=1)
+    inputs = [frozenset(indices) for indices in network.factors]
+    path = branch(inputs, network.output, dict(network.sizes), nbranch=1)
     return linear_to_ssa(path)  # type: ignore[no-any-return]
 
 
@@ -215,31 +216,31 @@ def _partitioned(network: Network, left: float) -> Pairs:
         parallel=False,
         progbar=False,
     )
-    path = search(list(network.factors), tuple(sorted(network.kept)), dict(network.sizes))
+    path = search(list(network.factors), tuple(sorted(network.output)), dict(network.sizes))
     return linear_to_ssa(path)  # type: ignore[no-any-return]
 
 
 def _few_connected(network: Network) -> bool:
     """Tell whether few subsets of the factors are connected, and all factors are."""
     holders: dict[str, int] = {}
-    for number, own in enumerate(network.factors):
-        for index in own:
+    for number, indices in enumerate(network.factors):
+        for index in indices:
             holders[index] = holders.get(index, 0) | 1 << number
-    beside = [0] * len(network.factors)
-    for number, own in enumerate(network.factors):
-        for index in own:
-            beside[number] |= holders[index] & ~(1 << number)
-    found = {1 << number: each for number, each in enumerate(beside)}
-    listed = list(found)
-    for group in listed:
-        around = found[group]
-        while around:
-            bit = around & -around
-            around ^= bit
-            whole = group | bit
-            if whole not in found:
-                found[whole] = (found[group] | beside[bit.bit_length() - 1]) & ~whole
-                listed.append(whole)
-                if len(listed) > CONNECTED_GROUPS:
+    neighbours = [0] * len(network.factors)
+    for number, indices in enumerate(network.factors):
+        for index in indices:
+            neighbours[number] |= holders[index] & ~(1 << number)
+    adjacency = {1 << number: adjacent for number, adjacent in enumerate(neighbours)}
+    queue = list(adjacency)
+    for group in queue:
+        open_set = adjacency[group]
+        while open_set:
+            bit = open_set & -open_set
+            open_set ^= bit
+            larger = group | bit
+            if larger not in adjacency:
+                adjacency[larger] = (adjacency[group] | neighbours[bit.bit_length() - 1]) & ~larger
+                queue.append(larger)
+                if len(queue) > CONNECTED_GROUPS:
                     return False
-    return (1 << len(network.factors)) - 1 in found
+    return (1 << len(network.factors)) - 1 in adjacency

@@ -40,31 +40,30 @@ class Product:
 
     def of(self, factors: Iterable[Expr]) -> Expr:
         """Return the product of other factors: `a * b * c`, to the left."""
-        first, *others = factors
-        return fold(lambda left, right: Call(self.operator, (left, right)), others, first)
+        first, *rest = factors
+        return fold(lambda left, right: Call(self.operator, (left, right)), rest, first)
 
     def over(self, expr: Expr, indices: Iterable[str]) -> Expr:
-        """What such a product is under sums over indices."""
+        """Return the sum of such a product over indices."""
         return summed(expr, indices)
 
     def first(self, expr: Expr, indices: Iterable[str]) -> Expr:
-        """Return the same for a tensor of its own."""
+        """Return the sum of such a product as a tensor of its own."""
         return self.over(expr, indices)
 
 
 def as_product(expr: Expr, dtypes: Mapping[str, DType]) -> Product | None:
-    """Return the factors of `expr` in the order in which they are written, None where it is no
-    product.
+    """Return the factors of `expr` in the order of the text; None where it is no product.
 
     as_product(a * (b * c)) = Product(MUL, (a, b, c))
 
     A product of integers inside one of another type wraps by itself, and is one factor.
     """
     if isinstance(expr, Call) and expr.operator.distributes:
-        whole = expression_dtype(expr, dtypes)
+        dtype = expression_dtype(expr, dtypes)
 
         def is_one(factor: Expr) -> bool:
-            return product_wraps_alone(expression_dtype(factor, dtypes), whole)
+            return product_wraps_alone(expression_dtype(factor, dtypes), dtype)
 
         return Product(expr.operator, tuple(_factors(expr, expr.operator, is_one)))
     return None
@@ -79,18 +78,16 @@ def _factors(expr: Expr, operator: Operator, is_one: Callable[[Expr], bool]) -> 
 
 
 def typed_first(
-    factors: Iterable[Expr], whole: DType, dtypes: Mapping[str, DType]
+    factors: Iterable[Expr], dtype: DType, dtypes: Mapping[str, DType]
 ) -> tuple[Expr, ...]:
-    """Return factors in an order in which each partial product has the type of the whole one:
-    integers beside each other would wrap, and the product of two numbers, or one number as an
-    integer, may be none that there is room for."""
+    """Return factors in an order in which partial products have the type of the full one."""
     every = tuple(factors)
-    last = bounds_literals(whole) or sum(map(is_weak, every)) > 1
+    last = bounds_literals(dtype) or sum(map(is_weak, every)) > 1
 
     def place(factor: Expr) -> int:
         if is_weak(factor):
             return 2 * last
-        return int(expression_dtype(factor, dtypes) != whole)
+        return int(expression_dtype(factor, dtypes) != dtype)
 
     return tuple(sorted(every, key=place))
 
@@ -105,28 +102,28 @@ def flatten(expr: Expr, dtypes: Mapping[str, DType], open_equal: bool = True) ->
     open_equal  whether also sums that occur more than once are moved around products with them
     """
     expr = open_products(expr, dtypes)
-    found = Counter[Hashable](() if open_equal else map(sum_key, _sums(expr)))
-    return _sums_around(expr, dtypes, {key for key, count in found.items() if count > 1})
+    counts = Counter[Hashable](() if open_equal else map(sum_key, _sums(expr)))
+    return _sums_around(expr, dtypes, {key for key, count in counts.items() if count > 1})
 
 
 def _sums(expr: Expr) -> Iterator[Reduce]:
     return all_reductions(expr)
 
 
-def _sums_around(expr: Expr, dtypes: Mapping[str, DType], kept: Container[Hashable]) -> Expr:
-    """Return the sums inside products around them, but for the factors whose keys are `kept`."""
+def _sums_around(expr: Expr, dtypes: Mapping[str, DType], keys: Container[Hashable]) -> Expr:
+    """Return the sums inside products around them, but for the factors whose keys are `keys`."""
     match expr:
         case Reduce(operator, _, body) if operator.additive:
-            return replace(expr, body=_sums_around(body, dtypes, kept))
+            return replace(expr, body=_sums_around(body, dtypes, keys))
         case Call(operator, (left, right)) if operator.distributes:
-            whole = expression_dtype(expr, dtypes)
-            parts = [_sums_around(left, dtypes, kept), _sums_around(right, dtypes, kept)]
+            dtype = expression_dtype(expr, dtypes)
+            parts = [_sums_around(left, dtypes, keys), _sums_around(right, dtypes, keys)]
             sums: list[Reduce] = []
             for place, other in ((0, 1), (1, 0)):
                 factor = expr.args[place]
-                if isinstance(factor, Reduce) and sum_key(factor) in kept:
+                if isinstance(factor, Reduce) and sum_key(factor) in keys:
                     continue
-                while sum_ := _leaving(parts[place], parts[other], sums, whole, dtypes):
+                while sum_ := _leaving(parts[place], parts[other], sums, dtype, dtypes):
                     sums.append(sum_)
                     parts[place] = sum_.body
             product: Expr = replace(expr, args=tuple(parts))
@@ -137,15 +134,15 @@ def _sums_around(expr: Expr, dtypes: Mapping[str, DType], kept: Container[Hashab
 
 
 def _leaving(
-    expr: Expr, other: Expr, sums: Sequence[Reduce], whole: DType, dtypes: Mapping[str, DType]
+    expr: Expr, other: Expr, sums: Sequence[Reduce], dtype: DType, dtypes: Mapping[str, DType]
 ) -> Reduce | None:
     """Return `expr`, if it is a sum that may be moved around its product with `other`."""
     if not is_sum(expr):
         return None
-    own = expression_dtype(expr, dtypes)
+    sum_dtype = expression_dtype(expr, dtypes)
     clash = any(expr.index in access.indices for access in accesses(other))
-    taken = any(sum_.index == expr.index for sum_ in sums)
-    return None if clash or taken or sum_wraps_alone(own, whole) else expr
+    clashes = any(sum_.index == expr.index for sum_ in sums)
+    return None if clash or clashes or sum_wraps_alone(sum_dtype, dtype) else expr
 
 
 def push_in(expr: Expr, dtypes: Mapping[str, DType], only: Container[str] | None = None) -> Expr:
@@ -163,18 +160,18 @@ def push_in(expr: Expr, dtypes: Mapping[str, DType], only: Container[str] | None
     factors = list(product.factors)
     if sum(bool(free_indices(f)) for f in factors) < 2:
         return expr
-    whole = expression_dtype(term.body, dtypes)
-    around = []
+    dtype = expression_dtype(term.body, dtypes)
+    outer = []
     for index in reversed(term.reduced):
         users = [k for k, f in enumerate(factors) if index in free_indices(f)]
         may = only is None or index in only
-        if may and len(users) == 1 and expression_dtype(factors[users[0]], dtypes) == whole:
+        if may and len(users) == 1 and expression_dtype(factors[users[0]], dtypes) == dtype:
             factors[users[0]] = summed(factors[users[0]], (index,))
         else:
-            around.append(index)
-    if len(around) == len(term.reduced):
+            outer.append(index)
+    if len(outer) == len(term.reduced):
         return expr
-    return summed(product.of(typed_first(factors, whole, dtypes)), reversed(around))
+    return summed(product.of(typed_first(factors, dtype, dtypes)), reversed(outer))
 
 
 def nest(expr: Expr, dtypes: Mapping[str, DType], size: Callable[[str], int]) -> Expr:
@@ -196,8 +193,8 @@ def nest(expr: Expr, dtypes: Mapping[str, DType], size: Callable[[str], int]) ->
         for sum_ in reductions(term.body):
             flat = exchange(flat, sum_, nest(sum_, dtypes, size))
         return flat
-    whole = expression_dtype(term.body, dtypes)
-    factors, left = typed_first(product.factors, whole, dtypes), [*term.reduced]
+    dtype = expression_dtype(term.body, dtypes)
+    factors, left = typed_first(product.factors, dtype, dtypes), [*term.reduced]
 
     def place(sum_: Expr) -> tuple[int, int, int]:
         indices = free_indices(sum_)
@@ -207,15 +204,15 @@ def nest(expr: Expr, dtypes: Mapping[str, DType], size: Callable[[str], int]) ->
         inner = {i: summed(product.of(_with_index(factors, i)), (i,)) for i in left}
         index = min(left, key=lambda i: place(inner[i]))
         rest = tuple(f for f in factors if index not in free_indices(f))
-        if not rest or expression_dtype(inner[index], dtypes) != whole:
+        if not rest or expression_dtype(inner[index], dtypes) != dtype:
             break
-        factors = typed_first((*rest, inner[index]), whole, dtypes)
+        factors = typed_first((*rest, inner[index]), dtype, dtypes)
         left.remove(index)
     return summed(product.of(factors), left)
 
 
 def _depth(expr: Expr) -> int:
-    """Count how many sums are inside one another at most."""
+    """Return the largest depth of nested sums."""
     return isinstance(expr, Reduce) + max(map(_depth, children(expr)), default=0)
 
 

@@ -43,15 +43,14 @@ class _Part:
 
 
 def open_products(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
-    """Return `expr`, a term, with quotients and negations of products under sums done to one
-    factor."""
+    """Return a term with quotients and negations of products under sums applied to one factor."""
     if not any(_scales(node) for node, _ in walk(expr)):
         return expr
     for _ in range(MOVED_OPERATIONS):
-        moved = next(_moves(expr, dtypes), None)
-        if moved is None:
+        opened = next(_moves(expr, dtypes), None)
+        if opened is None:
             break
-        expr = moved
+        expr = opened
     return expr
 
 
@@ -60,51 +59,50 @@ def _scales(expr: Expr) -> bool:
 
 
 def _moves(expr: Expr, dtypes: Mapping[str, DType]) -> Iterator[Expr]:
-    """Yield the expression with one operation moved to a factor, for each that may be."""
-    found = _Product(dtypes, expression_dtype(expr, dtypes))
-    found.visit(_Part(expr, (), {}))
-    for opening in found.openings:
-        able = [factor for factor in found.factors if found.may_take(factor, opening)]
+    """Yield the expression with one operation moved to a factor, for every one that may move."""
+    product = _Product(dtypes, expression_dtype(expr, dtypes))
+    product.visit(_Part(expr, (), {}))
+    for opening in product.openings:
+        able = [factor for factor in product.factors if product.may_take(factor, opening)]
         if able:
             to = min(able, key=lambda f: (len(free_indices(f.expr)), len(tuple(accesses(f.expr)))))
             assert isinstance(opening.expr, Call)
-            taken = _placed(expr, to.path, _done_to(opening.expr, to.expr))
-            yield _placed(taken, opening.path, children(_at(taken, opening.path))[0])
-        elif (apart := found.divided_apart(opening)) is not None:
-            yield _placed(expr, opening.path, apart)
+            scaled = _placed(expr, to.path, _done_to(opening.expr, to.expr))
+            yield _placed(scaled, opening.path, children(_at(scaled, opening.path))[0])
+        elif (quotient := product.divide_in_turn(opening)) is not None:
+            yield _placed(expr, opening.path, quotient)
 
 
 @dataclass(slots=True)
 class _Product:
     """The factors of a product, through the sums in it, and the operations around some of them.
 
-    whole  the product's type
+    dtype  the product's type
     """
 
     dtypes: Mapping[str, DType]
-    whole: DType
+    dtype: DType
     operator: Operator | None = None
     factors: list[_Part] = field(default_factory=list)
     openings: list[_Part] = field(default_factory=list)
 
     def visit(self, part: _Part) -> None:
-        """Note the factors of a part, and the part if it is an operation around several."""
+        """Note the factors of a part, or the operation around several factors."""
         expr = part.expr
         match expr:
-            case Reduce(operator, index, _) if operator.additive and self.is_whole(expr):
+            case Reduce(operator, index, _) if operator.additive and self.may_open(expr):
                 self.visit(_below(part, 0, {**part.binders, index: part.path}))
-            case Call(operator, args) if self.multiplies(operator) and self.is_whole(expr):
+            case Call(operator, args) if self.multiplies(operator) and self.may_open(expr):
                 self.operator = operator
                 for place in range(len(args)):
                     self.visit(_below(part, place, part.binders))
-            case Call(operator, (inside, *_)) if operator.scales and self.is_whole(inside):
+            case Call(operator, (inside, *_)) if operator.scales and self.may_open(inside):
                 self.visit_around(part)
             case _:
                 self.factors.append(part)
 
     def visit_around(self, part: _Part) -> None:
-        """Note the factors inside of an operation, or the operation as one where there is one that
-        has its indices, or nothing is summed around."""
+        """Note the factors inside of an operation, or the operation itself as a factor."""
         inside = replace(self, factors=[], openings=[])
         inside.visit(_below(part, 0, part.binders))
         with_indices = [factor for factor in inside.factors if free_indices(factor.expr)]
@@ -120,44 +118,42 @@ class _Product:
             self.factors.append(part)
 
     def multiplies(self, operator: Operator) -> bool:
-        """Tell whether an operator is the product's."""
+        """Tell whether an operator is the multiplication of this product."""
         return operator.distributes and self.operator in (None, operator)
 
-    def is_whole(self, expr: Expr) -> bool:
-        """Tell whether factors of an expression may be those of the product: not where it would
-        wrap by itself."""
-        return not sum_wraps_alone(expression_dtype(expr, self.dtypes), self.whole)
+    def may_open(self, expr: Expr) -> bool:
+        """Tell whether factors of an expression may be factors of the product without wrapping."""
+        return not sum_wraps_alone(expression_dtype(expr, self.dtypes), self.dtype)
 
     def may_take(self, factor: _Part, opening: _Part) -> bool:
-        """Tell whether a factor has all indices of a divisor, bound by the same sums, and is of the
-        product's type after it."""
+        """Tell whether a factor has all indices of a divisor and keeps the type of the product."""
         call = opening.expr
         assert isinstance(call, Call)
-        needed = {index for other in call.args[1:] for index in free_indices(other)}
-        if not needed <= {*free_indices(factor.expr)}:
+        indices = {index for other in call.args[1:] for index in free_indices(other)}
+        if not indices <= {*free_indices(factor.expr)}:
             return False
-        if any(factor.binders.get(i) != opening.binders.get(i) for i in needed):
+        if any(factor.binders.get(i) != opening.binders.get(i) for i in indices):
             return False
         try:
-            taken = expression_dtype(_done_to(call, factor.expr), self.dtypes)
+            dtype = expression_dtype(_done_to(call, factor.expr), self.dtypes)
         except OperandTypeError:
             return False  # as -b is not defined for booleans, which b / c is of
-        return taken == self.whole and negates(taken)
+        return dtype == self.dtype and negates(dtype)
 
-    def divided_apart(self, opening: _Part) -> Expr | None:
-        """Return a quotient whose divisor is a product as one divided by each of its factors in
-        turn, where there are factors that may be divided by them."""
+    def divide_in_turn(self, opening: _Part) -> Expr | None:
+        """Return a quotient by a product as divisions by each factor in turn; None where none
+        applies.
+        """
         call = opening.expr
         assert isinstance(call, Call)
-        found = call.args[0]
+        quotient = call.args[0]
         divisors = [part for other in call.args[1:] for part in self.divisors(opening, other)]
         for divisor in divisors:
-            found = replace(call, args=(found, divisor))
-        return found if divisors else None
+            quotient = replace(call, args=(quotient, divisor))
+        return quotient if divisors else None
 
     def divisors(self, opening: _Part, divisor: Expr) -> tuple[Expr, ...]:
-        """Return the factors of a divisor that may each be taken by a factor; none where not all
-        may."""
+        """Return the factors of a divisor if each of them has a factor to divide; else none."""
         call = opening.expr
         assert isinstance(call, Call)
         quotient = replace(opening, expr=replace(call, args=(call.args[0], divisor)))
@@ -166,7 +162,9 @@ class _Product:
         if not (isinstance(divisor, Call) and self.multiplies(divisor.operator)):
             return ()
         parts = [self.divisors(opening, part) for part in divisor.args]
-        return tuple(part for each in parts for part in each) if all(parts) else ()
+        return (
+            tuple(part for part_divisors in parts for part in part_divisors) if all(parts) else ()
+        )
 
 
 def _below(part: _Part, place: int, binders: Binders) -> _Part:

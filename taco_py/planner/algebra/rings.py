@@ -44,9 +44,9 @@ class RingProduct(Product):
     law: Law
 
     def of(self, factors: Iterable[Expr]) -> Expr:
-        """Return the product of other factors, absent where one of them is."""
-        first, *others = factors
-        return fold(lambda left, right: multiplied(self.operator, left, right), others, first)
+        """Return the product of other factors, absent where one of them is absent."""
+        first, *rest = factors
+        return fold(lambda left, right: multiplied(self.operator, left, right), rest, first)
 
     def over(self, expr: Expr, indices: Iterable[str]) -> Expr:
         """Return the sum of a product over indices: the zero where there is none."""
@@ -57,12 +57,12 @@ class RingProduct(Product):
         return expr
 
     def first(self, expr: Expr, indices: Iterable[str]) -> Expr:
-        """Return the same for a tensor of its own, which is absent where no product is."""
-        found, zero = self.over(expr, indices), self.zero
+        """Return the sum as a tensor of its own, which is absent where no product is present."""
+        total, zero = self.over(expr, indices), self.zero
         if zero is None:
-            return found
+            return total
         nothing = 0 if zero.dtype is None else np.dtype(zero.dtype).type(0).item()
-        return Call(FILLED, (found, replace(zero, value=nothing)))
+        return Call(FILLED, (total, replace(zero, value=nothing)))
 
     def zero_annihilates(self, dtype: DType) -> bool:
         """Tell whether the product with the semiring's zero, stored as any number, is the zero."""
@@ -71,7 +71,7 @@ class RingProduct(Product):
 
 
 def sum_of_products(expr: Expr, dtypes: DTypes) -> tuple[Term, RingProduct] | None:
-    """Return the products that a reduction by another operator than + adds up, under all its sums.
+    """Return the products that a reduction by another operator than + combines, under all its sums.
 
     min(k, filled(add(filled(min(j, filled(add(A, B), inf)), 0), x), inf))
     → min over k and j of the product of A, B and x
@@ -100,34 +100,34 @@ def sum_of_products(expr: Expr, dtypes: DTypes) -> tuple[Term, RingProduct] | No
     return replace(term, reduced=indices, body=product.of(factors)), product
 
 
-def holds_zero(part: Expr, access: Access, readers: Iterable[Expr], known: DTypes) -> bool:
-    """Tell whether a tensor of a part may store the semiring's zero where no product is.
+def holds_zero(part: Expr, access: Access, readers: Iterable[Expr], dtypes: DTypes) -> bool:
+    """Tell whether a temporary may store the semiring's zero where no product is present.
 
     part     what is assigned to it, absent where no product is
     readers  the values in which it is read, each a sum of products with it
     """
-    found = sum_of_products(part, known)
-    return found is not None and all(
-        _annihilated_by(found[1], access.tensor, reader, known) for reader in readers
+    term = sum_of_products(part, dtypes)
+    return term is not None and all(
+        _annihilated_by(term[1], access.tensor, reader, dtypes) for reader in readers
     )
 
 
-def _annihilated_by(part: RingProduct, tensor: str, reader: Expr, known: DTypes) -> bool:
-    found = sum_of_products(reader, known)
-    if found is None:
+def _annihilated_by(part: RingProduct, tensor: str, reader: Expr, dtypes: DTypes) -> bool:
+    term = sum_of_products(reader, dtypes)
+    if term is None:
         return False
-    own, product = expression_dtype(found[0].body, known), found[1]
+    dtype, product = expression_dtype(term[0].body, dtypes), term[1]
     factors = [f for f in product.factors if isinstance(f, Access) and f.tensor == tensor]
     return (
         (product.add, product.zero) == (part.add, part.zero)
         and len(factors) == sum(a.tensor == tensor for a in accesses(reader))
-        and own == known[tensor]
-        and product.zero_annihilates(own)
+        and dtype == dtypes[tensor]
+        and product.zero_annihilates(dtype)
     )
 
 
 def _unfilled(expr: Expr) -> tuple[Expr, Literal | None]:
-    """Return a product, and what is in its place where it is absent."""
+    """Return a product, and the literal that fills it where it is absent."""
     match expr:
         case Call(operator, (inside, Literal() as zero)) if operator == FILLED:
             return inside, zero
@@ -150,13 +150,13 @@ class _Flat:
             return (expr,), ()
         if isinstance(expr, Call) and self.multiplies(expr):
             parts = [self.of(arg) for arg in expr.args]
-            factors = tuple(chain.from_iterable(own for own, _ in parts))
-            found: tuple[str, ...] = ()
-            for (_, indices), others in zip(parts, reversed(parts), strict=True):
-                if any(i in free_indices(f) for i in indices for f in others[0]):
+            factors = tuple(chain.from_iterable(factors_ for factors_, _ in parts))
+            indices_: tuple[str, ...] = ()
+            for (_, indices), part in zip(parts, reversed(parts), strict=True):
+                if any(i in free_indices(f) for i in indices for f in part[0]):
                     return tuple(expr.args), ()
-                found += indices
-            return factors, found
+                indices_ += indices
+            return factors, indices_
         reduction = top_reduction(expr)
         if reduction is None or reduction.operator != self.add:
             return (expr,), ()
@@ -169,9 +169,9 @@ class _Flat:
 
     def multiplies(self, expr: Expr) -> bool:
         """Tell whether an expression is a product of the semiring."""
-        own = self.multiply
+        operator = self.multiply
         return (
             isinstance(expr, Call)
-            and expr.operator.evaluate is own.evaluate
-            and expr.operator.over == own.over
+            and expr.operator.evaluate is operator.evaluate
+            and expr.operator.over == operator.over
         )

@@ -35,19 +35,19 @@ def levels_of(
 
     every  all levels of sparse operands count, not only their sparse ones
     """
-    found: dict[Access, dict[str, Iterator]] = {}
+    iterators: dict[Access, dict[str, Iterator]] = {}
     for access in accesses(assignment):
         form = formats[access.tensor]
-        found[access] = {
+        iterators[access] = {
             access.indices[mode]: Iterator(access, level)
             for level, mode in enumerate(form.mode_order)
             if is_sparse(form) and (every or not form.levels[level].full)
         }
-    return found
+    return iterators
 
 
 def default_format(assignment: Assignment, formats: Mapping[str, Format]) -> Format:
-    """Return the format of the result when nobody asks for one.
+    """Return the default format of the result.
 
     An index is compressed when every term restricts it by a compressed level, else dense. Modes
     are stored in the order in which the sparse operands store their indices, as far as these agree.
@@ -62,14 +62,13 @@ def default_format(assignment: Assignment, formats: Mapping[str, Format]) -> For
 
 
 def temporary_format(assignment: Assignment, formats: Mapping[str, Format]) -> Format:
-    """Return the format of a temporary: as that of a result, but dense only at its root and where
-    no operand leaves coordinates out.
+    """Return the format of a temporary: that of a result, with a dense root at most.
 
     T[i,k] = sum(j, A[i,j] * B[j,k]) of a coordinate list and a CSC matrix is ss, not sd: rows that
     are there have few of all k.
     """
     usual = default_format(assignment, formats)
-    levels = {a: listed(a, formats[a.tensor]) for a in accesses(assignment)}
+    levels = {a: sparse_levels(a, formats[a.tensor]) for a in accesses(assignment)}
     restricted = compressed_indices(assignment, levels)
     if not restricted:
         return usual
@@ -80,8 +79,8 @@ def temporary_format(assignment: Assignment, formats: Mapping[str, Format]) -> F
     return Format((first, *below), tuple(target.index(i) for i in (root, *rest)))
 
 
-def listed(access: Access, form: Format) -> dict[str, Iterator]:
-    """Return the levels that store coordinates, or that have some below that do."""
+def sparse_levels(access: Access, form: Format) -> dict[str, Iterator]:
+    """Return the levels that store coordinates, or have such a level below them."""
     indices = form.stored(access.indices)[: form.depth]
     return {index: Iterator(access, level) for level, index in enumerate(indices)}
 
@@ -124,8 +123,7 @@ def appendable(form: Format) -> Format:
 
 
 def with_dense_root(form: Format) -> Format | None:
-    """Return `form` with a dense root above compressed levels in place of a sparse one, where it
-    has that.
+    """Return `form` with a dense root above its compressed levels; None without a sparse root.
 
     with_dense_root(DCSR) = with_dense_root(COO(2)) = CSR
     """
@@ -138,7 +136,7 @@ def with_dense_root(form: Format) -> Format | None:
 
 
 def with_chain(form: Format, depth: int) -> Format:
-    """Return `form` with the levels from `depth` on as a coordinate list below each position."""
+    """Return `form` with a chain of singleton levels from `depth` on."""
     chain = (LETTERS["u"], *(LETTERS["q"],) * len(form.levels[depth + 1 :]))
     return replace(form, levels=form.levels[:depth] + chain)
 
@@ -149,16 +147,14 @@ def all_dense(form: Format) -> Format:
 
 
 def without_modes(form: Format, order: int) -> Format:
-    """Return the format of what is left of a tensor in `form` when all but `order` modes are taken
-    off."""
+    """Return the format of a tensor in `form` after all but `order` modes are removed."""
     return dense(order) if not is_sparse(form) or order == 0 else COO(order)
 
 
 def reordered(
     form: Format, access: Access, order: Sequence[str], empty: bool, looked_up: int = 1
 ) -> Format:
-    """Return the format of a copy of `access`'s tensor that loops in `order` can walk from the root
-    down.
+    """Return the format of a copy of `access`'s tensor for loops in `order`.
 
     empty      whether most coordinates of the first loop's mode have no entries
     looked_up  how many levels from the root are dense, where the root is
@@ -173,7 +169,7 @@ def reordered(
 
 
 def unordered_last(form: Format) -> Format:
-    """Return `form` whose last level may be left in any order."""
+    """Return `form` with an unordered last level."""
     *_, last = form.levels or (DENSE,)
     if not last.is_list:
         return form

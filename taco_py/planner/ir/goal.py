@@ -65,33 +65,33 @@ class Request:
     machine: Machine = NOMINAL
 
     def statistics(self, assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
-        """Return `statistics`; of operands as they are where what is stored has a limit, for that
-        counts elements."""
-        known = statistics if self.memory == inf else real_statistics
-        return known(assignment, operands, self.machine)
+        """Return `statistics`; of the actual operands where memory is limited."""
+        statistics_of = statistics if self.memory == inf else real_statistics
+        return statistics_of(assignment, operands, self.machine)
 
     def on(self, target: str) -> Request:
-        """For kernels on what `target` names."""
+        """Return the request for kernels whose result is `target`."""
         same = self.machine.target.name == target
         return self if same else replace(self, machine=machine_of(target))
 
     def order_of(self, target: str, term: int, indices: Iterable[str]) -> tuple[str, ...] | None:
-        """Return the loops that are asked for of a term over these indices, None for none."""
-        wanted = {*indices}
-        found = (order for name, place, order in self.orders if (name, place) == (target, term))
-        return next((order for order in found if {*order} == wanted), None)
+        """Return the requested loop order of a term over these indices; None where none was
+        requested.
+        """
+        loops = {*indices}
+        orders = (order for name, place, order in self.orders if (name, place) == (target, term))
+        return next((order for order in orders if {*order} == loops), None)
 
     @property
     def as_written(self) -> Request:
-        """For loops of the text: sums and operands stay as they are."""
+        """Return the request that keeps sums and operands as the text writes them."""
         return replace(self, forms=False, look_up=False, effort=replace(self.effort, rows=False))
 
 
 def statistics(
     assignment: Assignment, operands: Mapping[str, Operand], machine: Machine = NOMINAL
 ) -> Statistics:
-    """Return sizes and patterns of one assignment's operands, those of a tiny problem taken for
-    small.
+    """Return sizes and patterns of an assignment's operands, tiny ones scaled down to small ones.
 
     The best order of a kernel that takes microseconds does not matter; that it is the order of the
     next larger operands does, for the kernel is compiled then already.
@@ -114,13 +114,13 @@ def real_statistics(
 def _statistics(
     assignment: Assignment, operands: Mapping[str, Operand], floor: int, machine: Machine
 ) -> Statistics:
-    found = list(accesses(assignment))
+    reads = list(accesses(assignment))
     sizes: dict[str, float] = {}
-    for access in found:
+    for access in reads:
         shape = operands[access.tensor].shape
         sizes.update((i, float(max(n, floor))) for i, n in zip(access.indices, shape, strict=True))
     patterns = {}
-    for access in found:
+    for access in reads:
         operand = operands[access.tensor]
         volume = prod((sizes[i] for i in access.indices), start=1.0)
         form = operand.type.format

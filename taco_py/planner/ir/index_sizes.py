@@ -52,7 +52,7 @@ class Sizes:
         names: Names,
         sized: bool = False,
     ) -> Sizes:
-        """For the indices of `assignment`."""
+        """Return the sizes for the indices of `assignment`."""
         dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
         places: dict[str, tuple[str, int]] = {}
         for access in accesses(assignment.value):
@@ -61,7 +61,7 @@ class Sizes:
         return cls(places, dict(operands), dtypes, names, sized)
 
     def factor(self, index: str, dtype: DType) -> Access:
-        """Return the size of `index` as a number of this type; as it wraps there, or is rounded."""
+        """Return the size of `index` as a number of this type, wrapped or rounded."""
         place = (*self.places[index], dtype.name)
         if place not in self.steps:
             name = self.names.fresh(f"size_{index}")
@@ -71,7 +71,7 @@ class Sizes:
         return Access(self.steps[place].target, ())
 
     def size(self, index: str) -> int:
-        """Return the size of `index`, as far as it is known."""
+        """Return the size of `index`, 0 where unknown."""
         tensor, mode = self.places[index]
         return self.operands[tensor].shape[mode]
 
@@ -81,7 +81,7 @@ class Sizes:
         return reduce(lambda number, size: Call(MUL, (number, size)), factors)
 
     def are_exact(self, indices: Iterable[str], dtype: DType) -> bool:
-        """Tell whether a type of real numbers has every number of elements along these indices."""
+        """Tell whether a floating type represents every count of elements along these indices."""
         limit = 2 / float(np.finfo(dtype).eps)
         if not self.sized:
             return limit > UNCOUNTED_ELEMENTS

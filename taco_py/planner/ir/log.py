@@ -15,15 +15,15 @@ class Entry:
 
     rule    its name
     target  the tensor whose assignment it rewrites
-    taken   whether the program was rewritten
-    why     what the rule did, or the precondition that failed
+    accepted   whether the program was rewritten
+    reason     what the rule did, or the precondition that failed
     before, after   steps that both programs are expected to take; None where the rule asks for none
     """
 
     rule: str
     target: str
-    taken: bool
-    why: str = ""
+    accepted: bool
+    reason: str = ""
     before: float | None = None
     after: float | None = None
 
@@ -31,8 +31,10 @@ class Entry:
         prices = ""
         if self.before is not None and self.after is not None:
             prices = f"{self.before:.2g} → {self.after:.2g}, "
-        verdict = "taken" if self.taken else "refused"
-        return f"{self.rule:20} {self.target}: {prices}{verdict}{self.why and ': ' + self.why}"
+        verdict = "taken" if self.accepted else "refused"
+        return (
+            f"{self.rule:20} {self.target}: {prices}{verdict}{self.reason and ': ' + self.reason}"
+        )
 
 
 Decision = tuple[str, str, int]
@@ -48,13 +50,13 @@ class Log:
 
     entries: list[Entry] = field(default_factory=list)
     decisions: dict[Decision, Entry] = field(default_factory=dict)
-    _known: set[Entry] = field(init=False, default_factory=set, compare=False, repr=False)
+    _entries: set[Entry] = field(init=False, default_factory=set, compare=False, repr=False)
     _decided: Counter[tuple[str, str]] = field(
         init=False, default_factory=Counter, compare=False, repr=False
     )
 
     def next_decision(self, rule: str, target: str) -> Decision:
-        """Return the decision that comes next about a rule and a tensor."""
+        """Return the next decision about a rule and a tensor."""
         return rule, target, self._decided[rule, target]
 
     def decide(self, decision: Decision, entry: Entry) -> None:
@@ -66,10 +68,12 @@ class Log:
 
     def add(self, entry: Entry) -> None:
         """Append an entry unless the same one is there."""
-        if entry not in self._known:
-            self._known.add(entry)
+        if entry not in self._entries:
+            self._entries.add(entry)
             self.entries.append(entry)
 
-    def of(self, rule: str, taken: bool = True) -> Iterator[Entry]:
+    def of(self, rule: str, accepted: bool = True) -> Iterator[Entry]:
         """Yield the entries of one rule."""
-        return (each for each in self.entries if each.rule == rule and each.taken is taken)
+        return (
+            entry for entry in self.entries if entry.rule == rule and entry.accepted is accepted
+        )

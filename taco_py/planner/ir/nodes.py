@@ -37,7 +37,7 @@ class Operand:
 
     @property
     def stored(self) -> float:
-        """Return the elements that it takes memory for."""
+        """Return the number of stored elements."""
         return float(prod(self.shape)) if is_full(self.type.format) else self.nnz
 
 
@@ -144,8 +144,8 @@ class TakeValues:
 
     @property
     def line(self) -> str:
-        asked = ",".join(self.indices)
-        return f"values    {self.target} from {self.source}, for no loop asks for {asked}"
+        indices = ",".join(self.indices)
+        return f"values    {self.target} from {self.source}, for no loop asks for {indices}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +187,8 @@ class Fuse:
     @property
     def line(self) -> str:
         modes = ", ".join(str(group) for group in self.groups if len(group) > 1)
-        why = "all arrays store them one behind the other"
-        return f"fuse      {self.target} from {self.source}, modes {modes} as one each: {why}"
+        reason = "all arrays store them one behind the other"
+        return f"fuse      {self.target} from {self.source}, modes {modes} as one each: {reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +204,8 @@ class Unfuse:
 
     @property
     def line(self) -> str:
-        made = f"{self.target} from {self.source}"
-        return f"unfuse    {made}, a view with the modes that it is read by"
+        names = f"{self.target} from {self.source}"
+        return f"unfuse    {names}, a view with the modes that it is read by"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +236,9 @@ class KernelStep:
              and what is computed in rows of its own
     sizes    for each index, an operand and a mode of it that has the index's size
     sources  the tensor that each of the kernel's operands is, where it goes by another name
-    why      what led to the way, where that is not known of it in general
+    reason      what led to the way, where that is not known of it in general
     looked_up  the rows of operands that are looked up and not merged with others, and why
-    added    the loop that terms of a sum have each for themselves, and why
+    in_turn    the loop that terms of a sum have each for themselves, and why
     """
 
     target: str
@@ -246,9 +246,9 @@ class KernelStep:
     schedule: Schedule
     sizes: tuple[tuple[str, str, int], ...]
     sources: tuple[tuple[str, str], ...] = ()
-    why: str = ""
+    reason: str = ""
     looked_up: str = ""
-    added: str = ""
+    in_turn: str = ""
 
     @property
     def may_merge(self) -> bool:
@@ -257,7 +257,7 @@ class KernelStep:
         return sum(a.tensor not in dense for a in accesses(self.problem.assignment)) > 1
 
     def recipe(self, phase: str = EVALUATE, target: str = "c") -> Recipe:
-        """Return what decides the code of this kernel."""
+        """Return the recipe that decides the code of this kernel."""
         return Recipe(self.problem, self.schedule, phase, target)
 
     def source(self, operand: str) -> str:
@@ -282,10 +282,10 @@ Step = Transformation | KernelStep
 
 
 def has_format(step: object) -> TypeGuard[Reformat | Gather | Cast]:
-    """Tell whether a step stores what it reads in a format of its own."""
+    """Tell whether a step stores its tensor in a format of its own."""
     return isinstance(step, Reformat | Gather | Cast)
 
 
 def reads_elements(step: object) -> bool:
-    """Tell whether a step reads elements of tensors, not their shapes alone."""
+    """Tell whether a step reads elements of tensors, and not only their shapes."""
     return not isinstance(step, Fuse | Unfuse | TakeSize)

@@ -25,7 +25,7 @@ from taco_py.planner.ir.nodes import KernelStep, Operand, Transformation
 from taco_py.planner.ir.printer import AFTER, ANY_ORDER, ARROW, BY, NOTE, REASONS, VERBS
 from taco_py.planner.ir.program import Define, Node, Program
 
-_GIVEN = re.compile(r"(?P<name>\w+): (?P<facts>.*)")
+_OPERAND = re.compile(r"(?P<name>\w+): (?P<facts>.*)")
 _LIST = re.compile(r"(?P<word>sizes|static|once|return) (?P<rest>.*)")
 _FACTS = re.compile(
     r"(?P<type>\S+(?: from \S+)?) of (?P<shape>.*?), (?P<entries>\S+) entries"
@@ -35,63 +35,63 @@ _MOVE = re.compile(r"(?P<target>\w+) = (?P<verb>\w+)\((?P<arguments>.*)\)")
 _OPERATORS = COMPILER | PRODUCTS
 DETAIL = "    "
 """What lines begin with that are about the kernel above them."""
-_SHOWN = "program_text shows what a program looks like"
+_HINT = "program_text shows what a program looks like"
 
 
 def parse_program(text: str) -> Program:
     """Return the program that `text` spells. Raises NotationError that names the line."""
-    given: dict[str, Operand] = {}
+    operands: dict[str, Operand] = {}
     steps: list[Node] = []
-    made: list[Operand] = []
+    targets: list[Operand] = []
     after: dict[Node, Operand] = {}
     lists: dict[str, str] = {"sizes": "", "static": "", "once": "", "return": ""}
     for number, line in enumerate(text.splitlines(), 1):
         try:
             if line.startswith(DETAIL):
                 steps[-1] = _with_detail(steps[-1], line.strip())
-            elif found := _LIST.fullmatch(line):
-                lists[found["word"]] = found["rest"]
-            elif found := _GIVEN.fullmatch(line):
-                given[found["name"]] = parse_facts(found["facts"])
+            elif match := _LIST.fullmatch(line):
+                lists[match["word"]] = match["rest"]
+            elif match := _OPERAND.fullmatch(line):
+                operands[match["name"]] = parse_facts(match["facts"])
             elif line.strip():
                 step, facts = _step(line.removeprefix(AFTER))
                 if line.startswith(AFTER):
                     after[step] = facts
                 else:
                     steps.append(step)
-                    made.append(facts)
+                    targets.append(facts)
         except NotationError:
             raise
         except (ValueError, SyntaxError, TypeError, KeyError) as error:
             raise NotationError(
                 f"Expected a tensor, a step, sizes or results in line {number}, found {line!r}",
-                hint=_SHOWN,
+                hint=_HINT,
             ) from error
     if not lists["return"]:
-        raise NotationError("Expected a line 'return' with the results, found none", hint=_SHOWN)
+        raise NotationError("Expected a line 'return' with the results, found none", hint=_HINT)
     sizes = {index: float(size) for index, size in _pairs(lists["sizes"])}
     static = tuple((index, int(size)) for index, size in _pairs(lists["static"]))
-    facts_of = given | {step.target: facts for step, facts in zip(steps, made, strict=True)}
+    facts_of = operands | {step.target: facts for step, facts in zip(steps, targets, strict=True)}
     facts_of |= {step.target: facts for step, facts in after.items()}
     results = tuple(lists["return"].split(", "))
     last = tuple(step for step in after if isinstance(step, Define))
-    once = frozenset(lists["once"].split(", ") if lists["once"] else ())
-    return Program(tuple(steps), facts_of, results, sizes, static, last, once)
+    unique = frozenset(lists["once"].split(", ") if lists["once"] else ())
+    return Program(tuple(steps), facts_of, results, sizes, static, last, unique)
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    """i=60, j=56  →  (i, 60), (j, 56)"""
-    for each in text.split(", ") if text else ():
-        index, _, size = each.partition("=")
+    """Yield index and size of each pair: i=60, j=56 → (i, 60), (j, 56)."""
+    for pair in text.split(", ") if text else ():
+        index, _, size = pair.partition("=")
         yield index, size
 
 
 def _step(line: str) -> tuple[Node, Operand]:
-    """Return the step of a line, and the facts of the tensor that it makes."""
-    move, _, made = line.rpartition(ARROW)
-    found = _MOVE.fullmatch(move)
-    if found and found["verb"] in VERBS:
-        return _move(found), parse_facts(made)
+    """Return the step of a line, and the facts of its tensor."""
+    move, _, target_facts = line.rpartition(ARROW)
+    match = _MOVE.fullmatch(move)
+    if match and match["verb"] in VERBS:
+        return _move(match), parse_facts(target_facts)
     assignment, _, rest = line.partition(ARROW)
     facts, kernel, schedule = rest.partition(BY)
     if kernel:
@@ -101,14 +101,14 @@ def _step(line: str) -> tuple[Node, Operand]:
 
 
 def _kernel(assignment: Assignment, facts: Operand, schedule: str) -> tuple[KernelStep, Operand]:
-    """Return the kernel of a line, to which the lines below it are added (`_with_detail`)."""
+    """Return the kernel of a line; the lines below it add details (`_with_detail`)."""
     problem = Problem(assignment, (), facts.type)
     commands = Schedule(parse_commands(schedule, planned=True))
     return KernelStep(assignment.target.tensor, problem, commands, ()), facts
 
 
 def _with_detail(step: Node, line: str) -> Node:
-    """Return the kernel with what a line below it says."""
+    """Return the kernel with the detail of a line below it."""
     if not isinstance(step, KernelStep):
         raise ValueError(f"Expected a kernel above the line {line}, found {step}")
     word, _, rest = line.partition(" ")
@@ -126,21 +126,24 @@ def _with_detail(step: Node, line: str) -> Node:
             return replace(step, problem=replace(problem, result=parse_type(rest)))
         case "besides":
             text, _, type = rest.rpartition(": ")
-            made = parse_typed(text)
-            side = (*problem.side, SideResult(made.target, parse_type(type), made.value))
+            side_assignment = parse_typed(text)
+            side = (
+                *problem.side,
+                SideResult(side_assignment.target, parse_type(type), side_assignment.value),
+            )
             return replace(step, problem=replace(problem, side=side))
         case "sizes":
             places = ((index, *place.rsplit(".", 1)) for index, place in _pairs(rest))
             sizes = tuple((index, name, int(mode)) for index, name, mode in places)
             return replace(step, sizes=sizes)
         case _ if word in REASONS:
-            reason: dict[str, Any] = {word: _unescaped(rest)}
+            reason: dict[str, Any] = {REASONS[word]: _unescaped(rest)}
             return replace(step, **reason)
     return replace(step, problem=_with_sizes(problem, word, rest))
 
 
 def _with_sizes(problem: Problem, word: str, rest: str) -> Problem:
-    """Return the problem with what a line says of sizes."""
+    """Return the problem with the sizes of a line."""
     match word:
         case "static":
             static = tuple((index, int(size)) for index, size in _pairs(rest))
@@ -150,28 +153,30 @@ def _with_sizes(problem: Problem, word: str, rest: str) -> Problem:
     raise ValueError(f"Expected a line about a kernel, found {word} {rest}")
 
 
-def _move(found: re.Match[str]) -> Transformation:
-    """B = squeeze(source='A', axes=(0,))  →  Squeeze("B", "A", (0,))"""
-    kind = VERBS[found["verb"]]
-    call = ast.parse(f"f({found['arguments']})", mode="eval").body
+def _move(match: re.Match[str]) -> Transformation:
+    """Return the step of its text: B = squeeze(source='A', axes=(0,)) → Squeeze("B", "A", (0,))."""
+    kind = VERBS[match["verb"]]
+    call = ast.parse(f"f({match['arguments']})", mode="eval").body
     if not isinstance(call, ast.Call):
-        raise SyntaxError(f"Expected arguments by name, found {found['arguments']}")
-    values = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
-    for each in fields(kind):
-        if each.type == "Format":
-            values[each.name] = parse_format(values[each.name])
-    step: Transformation = kind(target=found["target"], **values)
+        raise SyntaxError(f"Expected arguments by name, found {match['arguments']}")
+    values = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+    for field_ in fields(kind):
+        if field_.type == "Format":
+            values[field_.name] = parse_format(values[field_.name])
+    step: Transformation = kind(target=match["target"], **values)
     return step
 
 
 def parse_facts(text: str) -> Operand:
     """Return the type, the shape and the number of entries of a tensor (`printer.facts_text`)."""
-    found = _FACTS.fullmatch(text)
-    if found is None:
+    match = _FACTS.fullmatch(text)
+    if match is None:
         raise ValueError(f"Expected the type, the shape and the entries of a tensor, found {text}")
-    shape = () if found["shape"] == "one number" else map(int, found["shape"].split(" by "))
-    joined = tuple(word == "yes" for word in (found["joined"] or "").split())
-    return Operand(parse_type(found["type"]), tuple(shape), float(found["entries"]), joined=joined)
+    shape = () if match["shape"] == "one number" else map(int, match["shape"].split(" by "))
+    contiguous = tuple(word == "yes" for word in (match["joined"] or "").split())
+    return Operand(
+        parse_type(match["type"]), tuple(shape), float(match["entries"]), joined=contiguous
+    )
 
 
 def parse_type(text: str) -> TensorType:
@@ -188,8 +193,7 @@ def parse_type(text: str) -> TensorType:
 
 
 def parse_format(text: str) -> Format:
-    """Return the format of its letters, where a mark stands before levels that come in any
-    order."""
+    """Return the format of its letters, where a mark stands before unordered levels."""
     marks = re.findall(rf"({ANY_ORDER}?)[^{ANY_ORDER}]", text.partition(":")[0])
     form = Format.parse(text.replace(ANY_ORDER, ""))
     levels = (
@@ -200,7 +204,7 @@ def parse_format(text: str) -> Format:
 
 def _unescaped(text: str) -> str:
     r"""Return the text whose backslashes and ends of lines are written as `\\` and `\n`."""
-    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
+    return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], text)
 
 
 # ---------------------------------------------------------------- assignments
@@ -259,14 +263,14 @@ class _TypedParser(Parser):
 
 
 def _truth(text: str) -> bool:
-    """True or False. Raises ValueError for other texts."""
+    """Return True or False for its word. Raises ValueError for other texts."""
     if text not in ("True", "False"):
         raise ValueError(text)
     return text == "True"
 
 
 def _is_dtype(word: str) -> bool:
-    """Tell whether a word is NumPy's name of a type of numbers."""
+    """Tell whether a word is NumPy's name of a numeric type."""
     try:
         return np.dtype(word).name == word
     except TypeError:

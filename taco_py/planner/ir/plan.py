@@ -25,7 +25,7 @@ class Plan:
     rewritten  whether any are
     sizes   what sizes were taken for that were not known
     machine the machine that it was made for
-    chosen  the program whose kernels these are, and their loops
+    selection  the program whose kernels these are, and their loops
     log     what rules took and refused
     """
 
@@ -38,12 +38,12 @@ class Plan:
     rewritten: bool = False
     sizes: str = ""
     machine: Machine = NOMINAL
-    chosen: Chosen | None = field(default=None, compare=False, repr=False)
+    selection: Chosen | None = field(default=None, compare=False, repr=False)
     log: Log = field(default_factory=Log, compare=False, repr=False)
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What is done, in order; of one result, the last one's target is it."""
+        """Return the steps in order; the last step of a plan of one result makes the result."""
         return tuple(step for step in self.program.steps if not isinstance(step, Define))
 
     @property
@@ -53,6 +53,6 @@ class Plan:
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:
-        """Return what decides the code of each kernel."""
+        """Return the recipes that decide the code of the kernels."""
         target = self.machine.target.name
         return tuple(step.recipe(target=target) for step in self.program.kernels)

@@ -37,14 +37,14 @@ AFTER = "after "
 ARROW = "    → "
 BY = "    by "
 NOTE = "    # "
-REASONS = ("why", "looked_up", "added")
-"""The reasons that a kernel keeps, each a line of its own below it."""
+REASONS = {"why": "reason", "looked_up": "looked_up", "added": "in_turn"}
+"""The words of a kernel's reasons, each a line below it, and the fields that store them."""
 ANY_ORDER = "~"
 """Stands before the letter of a level whose coordinates may come in any order."""
 
 
 def verb(kind: type) -> str:
-    """Return the word of a kind of step: TakeDiagonal → take_diagonal."""
+    """Return the name of a kind of step: TakeDiagonal → take_diagonal."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
 
 
@@ -53,7 +53,7 @@ VERBS: Mapping[str, type] = {verb(kind): kind for kind in get_args(Transformatio
 
 
 def program_text(program: Program) -> str:
-    """Return the program, a line for each given tensor and each step."""
+    """Return the text of a program, a line for each operand and each step."""
     return "\n".join(_lines(program))
 
 
@@ -70,8 +70,8 @@ def _lines(program: Program) -> Iterator[str]:
         yield f"sizes {', '.join(f'{i}={number(n)}' for i, n in program.sizes.items())}"
     if program.static:
         yield f"static {', '.join(f'{i}={n}' for i, n in program.static)}"
-    if program.once:
-        yield f"once {', '.join(sorted(program.once))}"
+    if program.unique:
+        yield f"once {', '.join(sorted(program.unique))}"
     yield f"return {', '.join(program.results)}"
 
 
@@ -88,7 +88,7 @@ def _step(step: Node, program: Program) -> str:
 
 
 def kernel_line(step: KernelStep, facts: str) -> str:
-    """What a kernel computes, what it makes, and its schedule.
+    """Return the line of a kernel: its assignment, its facts and its schedule.
 
     y[i] = sum(j, A[i,j] * x[j])    → d/float64 of 60, 60 entries    by loops(i,j)
     """
@@ -96,7 +96,7 @@ def kernel_line(step: KernelStep, facts: str) -> str:
 
 
 def _kernel_details(step: KernelStep) -> Iterator[str]:
-    """Yield the lines below a kernel: what goes by another name in it, types, sizes, reasons."""
+    """Yield the lines below a kernel: other names of tensors, types, sizes, reasons."""
     problem = step.problem
     if step.target != problem.assignment.target.tensor:
         yield f"makes {step.target}"
@@ -113,18 +113,17 @@ def _kernel_details(step: KernelStep) -> Iterator[str]:
         yield f"static {', '.join(f'{i}={size}' for i, size in problem.static)}"
     if problem.vast:
         yield f"vast {', '.join(problem.vast)}"
-    for name in REASONS:
-        reason = getattr(step, name)
-        if reason:
-            yield f"{name} {escaped(reason)}"
+    for word, field in REASONS.items():
+        if reason := getattr(step, field):
+            yield f"{word} {escaped(reason)}"
 
 
 def move_text(step: Transformation) -> str:
-    """Return a step that is no kernel, with its arguments by name.
+    """Return the text of a step that is no kernel, with its arguments by name.
 
     Squeeze("B", "A", (0,))  →  B = squeeze(source='A', axes=(0,))
     """
-    values = ((each.name, getattr(step, each.name)) for each in fields(step))
+    values = ((field_.name, getattr(step, field_.name)) for field_ in fields(step))
     arguments = (f"{name}={_literal(value)}" for name, value in values if name != "target")
     return f"{step.target} = {verb(type(step))}({', '.join(arguments)})"
 
@@ -139,15 +138,15 @@ def facts_text(facts: Operand) -> str:
     joined=(True, False)  →  … , joined yes no
     """
     shape = " by ".join(map(str, facts.shape)) or "one number"
-    joined = "".join(" yes" if each else " no" for each in facts.joined)
+    marks = "".join(" yes" if contiguous else " no" for contiguous in facts.joined)
     return (
         f"{type_text(facts.type)} of {shape}, {number(facts.nnz)} entries"
-        f"{joined and f', joined{joined}'}"
+        f"{marks and f', joined{marks}'}"
     )
 
 
 def type_text(type: TensorType) -> str:
-    """Return the type of a tensor: format, values, and what differs from the usual.
+    """Return the type of a tensor: format, dtype, and what differs from the default.
 
     ds/float64/int32    d/float64    d/float64/strided    ds/float64 from float32/int64
     ds/float64/int32/fill=-inf
@@ -171,14 +170,14 @@ def format_text(form: Format) -> str:
 
 
 def assignment_text(assignment: Assignment) -> str:
-    """Return the assignment, with the dtype of each number that has one: int8(0) - A[i]."""
+    """Return the assignment with the dtype of each typed literal: int8(0) - A[i]."""
     return to_text(
         Assignment(assignment.target, _with_dtypes(assignment.value), assignment.operator)
     )
 
 
 def _with_dtypes(expr: Expr) -> Expr:
-    """Return the expression with a call of its dtype around each number that has one."""
+    """Return the expression with a call of its dtype around each typed literal."""
     if isinstance(expr, Literal) and expr.dtype is not None:
         return Call(Operator(expr.dtype, expr.dtype, 1, "", 4), (Literal(expr.value),))
     return map_children(expr, _with_dtypes)

@@ -39,7 +39,7 @@ class Define:
 
     @property
     def target(self) -> str:
-        """Return the tensor that it makes."""
+        """Return the tensor that the step assigns."""
         return self.assignment.target.tensor
 
 
@@ -104,7 +104,7 @@ class Program:
     sizes    the size of each index of the steps
     static   the sizes that are compiled in, by index
     after    assignments of the results, which become the last steps once all others are split
-    once     tensors whose elements are compared with each other: a step makes each of them, and
+    unique     tensors whose elements are compared with each other: a step makes each of them, and
              nothing computes them again (`rules/needed/compute_once.py`)
     """
 
@@ -114,19 +114,19 @@ class Program:
     sizes: Mapping[str, float] = field(hash=False)
     static: tuple[tuple[str, int], ...] = ()
     after: tuple[Define, ...] = ()
-    once: frozenset[str] = frozenset()
+    unique: frozenset[str] = frozenset()
 
     # ------------------------------------------------------------ looking
 
     @property
     def result(self) -> str:
-        """Return the tensor that is wanted, of a program of one result."""
+        """Return the only result of the program."""
         (target,) = self.results
         return target
 
     @property
     def defines(self) -> Iterator[Define]:
-        """Yield the assignments whose kernels are yet to be planned."""
+        """Yield the assignments whose kernels are not planned yet."""
         return (step for step in self.steps if isinstance(step, Define))
 
     def define(self, target: str) -> Define:
@@ -141,13 +141,13 @@ class Program:
 
     def kernel(self, target: str) -> KernelStep:
         """Return the kernel that makes one tensor."""
-        return next(each for each in self.kernels if each.target == target)
+        return next(kernel for kernel in self.kernels if kernel.target == target)
 
     def with_kernel(self, kernel: KernelStep) -> Program:
         """Return the program with another kernel for the same tensor."""
         same = (isinstance(s, KernelStep) and s.target == kernel.target for s in self.steps)
         steps = zip(self.steps, same, strict=True)
-        return replace(self, steps=tuple(kernel if found else step for step, found in steps))
+        return replace(self, steps=tuple(kernel if replaced else step for step, replaced in steps))
 
     @property
     def last(self) -> Assignment:
@@ -156,16 +156,16 @@ class Program:
 
     @property
     def temporaries(self) -> tuple[Define, ...]:
-        """Return the assignments but for those that make results."""
-        return tuple(each for each in self.defines if each.target not in self.results)
+        """Return the assignments except those to results."""
+        return tuple(define for define in self.defines if define.target not in self.results)
 
     @property
     def result_type(self) -> TensorType:
-        """Return how the result is stored."""
+        """Return the type of the result."""
         return self.facts[self.result].type
 
     def only(self, target: str) -> Program:
-        """Return the program of one assignment alone, whose target is the result."""
+        """Return the program of the assignment to `target` alone, which is the result."""
         return replace(self, steps=(self.define(target),), results=(target,))
 
     def only_of(self, assignment: Assignment) -> Program:
@@ -186,7 +186,7 @@ class Program:
         return replace(self, steps=steps, facts={**self.facts, **part.facts})
 
     def _place(self, target: str) -> int:
-        """Return the place of the assignment to one tensor among the steps."""
+        """Return the position of the assignment to one tensor among the steps."""
         places = reversed(range(len(self.steps)))
         steps = self.steps
         return next(k for k in places if isinstance(steps[k], Define) and steps[k].target == target)
@@ -199,7 +199,7 @@ class Program:
 
     def readers(self, tensor: str) -> Iterator[Define]:
         """Yield the assignments that read a tensor."""
-        return (each for each in self.defines if tensor in operand_names(each.assignment))
+        return (define for define in self.defines if tensor in operand_names(define.assignment))
 
     @property
     def dtypes(self) -> Mapping[str, DType]:
@@ -219,7 +219,7 @@ class Program:
         return count_lists(self.facts[access.tensor].type.format)
 
     def usual_format(self, assignment: Assignment) -> Format:
-        """Return the format of a temporary where no other is better."""
+        """Return the default format of a temporary."""
         return temporary_format(assignment, {n: f.type.format for n, f in self.facts.items()})
 
     def problem(self, assignment: Assignment, value: Expr) -> Problem:
@@ -240,8 +240,8 @@ class Program:
         """Return the program without the coordinates of its operands, which are the user's
         memory."""
         facts = {
-            name: each if each.entries is None else replace(each, entries=None)
-            for name, each in self.facts.items()
+            name: fact if fact.entries is None else replace(fact, entries=None)
+            for name, fact in self.facts.items()
         }
         return replace(self, facts=facts)
 
@@ -249,31 +249,32 @@ class Program:
     def without_unread(self) -> Program:
         """Return the program without facts of tensors that no step reads or makes."""
         used = {name for step in self.steps for name in (step.target, *reads(step))}
-        return replace(self, facts={n: each for n, each in self.facts.items() if n in used})
+        return replace(self, facts={n: fact for n, fact in self.facts.items() if n in used})
 
     @property
     def with_after(self) -> Program:
-        """Return the program with the assignments that come after all others; they make the
-        results."""
+        """Return the program with the assignments of `after` at its end, which make the results."""
         if not self.after:
             return self
-        read = {access.tensor for each in self.after for access in accesses(each.assignment.value)}
-        results = tuple(each.target for each in self.after if each.target not in read)
+        read = {
+            access.tensor for define in self.after for access in accesses(define.assignment.value)
+        }
+        results = tuple(define.target for define in self.after if define.target not in read)
         return replace(self, steps=(*self.steps, *self.after), results=results, after=())
 
-    def corrected(self, value: Expr, correct: Callable[[Access], Expr], why: str) -> Program:
-        """Return the program that makes another value first, and its result of that once all is
-        split.
+    def corrected(self, value: Expr, correct: Callable[[Access], Expr], reason: str) -> Program:
+        """Return the program that first makes another value, and corrects it to the result at the
+        end.
 
         y[i] = written   →   y_0[i] = value,   and after all others   y[i] = correct(y_0[i])
         """
-        written = self.last
-        first = Access(self.fresh(f"{self.result}_0"), written.target.indices)
-        make = Define(Assignment(first, value), why)
-        last = Define(replace(written, value=correct(first)), why)
+        original = self.last
+        first = Access(self.fresh(f"{self.result}_0"), original.target.indices)
+        make = Define(Assignment(first, value), reason)
+        last = Define(replace(original, value=correct(first)), reason)
         return replace(
             self,
-            steps=tuple(make if each.target == self.result else each for each in self.steps),
+            steps=tuple(make if step.target == self.result else step for step in self.steps),
             facts={**self.facts, first.tensor: self.facts[self.result]},
             results=(first.tensor,),
             after=(last, *self.after),
@@ -298,7 +299,7 @@ class Program:
         return replace(self, steps=steps)
 
     def noted(self, target: str, note: str) -> Program:
-        """Return the program with another note beside the assignment to one tensor."""
+        """Return the program with another note on the assignment to one tensor."""
         steps = tuple(
             replace(step, note=note) if isinstance(step, Define) and step.target == target else step
             for step in self.steps
@@ -308,5 +309,5 @@ class Program:
     def before(self, target: str, steps: Sequence[Node], facts: Mapping[str, Operand]) -> Program:
         """Return the program with more steps right before the assignment to `target`."""
         place = self._place(target)
-        whole = (*self.steps[:place], *steps, *self.steps[place:])
-        return replace(self, steps=whole, facts={**self.facts, **facts})
+        all_steps = (*self.steps[:place], *steps, *self.steps[place:])
+        return replace(self, steps=all_steps, facts={**self.facts, **facts})

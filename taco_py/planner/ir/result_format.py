@@ -26,13 +26,13 @@ from taco_py.planner.ir.formats import (
     compressed_indices,
     default_format,
     levels_of,
-    listed,
+    sparse_levels,
     storage_order,
 )
 
 
 def result_format(assignment: Assignment, formats: Mapping[str, Format]) -> Format:
-    """Choose how a result is stored, whose dense levels no operand or term accounts for less."""
+    """Return the format of a result, dense where operands or terms have every coordinate."""
     usual = default_format(assignment, formats)
     sparse = compressed_indices(assignment, levels_of(assignment, formats, every=False))
     restricted = compressed_indices(assignment, _restricting(assignment, formats))
@@ -44,8 +44,10 @@ def result_format(assignment: Assignment, formats: Mapping[str, Format]) -> Form
     for depth, index in enumerate(stored, 1):
         above = stored[:depth]
         full = index not in restricted
-        held = index not in sparse and _is_held(assignment, formats, above, COMPRESSED in levels)
-        levels.append(DENSE if full or held else COMPRESSED)
+        is_dense = index not in sparse and _is_held(
+            assignment, formats, above, COMPRESSED in levels
+        )
+        levels.append(DENSE if full or is_dense else COMPRESSED)
     if COMPRESSED not in levels:
         return usual
     return Format(tuple(levels), tuple(target.index(i) for i in stored))
@@ -54,7 +56,7 @@ def result_format(assignment: Assignment, formats: Mapping[str, Format]) -> Form
 def _restricting(
     assignment: Assignment, formats: Mapping[str, Format]
 ) -> dict[Access, dict[str, Iterator]]:
-    """Return the levels that leave coordinates out, or have some below that do.
+    """Return the levels that omit coordinates, or have such a level below them.
 
     All levels of an operand that has the result's indices and no others: its entries are those of
     the result, and blocks of them are not spread over other coordinates.
@@ -62,37 +64,37 @@ def _restricting(
     target = {*assignment.target.indices}
     every = levels_of(assignment, formats, every=True)
     return {
-        a: levels if {*a.indices} == target else listed(a, formats[a.tensor])
+        a: levels if {*a.indices} == target else sparse_levels(a, formats[a.tensor])
         for a, levels in every.items()
     }
 
 
 def _is_held(
-    assignment: Assignment, formats: Mapping[str, Format], above: tuple[str, ...], within: bool
+    assignment: Assignment, formats: Mapping[str, Format], above: tuple[str, ...], inside: bool
 ) -> bool:
-    """Tell whether operands have a position for each coordinate of the last index below the others.
+    """Tell whether operands have a position for each coordinate of the last index under the others.
 
-    within  whether others are compressed: each term has an operand that does, else any operand that
+    inside  whether others are compressed: each term has an operand that does, else any operand that
             stores all of them densely
     """
 
     def holds(expr: Expr) -> bool:
-        return any(_holds(a, formats[a.tensor], above, within) for a in accesses(expr))
+        return any(_holds(a, formats[a.tensor], above, inside) for a in accesses(expr))
 
-    if within:
+    if inside:
         return all(holds(term.body) for term in split_terms(assignment.value))
     return holds(assignment.value)
 
 
-def _holds(access: Access, form: Format, above: tuple[str, ...], within: bool) -> bool:
+def _holds(access: Access, form: Format, above: tuple[str, ...], inside: bool) -> bool:
     """Tell whether an operand stores these indices first, the last of them, or all, densely."""
     depth = len(above)
     if not is_sparse(form) or depth > form.order:
         return False
     first = form.stored(access.indices)[:depth]
-    dense = form.levels[depth - 1 if within else 0 : depth]
+    dense = form.levels[depth - 1 if inside else 0 : depth]
     return (
         {*first} == {*above}
         and all(level == DENSE for level in dense)
-        and (not within or first[-1] == above[-1])
+        and (not inside or first[-1] == above[-1])
     )

@@ -38,34 +38,36 @@ def verify(program: Program) -> None:
 
 
 def _check_once(program: Program) -> None:
-    """Raise InternalError unless what is compared with itself is computed once.
+    """Raise InternalError unless values that are compared with themselves are computed once.
 
     Tensors that are said to be so exist. In kernels no comparison has an expression on one side
     that the other side may have its value from, but for what is the same wherever it is computed.
     """
-    lost = program.once.difference(program.facts)
+    lost = program.unique.difference(program.facts)
     if lost:
         raise InternalError(f"Expected steps that make {sorted(lost)} once, found none")
     if not any(isinstance(step, KernelStep) for step in program.steps):
         return  # whose text is yet to be rewritten
-    assignments = [each for step in program.steps if (each := _in_own_names(step)) is not None]
-    again = compared(assignments, program.dtypes).forms
-    if again:
+    assignments = [
+        assignment for step in program.steps if (assignment := _in_own_names(step)) is not None
+    ]
+    repeated = compared(assignments, program.dtypes).forms
+    if repeated:
         raise InternalError(
             f"Expected what is compared with itself to be computed once, found "
-            f"{to_text(Assignment(Access('', ()), next(iter(again))))} computed again"
+            f"{to_text(Assignment(Access('', ()), next(iter(repeated))))} computed again"
         )
 
 
 def _in_own_names(step: Node) -> Assignment | None:
-    """What a step computes, by the program's names of tensors; None where it moves data."""
+    """Return a step's assignment in the program's names; None where it moves data."""
     if isinstance(step, Define):
         return step.assignment
     if not isinstance(step, KernelStep):
         return None
-    made = step.problem.assignment
+    assignment = step.problem.assignment
     names = {name: step.source(name) for name, _ in step.problem.operands}
-    return rename(made, {**names, made.target.tensor: step.target})
+    return rename(assignment, {**names, assignment.target.tensor: step.target})
 
 
 def _check_modes(step: Define, program: Program) -> None:
@@ -80,7 +82,7 @@ def _check_modes(step: Define, program: Program) -> None:
 
 
 def _check_conversion(step: Reformat | Gather | Cast, program: Program) -> None:
-    """Raise InternalError unless what a conversion makes is stored as the program says."""
+    """Raise InternalError unless the result of a conversion has the program's type."""
     stored = program.facts[step.target].type.format
     if stored != step.format:
         raise InternalError(f"Expected {step.target} in {stored}, found it in {step.format}")

@@ -28,7 +28,7 @@ from taco_py.planner.ir.program import Node, Program
 class Phase(Enum):
     """What a rule is for: the kind of rewrite, not its place in the order."""
 
-    NEEDED = "what no kernel could compute otherwise"
+    NECESSARY = "what no kernel could compute otherwise"
     FORMS = "the same value by another expression"
     SPLIT = "one assignment as several"
     LAYOUT = "tensors stored in another way"
@@ -50,7 +50,7 @@ class Numbers(Flag):
 
     @property
     def words(self) -> str:
-        """Return the changes in words, for users."""
+        """Describe the changes in words, for users."""
         return "; ".join(_CHANGES[change] for change in self) or "nothing"
 
 
@@ -144,7 +144,7 @@ class Rewrite:
     """A program that a rule has made, and why, for explain()."""
 
     program: Program
-    why: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class Candidate:
 class Refusal:
     """The precondition that failed at a site, in words."""
 
-    why: str
+    reason: str
 
 
 Outcome = Rewrite | Candidate | Refusal | None
@@ -206,11 +206,11 @@ class Rule:
 
     @property
     def optional(self) -> bool:
-        """Tell whether kernels can do without the rule, so that users may forbid it."""
-        return self.phase is not Phase.NEEDED
+        """Tell whether kernels can do without the rule, so that users may disable it."""
+        return self.phase is not Phase.NECESSARY
 
     def takes_part(self, context: Context) -> bool:
-        """Tell whether the rule is tried: the goal leaves out neither it nor `part_of`."""
+        """Tell whether the search tries the rule under the goal of a context."""
         if self.on_host and context.goal.machine.is_gpu:
             return False
         return context.may(self.name) and (not self.part_of or context.may(self.part_of))
@@ -224,24 +224,24 @@ def result(program: Program) -> Iterator[Site]:
     yield Site(program.result)
 
 
-def whole(program: Program) -> Iterator[Site]:
+def program_site(program: Program) -> Iterator[Site]:
     """Yield the program as a whole, at its last result."""
     yield Site(program.results[-1])
 
 
 def assignments(program: Program) -> Iterator[Site]:
-    """Yield every assignment whose kernel is yet to be planned, in order."""
-    return iter([Site(each.target) for each in program.defines])
+    """Yield every assignment whose kernel is not planned yet, in order."""
+    return iter([Site(define.target) for define in program.defines])
 
 
 def kernels(program: Program) -> Iterator[Site]:
-    """Yield every kernel that is planned."""
-    return iter([Site(each.target) for each in program.kernels])
+    """Yield every planned kernel."""
+    return iter([Site(kernel.target) for kernel in program.kernels])
 
 
 def temporaries(program: Program) -> Iterator[Site]:
     """Yield the assignments that make temporaries, in order."""
-    return iter([Site(each.target) for each in program.temporaries])
+    return iter([Site(temporary.target) for temporary in program.temporaries])
 
 
 def terms(program: Program) -> Iterator[Site]:
@@ -264,7 +264,7 @@ def _terms(expr: Expr, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
 
 
 def on_terms(rewrite: Callable[[Program, Expr], Expr]) -> Apply:
-    """Return an `apply` that rewrites the term at a site, and makes nothing else."""
+    """Return an `apply` that rewrites the term at a site and adds no steps."""
 
     def apply(program: Program, site: Site, context: Context) -> Outcome:
         term = site.term(program)
@@ -282,21 +282,21 @@ class StepsBefore:
     """An assignment that reads tensors which steps before it make.
 
     facts  of all tensors, those that the steps make included
-    why    for explain()
+    reason    for explain()
     before, after  the prices without and with them where they have to pay
     """
 
     assignment: Assignment
     facts: Mapping[str, Operand]
     steps: tuple[Node, ...]
-    why: str = ""
+    reason: str = ""
     before: float | None = None
     after: float | None = None
 
     def rewrite(self, program: Program, target: str) -> Rewrite:
         """Return the program with the steps before the assignment to a tensor."""
-        changed = program.before(target, self.steps, self.facts)
-        return Rewrite(changed.with_assignment(self.assignment), self.why)
+        extended = program.before(target, self.steps, self.facts)
+        return Rewrite(extended.with_assignment(self.assignment), self.reason)
 
     def outcome(self, program: Program, target: str) -> Outcome:
         """Return the rewrite, or the candidate where it has prices."""
@@ -310,7 +310,7 @@ MakeFirst = Callable[[Assignment, Mapping[str, Operand], Request, Names], StepsB
 
 
 def with_steps_before(make_first: MakeFirst) -> Apply:
-    """Return an `apply` that makes tensors first, which the assignment at a site then reads."""
+    """Return an `apply` that adds steps before an assignment, which reads their tensors."""
 
     def apply(program: Program, site: Site, context: Context) -> Outcome:
         assignment = program.define(site.target).assignment

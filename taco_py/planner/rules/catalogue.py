@@ -80,14 +80,14 @@ from taco_py.planner.rules.tidy import (
 
 Entries = tuple[tuple[Rule, str], ...]
 
-ONCE: Entries = (
+SINGLE: Entries = (
     (compute_once.RULE, "before all others, which would write equal values in different ways"),
     (carry_place.RULE, "after compute_once: what is compared may be a tensor only now"),
 )
 """What is done to the assignments as the text has them."""
 
 STATEMENTS: Entries = (
-    *ONCE,
+    *SINGLE,
     (inline_statement.RULE, "before the rest: what is planned are the assignments that are left"),
 )
 """What is done to a text of several statements, before each of them is planned."""
@@ -113,7 +113,9 @@ PREPARATION: Entries = (
 )
 """What is done to the text as a whole."""
 
-WHOLE: Entries = ((few_cases.RULE, "first: no kernel of too many cases may even be priced"),)
+PROGRAM_RULES: Entries = (
+    (few_cases.RULE, "first: no kernel of too many cases may even be priced"),
+)
 EXPRESSION: Entries = (
     (flatten_product.RULE, "one product under all its sums: the next rules look at its factors"),
     (divisor_as_factor.RULE, "before divide_last, which takes the divisors that are left"),
@@ -180,8 +182,8 @@ TIDY: Entries = (
 """What is done to the program of kernels as a whole."""
 
 CATALOGUE: Entries = (
-    *STATEMENTS, *PREPARATION, *WHOLE, *EXPRESSION, *TERM, *REST, *ABSENT, *OPERANDS, *KERNELS,
-    *TIDY,
+    *STATEMENTS, *PREPARATION, *PROGRAM_RULES, *EXPRESSION, *TERM, *REST, *ABSENT, *OPERANDS,
+    *KERNELS, *TIDY,
 )  # fmt: skip
 
 NAMES: Mapping[Trait, tuple[str, ...]] = {

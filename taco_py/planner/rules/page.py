@@ -42,7 +42,7 @@ def _row(rule: Rule) -> str:
 def _section(rule: Rule) -> str:
     optional = f'`forbid=("{rule.name}",)` leaves it out.'
     forbid = optional if rule.optional else "It cannot be left out."
-    reasons = "; ".join(why for each, why in CATALOGUE if each is rule)
+    reasons = "; ".join(reason for rule_, reason in CATALOGUE if rule_ is rule)
     body = "\n\n".join(_paragraphs(rule))
     place = f"Its place in the order: {reasons}."
     return f"\n## {rule.name}\n\n{body}\n\n{place} Phase: {rule.phase.value}. {forbid}\n"

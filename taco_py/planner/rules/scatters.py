@@ -26,7 +26,7 @@ from taco_py.planner.ir.program import Program
 from taco_py.planner.price import as_sum
 from taco_py.planner.rules.base import Candidate, Outcome, Refusal, Rewrite, Site
 
-WHY = "each thread adds to a copy of the result, and the copies are added up"
+REASON = "each thread adds to a copy of the result, and the copies are added up"
 LEAST_THREADS = 2
 """Threads from which it has to pay."""
 
@@ -47,14 +47,13 @@ class Scatter:
 
     @property
     def is_exact(self) -> bool:
-        """Tell whether its reduction is the same, bit by bit, in any grouping."""
+        """Tell whether its reduction is bitwise equal in any grouping."""
         dtype = self.kernel.problem.result.dtype
         return self.term.operator.idempotent or computes_exactly(dtype)
 
 
 def scatter_of(program: Program, site: Site, context: Context) -> Scatter | None:
-    """Return the kernel as a scatter that threads could share, of which none of its loops are
-    shared."""
+    """Return the kernel as a scatter whose loops are still serial; None for other kernels."""
     kernel = program.kernel(site.target)
     problem, machine = kernel.problem, context.goal.machine
     terms, orders = split_terms(problem.assignment.value), kernel.schedule.orders
@@ -75,7 +74,7 @@ def scatter_of(program: Program, site: Site, context: Context) -> Scatter | None
 def share_scatter(
     program: Program, scatter: Scatter, context: Context, race: Race, copies: int
 ) -> Outcome:
-    """Share the outermost loop among threads that add to so many copies, where that is legal."""
+    """Share the outermost loop among threads that add to copies of the result, where legal."""
     kernel, machine = scatter.kernel, context.goal.machine
     schedule = kernel.schedule.then(Schedule((Parallelize(scatter.outermost, race),)))
     problem = kernel.problem
@@ -85,5 +84,5 @@ def share_scatter(
         return Refusal(str(error))
     before = machine.loops.scatter_steps * scatter.entries
     after = before / LEAST_THREADS + machine.copies.own_element_steps * scatter.elements * copies
-    made = program.with_kernel(replace(kernel, schedule=schedule))
-    return Candidate(before, after, lambda: Rewrite(made, WHY))
+    shared = program.with_kernel(replace(kernel, schedule=schedule))
+    return Candidate(before, after, lambda: Rewrite(shared, REASON))

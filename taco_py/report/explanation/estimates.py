@@ -127,7 +127,7 @@ def sequence_cost(
     stored  whether the temporaries are, or no more than handed from loops to loops
     """
     *before, last = kernels
-    context = Context(request, Lookahead(), Search(), known=statistics)
+    context = Context(request, Lookahead(), Search(), statistics_of=statistics)
     result = last.assignment.target.tensor
     facts = {**operands, result: Operand(request.type, (), 0.0)}
     program = Program((), facts, (result,), _sizes(kernels, operands))

@@ -113,9 +113,9 @@ def _kernel(
     yield from _block("  concrete    ", kernel.report.concrete)
     yield from _block("  iterates    ", kernel.report.graph)
     yield from _block("  tiles       ", "\n".join(_tiles(step, kernel, tensors, machine)))
-    yield from _block(f"  {step.schedule.make.way:<11} ", step.why)
+    yield from _block(f"  {step.schedule.make.way:<11} ", step.reason)
     yield from _block("  looks up    ", step.looked_up)
-    yield from _block("  adds        ", step.added)
+    yield from _block("  adds        ", step.in_turn)
     if kernel.report.stored:
         target = problem.assignment.target.tensor
         every = " and ".join(kernel.report.stored)
@@ -141,7 +141,7 @@ def _order(step: KernelStep) -> str:
     them."""
     order = "; ".join(",".join(order) for order in step.schedule.orders)
     written = step.schedule.orders == textual_orders(step.problem.assignment)
-    asked = step.schedule.shapes and not (step.looked_up or step.added or step.why)
+    asked = step.schedule.shapes and not (step.looked_up or step.in_turn or step.reason)
     if not (asked and written and any(len(each) > 1 for each in step.schedule.orders)):
         return order
     return f"{order}, as written: with commands on loops, reorder(…) alone changes it"

@@ -237,9 +237,9 @@ def report(
     found = frontier(assignment, formats, budget=half * SEARCH, dtype=request.type.dtype)
     known = with_estimates(found, operands, request, until)
     nests = None
-    if plan.chosen is not None:
-        program = plan.chosen.program.with_facts(operands)
-        nests = chosen_nests(replace(plan.chosen, program=program), request)
+    if plan.selection is not None:
+        program = plan.selection.program.with_facts(operands)
+        nests = chosen_nests(replace(plan.selection, program=program), request)
     if nests is None:
         why = "for its kernels run over other indices than the text: modes fused, or values alone"
         return f"{known.explain()}\nchosen: not compared, {why}"

@@ -55,7 +55,7 @@ def summary(plan: Plan, limit: int) -> Iterator[str]:
     copies = sum(isinstance(step, COPIES) for step in plan.steps)
     yield f"runs      {_count(kernels, 'kernel')}, {_count(copies, 'copy', 'copies')}"
     yield f"expected  {_expected(plan)}"
-    yield f"largest   {_largest(plan.chosen)}"
+    yield f"largest   {_largest(plan.selection)}"
     yield f"limit     {_limit(plan, limit)}"
     yield f"numbers   {numbers(plan)}"
     if dense := dense_reason(plan):
@@ -72,9 +72,9 @@ def _limit(plan: Plan, limit: int) -> str:
 
 def dense_reason(plan: Plan) -> str:
     """Say why a matrix or tensor of sparse operands is stored densely; "" where it need not be."""
-    if plan.chosen is None or not plan.result.format.is_dense or plan.result.format.order < 2:
+    if plan.selection is None or not plan.result.format.is_dense or plan.result.format.order < 2:
         return ""
-    text = plan.chosen.text
+    text = plan.selection.text
     if len(text.results) > 1:
         return ""
     value = text.define(text.result).assignment.value
@@ -94,7 +94,7 @@ def _count(number: int, one: str, several: str = "") -> str:
 
 def _expected(plan: Plan) -> str:
     """Return the expected seconds of the program and of the text's own loops."""
-    chosen = plan.chosen
+    chosen = plan.selection
     if chosen is None:
         return "not estimated: a schedule says which loops there are"
     if plan.machine.is_gpu:
@@ -117,13 +117,13 @@ def expected_of(plan: Plan, facts: Mapping[str, Operand]) -> float | None:
     facts  of the operands: where they have other sizes than those that it was made for, plans with
            temporaries are not estimated again
     """
-    if plan.chosen is None:
+    if plan.selection is None:
         return None
     if any(facts[name].shape != each.shape for name, each in plan.program.facts.items()):
         resized = _resized(plan, facts)
         return None if resized is None or plan.machine.is_gpu else _seconds(resized, plan)
     if not plan.machine.is_gpu:
-        return _seconds(plan.chosen.program, plan)
+        return _seconds(plan.selection.program, plan)
     prices = [*_prices_on_gpu(plan)]
     known = [seconds for seconds in prices if seconds is not None]
     return sum(known) if prices and len(known) == len(prices) else None
@@ -131,8 +131,8 @@ def expected_of(plan: Plan, facts: Mapping[str, Operand]) -> float | None:
 
 def _resized(plan: Plan, facts: Mapping[str, Operand]) -> Program | None:
     """Return the chosen program over operands with these facts; None where it makes temporaries."""
-    assert plan.chosen is not None
-    program = plan.chosen.program
+    assert plan.selection is not None
+    program = plan.selection.program
     if len(program.steps) != 1 or [*program.kernels]:
         return None
     sizes = dict(program.sizes)
@@ -170,16 +170,16 @@ def expected_seconds(plan: Plan, goal: Request) -> float:
 
     goal  what the plan was made for: libraries that may be called, searches that were made
     """
-    assert plan.chosen is not None
-    context = Context(goal, Lookahead(), Search(), known=real_statistics)
-    program = plan.chosen.program
+    assert plan.selection is not None
+    context = Context(goal, Lookahead(), Search(), statistics_of=real_statistics)
+    program = plan.selection.program
     steps = context.costs.program(program, context)
     return _planned(program, plan.machine) + steps * plan.machine.step_seconds
 
 
 def _seconds(program: Program, plan: Plan) -> float:
     goal = Request(plan.result, effort=Effort(), machine=plan.machine)
-    context = Context(goal, Lookahead(), Search(), known=real_statistics)
+    context = Context(goal, Lookahead(), Search(), statistics_of=real_statistics)
     steps = context.costs.in_loops(program, context)
     return _planned(program, plan.machine) + steps * plan.machine.step_seconds
 

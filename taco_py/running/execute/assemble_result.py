@@ -23,7 +23,7 @@ def assembled(
 
 
 def assembly(kernel: CompiledKernel, step: KernelStep) -> dict[str, Any]:
-    """What `of_grown` must know of the arrays that `kernel` has grown, besides the shape."""
+    """Return the recipe to assemble the arrays that `kernel` has grown."""
     type = step.problem.result
     growing = [s for p, s in kernel.parameters if p.grows]
     places: dict[tuple[str, int], int] = {}
@@ -44,7 +44,7 @@ def assembly(kernel: CompiledKernel, step: KernelStep) -> dict[str, Any]:
 
 
 def known_order(kernel: CompiledKernel, step: KernelStep) -> tuple[bool | None, bool | None]:
-    """(sorted, unique) of the coordinates that `kernel` makes; None where they must be looked at.
+    """Return (sorted, unique) of the coordinates of `kernel`; None where they must be inspected.
 
     A coordinate list has duplicates where it repeats an operand's pattern, not out of a table.
     """

@@ -35,7 +35,7 @@ def broken_promise(
     sizes: Mapping[str, int],
     operands: Mapping[str, TensorData],
 ) -> BoundError | None:
-    """What to tell of the first that does not hold; None if all of them do."""
+    """Describe the first promise that does not hold; return None if all hold."""
     known = _Known(problem, provenance, sizes, operands)
     for fuse in provenance.counted_fusions:
         outer, inner = map(known.range, fuse.parents)

@@ -292,7 +292,7 @@ def shortage(step: KernelStep, sizes: Mapping[str, int], error: MemoryError) -> 
 
 
 def no_room(what: str, error: MemoryError, hint: str | None = None) -> OutOfMemoryError:
-    """Make the error of `what`, with the bytes that `error` knows, or those that are free now."""
+    """Return the out-of-memory error of an allocation, with its bytes where they are known."""
     if isinstance(error, ShortageError) and error.limited:
         return over_limit([Part(what, error.wanted)], error.free, hint)
     if KERNELS.memory.on and (limit := KERNELS.memory.limit) is not None:

@@ -46,15 +46,14 @@ def independent_groups(plan: Plan) -> tuple[tuple[int, ...], ...]:
 
 
 def _may_join(step: Step) -> bool:
-    """Tell whether a step may run before or beside kernels that precede it and that it does not
-    read."""
+    """Tell whether a step may run before or beside the earlier kernels that it does not read."""
     if not isinstance(step, KernelStep):
         return isinstance(step, VIEWS)
     return step.problem.result.format.is_dense and way_of(step.schedule.make).routine is None
 
 
 def free_after(plan: Plan) -> dict[int, list[str]]:
-    """Return the tensors that nothing reads after a step, nor what may share their memory."""
+    """Return the tensors whose memory is free after a step."""
     root: dict[str, str] = {}
     last: dict[str, int] = {}
     for number, step in enumerate(plan.steps):

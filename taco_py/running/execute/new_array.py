@@ -13,7 +13,7 @@ from taco_py.data.storage.tensor_data import Array
 
 
 def new_array(shape: tuple[int, ...], order: Sequence[int], dtype: str, covered: bool) -> Array:
-    """Zeros, or any values where the kernel overwrites all, laid out in the order of the levels.
+    """Return zeros, or uninitialised elements if the kernel overwrites all, in the order of levels.
 
     Raises ShortageError where that is more than is free, or more than can be addressed.
     """

@@ -129,7 +129,7 @@ def moments(
     threads: int,
     out: bool,
 ) -> Iterator[Moment]:
-    """What there is at each step of a plan, as far as shapes are known before it runs.
+    """Yield the tensors in memory at each step of a plan, as far as shapes are known.
 
     kernels  by target and phase, those that are compiled: what they take besides is known of them
     threads  the most that may run
@@ -180,7 +180,7 @@ def moment_of(
     threads: int,
     machine: Machine,
 ) -> Moment | None:
-    """What there is at a step whose operands exist; None where they do not."""
+    """Return the tensors in memory at a step whose operands exist; None where they do not."""
     found = _of_step(step, _extents(tensors), kernels, threads, machine)
     return None if found is None else Moment(step, found[0], held, found[1])
 
@@ -193,7 +193,7 @@ def _extents(tensors: Mapping[str, TensorData]) -> dict[str, Extent]:
 
 
 def owners_of(plan: Plan) -> dict[str, str]:
-    """Whose memory each view of a plan is in."""
+    """Return for each view of a plan the tensor that owns its memory."""
     owners: dict[str, str] = {}
     for step in plan.steps:
         if isinstance(step, VIEWS):
@@ -226,7 +226,7 @@ def _of_step(
     threads: int,
     machine: Machine,
 ) -> Made | None:
-    """What a step makes, what it takes besides, and what is known of its target then."""
+    """Return the bytes of a step's result and temporaries, and the facts of its target."""
     if isinstance(step, KernelStep):
         if any(step.source(name) not in known for name, _ in step.problem.operands):
             return None
@@ -262,7 +262,7 @@ def _of_kernel(
     threads: int,
     machine: Machine,
 ) -> Made:
-    """What a kernel makes, and its workspaces where it is compiled."""
+    """Return the bytes of a kernel's results, and of its workspaces where it is compiled."""
     problem = step.problem
     operands = {name: known[step.source(name)] for name, _ in problem.operands}
     sizes = {index: operands[name].shape[mode] for index, name, mode in step.sizes}
@@ -288,7 +288,7 @@ def _of_kernel(
 
 
 def _extents_besides(step: KernelStep, known: Mapping[str, Extent]) -> dict[str, Extent]:
-    """What is known of the dense results that a kernel stores besides, by name of `_besides`."""
+    """Return the extents of a kernel's side results, by their names of `_besides`."""
     found = {}
     for number, side in enumerate(step.problem.side):
         sizes = {index: known[step.source(name)].shape[mode] for index, name, mode in step.sizes}
@@ -299,12 +299,12 @@ def _extents_besides(step: KernelStep, known: Mapping[str, Extent]) -> dict[str,
 
 
 def _besides(target: str, number: int) -> str:
-    """Return a name for what the kernel of `target` stores besides, which no tensor has."""
+    """Return a name for a side result of `target`'s kernel that no tensor has."""
     return f"{target}/{number}"
 
 
 def _of_side(step: TakeSide, known: Mapping[str, Extent]) -> Made | None:
-    """What is known of a result that a kernel has stored besides, which stays."""
+    """Return the extents of a stored side result."""
     extent = known.get(_besides(step.source, step.number))
     if extent is None:
         return None
@@ -315,7 +315,7 @@ def _of_side(step: TakeSide, known: Mapping[str, Extent]) -> Made | None:
 def _inside(
     kernel: CompiledKernel, operands: Mapping[str, Extent], sizes: Mapping[str, int], threads: int
 ) -> tuple[Amount, ...]:
-    """Return the arrays of a kernel's own, those of all threads together."""
+    """Return the local arrays of a kernel, summed over all threads."""
     values = {"threads": threads}
     for parameter, source in kernel.parameters:
         if source is not None and source.what == "size":
@@ -422,8 +422,7 @@ def _covered(
     operands: Mapping[str, Extent],
     sizes: Mapping[str, int],
 ) -> int | None:
-    """Return the product of entries of factors that have all indices of the target between them,
-    and of the sizes of those that none has."""
+    """Return an upper bound of the result's entries from the entries of factors and index sizes."""
     left, count = set(target), 1
     for access in sorted(factors, key=lambda a: operands[a.tensor].most):
         if not left.isdisjoint(access.indices):

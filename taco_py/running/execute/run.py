@@ -130,7 +130,7 @@ def _in_shape(result: TensorData, shape: tuple[int, ...]) -> TensorData:
 
 
 def begin(plan: Plan, execution: Execution) -> None:
-    """Compile the kernels of a plan and see whether there is room for what it makes.
+    """Compile the kernels of a plan, and check that their results fit in memory.
 
     Raises OutOfMemoryError where there is not.
     """
@@ -265,7 +265,7 @@ def _compute(
 
 
 def promise_broken_in(step: KernelStep, tensors: Mapping[str, TensorData]) -> TacoError | None:
-    """What to tell of a kernel whose schedule promises what does not hold of these operands."""
+    """Describe a promise of a kernel's schedule that these operands break; None without one."""
     from taco_py.compiler.schedule.apply import loops_of
     from taco_py.running.execute.broken_promises import broken_promise
 
@@ -349,8 +349,7 @@ def _side_results(
     operands: Mapping[str, TensorData],
     make: Callable[..., Array],
 ) -> dict[str, TensorData]:
-    """Make the arrays of a kernel's side results by their names in the kernel, zero at first where
-    it adds to them."""
+    """Allocate the arrays of a kernel's side results, zero where the kernel adds to them."""
     sizes = sizes_of(step, operands)
     found: dict[str, TensorData] = {}
     for number, side in enumerate(step.problem.side):
@@ -403,7 +402,7 @@ def _prepared(
 def copies_in_order(
     kernel: CompiledKernel, step: KernelStep, execution: Execution
 ) -> tuple[str, ...]:
-    """What `_prepared` would copy of the tensors that exist, and what for."""
+    """Return the tensors that `_prepared` would copy, with the purpose of each copy."""
     found = []
     for name, ordered, unique in kernel.requirements:
         source = step.source(name)

@@ -31,20 +31,19 @@ def unfused(step: Unfuse, data: TensorData, tensors: Mapping[str, TensorData]) -
 
 
 def transformed(step: Transformation, data: TensorData) -> TensorData:
-    """What a step makes of its source without a kernel."""
+    """Return the result of a step that needs no kernel."""
     name, arguments = transform_of(step)
     made: TensorData = getattr(transforms, name)(data, **arguments)
     return made
 
 
 def gathered(step: Gather, data: TensorData, pattern: TensorData) -> TensorData:
-    """What a step makes of an array and a pattern."""
+    """Gather the blocks of an array at the entries of a pattern."""
     return transforms.gathered(data, pattern, **transform_of(step)[1])
 
 
 def transform_of(step: Transformation) -> tuple[str, dict[str, Any]]:  # noqa: C901 - a table
-    """Return the function of `transforms` that does what a step says, and its arguments but
-    tensors."""
+    """Return the function of `transforms` for a step, and its arguments except tensors."""
     match step:
         case Reformat(_, _, format, _, index_dtype):
             return "reformatted", {"format": format, "index_dtype": index_dtype}

@@ -32,7 +32,7 @@ class Watch:
     fits: bool = False
 
     def at(self, number: int, tensors: Mapping[str, TensorData]) -> Moment | None:
-        """What there may be at a step, None where it fits whatever is stored.
+        """Return the largest bytes at a step; None where they fit in any case.
 
         number   of the step
         tensors  what there is by then
@@ -91,8 +91,7 @@ def watch(
 
 
 def exceeds(plan: Plan, tensors: Mapping[str, TensorData], threads: int, limit: int) -> bool:
-    """Tell whether a plan surely takes more than `limit` bytes at once, as far as is known before
-    its kernels are compiled."""
+    """Tell whether a plan surely exceeds `limit` bytes, before its kernels are compiled."""
     return any(moment.least > limit for moment in moments(plan, tensors, {}, threads, False))
 
 

@@ -28,7 +28,7 @@ class Bound:
 
 
 def bounds(problem: Problem) -> tuple[Bound, ...]:
-    """Those of each term, by the sparse operands that restrict it, and of each sum inside it.
+    """Yield the bounds of each term and of its inner sums, by the sparse operands.
 
     y[i] = A[i,j] * X[j,k] with A sparse  ->  entries of A * size of k
     y[i] = (A[i,j] + X[i,j]) * x[j]       ->  size of i * size of j
@@ -39,8 +39,7 @@ def bounds(problem: Problem) -> tuple[Bound, ...]:
 
 
 def _bounds(problem: Problem, term: Term) -> Iterator[Bound]:
-    """Yield sums inside it are beside its own loops, but for those over the result's indices, where
-    they do not depend on them: what restricts these restricts the sums too.
+    """Yield the bounds of a term's loops and of its inner sums' loops.
 
     T[i,j] = A[i,j] * sum(k, U[i,k] * V[j,k]) with A sparse  ->  entries of A * size of k
     """
@@ -60,7 +59,7 @@ def _indices(expr: Expr) -> Iterator[str]:
 
 
 def _restricted(problem: Problem, expr: Expr, loops: Iterable[str]) -> Iterator[Bound]:
-    """Those of an expression inside loops."""
+    """Yield the bounds of an expression inside loops."""
     every = dict.fromkeys(loops)
     within = _within(problem, expr)
     if within is None:
@@ -122,7 +121,7 @@ def useful_threads(
 
 
 def work_of(problem: Problem, tensors: Mapping[str, TensorData]) -> int:
-    """At most how many innermost iterations there are."""
+    """Return an upper bound of the innermost iterations."""
     sizes: dict[str, int] = {}
     for access in accesses(problem.assignment):
         sizes.update(zip(access.indices, tensors[access.tensor].shape, strict=True))
@@ -159,7 +158,7 @@ def told_threads(
 
 
 def _idle(step: KernelStep, tensors: Mapping[str, TensorData], limit: int) -> str:
-    """That threads are left without work, where the outermost loop is shared as it is."""
+    """Return the fraction of threads that stay idle when the outermost loop is shared."""
     outermost = step.schedule.orders[0][:1]
     if len(step.schedule.orders) > 1 or step.schedule.parallel or step.schedule.shapes:
         return ""

@@ -73,7 +73,7 @@ def _entry_on_device(each: Exported) -> str:
 
 
 def _guarded(prototype: str, body: Lines) -> str:
-    """Return a function of C that returns the status of what it does."""
+    """Return a function of C that returns the status of its body."""
     lines = ["{", *indent(["return taco::run([&] {", *indent(body), "});"]), "}"]
     return "\n".join((f'extern "C" {prototype}', *lines)) + "\n"
 
@@ -110,7 +110,7 @@ def _back(p: Parameter) -> str:
 
 
 def _header(name: str, kernels: tuple[Exported, ...]) -> str:
-    """`name`.h: the conventions, then a documented prototype for each kernel."""
+    """Return `name`.h: the conventions, then a documented prototype for each kernel."""
     guard = f"{name.upper()}_H"
     parts = [CONVENTIONS.format(name=name), f"#ifndef {guard}\n#define {guard}", INCLUDES]
     if any(p.element.kind == "complex" for each in kernels for p in each.signature.parameters):
@@ -132,7 +132,7 @@ def _prototype(each: Exported) -> str:
 
 
 def _prototype_on_device(each: Exported) -> str:
-    """Without lengths, which only copies need."""
+    """Return the prototype without lengths, which only copies need."""
     parameters = each.signature.parameters
     declared = [next(_declared(p)) for p in parameters if not p.counts_threads]
     return _declaration(f"{each.name}_on_device", declared)

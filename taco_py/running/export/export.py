@@ -119,7 +119,7 @@ def _c_files(name: str, kernels: tuple[Exported, ...]) -> dict[str, str]:
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
-    """Write what was made, over what was made before.
+    """Write the exported files, and replace earlier ones.
 
     Raises OperandError, and writes nothing, where a file is there that was not.
     """

@@ -49,7 +49,7 @@ class Language:
     pairs: Mapping[str, str] = field(default_factory=dict)
 
     def type_of(self, element: ScalarType) -> str:
-        """What elements of arrays are declared as; those of 16 bits in C++ as bits."""
+        """Return the declared type of an array's elements; in C++ 16-bit types as bits."""
         if self.pairs and element.kind == "half":
             return "uint16_t"
         return self.pairs.get(element.name, element.c)
@@ -167,7 +167,7 @@ C = Language(TEMPLATE, "taco_buffer {} = {{0}};")
 
 
 def _arrays_of(name: str, data: TensorData) -> Iterator[tuple[str, Array]]:
-    """Yield the arrays of an operand, by what programs call them."""
+    """Yield the arrays of an operand with their names in programs."""
     for number, level in enumerate(data.levels):
         for what, array in (("pos", level.pos), ("crd", level.crd)):
             if array is not None:
@@ -222,7 +222,7 @@ def _real(number: float) -> str:
 
 
 def _call(program: Program, exported: Exported) -> None:
-    """The call of one kernel, after the definition of the arrays that it fills."""
+    """Return the call of one kernel, after the definitions of its output arrays."""
     step = exported.step
     sizes = {
         index: program.shapes[step.source(operand)][mode] for index, operand, mode in step.sizes

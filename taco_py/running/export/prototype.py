@@ -54,7 +54,7 @@ class Exported:
 
 
 def header_text(name: str, kernels: tuple[Exported, ...], buffer: str) -> str:
-    """`name`.h: the conventions, then a documented prototype for each kernel.
+    """Return `name`.h: the conventions, then a documented prototype for each kernel.
 
     buffer  the definition of taco_buffer, as the runtime header has it
     """
@@ -137,7 +137,7 @@ def _declared(p: Parameter) -> str:
 
 
 def passed_as(p: Parameter, made: str = "buffer") -> str:
-    """What a parameter is called."""
+    """Return the name of a parameter."""
     return f"{p.name}_{made}" if p.grows else p.name
 
 

@@ -58,7 +58,7 @@ class Statement:
 
 
 def check_agrees(program: Program, statement: Statement) -> None:
-    """Raise UnequalPlanError unless a plan computes what a statement says, over its operands.
+    """Raise UnequalPlanError unless a plan computes its statement over the operands.
 
     It is checked once in a process, for operands of these types.
     """
@@ -82,7 +82,7 @@ def check_agrees(program: Program, statement: Statement) -> None:
 
 
 def _difference(program: Program, statement: Statement) -> str:
-    """What differs, "" where nothing does."""
+    """Describe the difference of two results; "" where they agree."""
     try:
         check_types(program)
         for number in range(_trials(program, statement)):

@@ -43,7 +43,7 @@ class TooLargeError(Exception):
 
 
 def key_of(term: Term) -> frozenset[tuple[Product, Fraction]]:
-    """What equal terms have in common: all but where they were rounded."""
+    """Return the key that equal terms share, wherever they were rounded."""
     return frozenset((product, number) for product, (number, _) in term.items())
 
 
@@ -161,7 +161,7 @@ class Atoms:
         return tuple(sorted((atom, power) for atom, power in pairs if power))
 
     def inverse(self, term: Term, dtype: DType) -> Term:
-        """1 / term."""
+        """Return 1 / term."""
         if len(term) == 1:
             ((product, (number, size)),) = term.items()
             if not any(atom in self.once for atom, _ in product):

@@ -234,7 +234,7 @@ def renamed(program: Program, names: Mapping[str, str]) -> Program:
         steps=tuple(_in_names(step, new) for step in program.steps),
         facts={new[name]: facts for name, facts in program.facts.items()},
         results=tuple(new[name] for name in program.results),
-        once=frozenset(new[name] for name in program.once),
+        unique=frozenset(new[name] for name in program.unique),
     )
 
 

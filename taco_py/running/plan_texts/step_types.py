@@ -104,7 +104,7 @@ def _check_sizes(step: KernelStep, read: list[Access]) -> None:
 
 
 def _check_transformation(step: Transformation, program: Program) -> None:
-    """Raise ScheduleError unless a step makes what the plan says of its target."""
+    """Raise ScheduleError unless a step's result has the type of its target in the plan."""
     source, made = program.facts[step.source].type, program.facts[step.target].type
     if isinstance(step, TakeSide):
         (kernel,) = (k for k in program.kernels if k.target == step.source)

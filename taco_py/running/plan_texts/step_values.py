@@ -49,7 +49,7 @@ def program_value(program: Program, leaves: Made, atoms: Atoms) -> Terms:
 def _made(  # noqa: C901 - a table
     step: Step, program: Program, known: Made, side: Side, atoms: Atoms
 ) -> Terms:
-    """What a step makes."""
+    """Return the result of a step."""
     if isinstance(step, KernelStep):
         return _kernel(step, known, side, atoms)
     if isinstance(step, TakeSide):
@@ -128,7 +128,7 @@ def with_form(source: Terms, form: Format) -> Terms:
 
 
 def whole_blocks(stored: Array, form: Format) -> Array:
-    """Where a format stores something that has to store these places."""
+    """Mark the positions that a format of blocks stores besides the given ones."""
     last = max(k for k, level in enumerate(form.levels) if not level.full)
     axes = tuple(form.mode_order[last + 1 :])
     return np.broadcast_to(stored.any(axis=axes, keepdims=True), stored.shape) if axes else stored
@@ -150,7 +150,7 @@ def _gathered(step: Gather, source: Terms, pattern: Terms) -> Terms:
 
 
 def _kernel(step: KernelStep, known: Made, side: Side, atoms: Atoms) -> Terms:
-    """What a kernel makes; its side results are noted."""
+    """Return the result of a kernel, and note its side results."""
     problem = step.problem
     leaves = {
         name: in_type(atoms, known[step.source(name)], np.dtype(type.dtype))

@@ -55,7 +55,7 @@ def filled(shape: Sequence[int], term: Term) -> Array:
 
 
 def each(array: Array, function: Any) -> Array:
-    """Return an array of what a function makes of each term."""
+    """Return an array of a function's results for each term."""
     found = np.empty(array.shape, object)
     for place in np.ndindex(array.shape):
         found[place] = function(array[place])

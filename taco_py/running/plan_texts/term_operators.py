@@ -94,7 +94,7 @@ def _holds(wide: DType, narrow: DType) -> bool:
 
 
 def _holds_wrapped(found: DType, wanted: DType) -> bool:
-    """Tell whether what wraps in one type wraps in another one to the same number."""
+    """Tell whether a value wrapped in one type wraps to the same number in another."""
     return wanted.kind in "iu" and wanted.itemsize <= found.itemsize
 
 
@@ -110,7 +110,7 @@ def truth(atoms: Atoms, term: Term) -> Term:
 
 
 def choice(atoms: Atoms, condition: Term, found: DType) -> Term:
-    """1 where a condition is not 0, else 0, as a number."""
+    """Return 1 where a condition is not 0, else 0, as a number."""
     held = truth(atoms, condition) if found.kind != "b" else condition
     return cast(atoms, held, np.dtype(bool), np.dtype(np.int64))
 
@@ -195,7 +195,7 @@ def _chosen(atoms: Atoms, args: Sequence[Term], dtype: DType) -> Term | None:
 
 
 def _corrected(atoms: Atoms, value: Term, least: Term, written: Term) -> Term | None:
-    """Return the value where it is what is written, and the limit a share of the squares in it."""
+    """Return the uncorrected value, with a share of the squares in it as the limit."""
     squares = {p: n for p, n in value.items() if all(power % 2 == 0 for _, power in p)}
     same = key_of(value) == key_of(written)
     return value if same and key_of(least) == key_of(atoms.scaled(squares, SHARE)) else None
@@ -278,7 +278,7 @@ def _grouped(atoms: Atoms, operator: Operator, every: Sequence[Term], dtype: DTy
 
 
 def _common(terms: Sequence[Term]) -> Term:
-    """What all of several terms add."""
+    """Return the summands that several terms have in common."""
     first, *others = terms
     return {p: n for p, n in first.items() if all(p in t and t[p][0] == n[0] for t in others)}
 
@@ -322,8 +322,7 @@ def _group(atoms: Atoms, term: Term) -> tuple[Operator, tuple[Term, ...]] | None
 
 
 def _arguments(atoms: Atoms, operator: Operator, term: Term) -> list[Term]:
-    """Return the arguments of the same operator that a term is, with what is added to it; none
-    where that is the identity."""
+    """Return the operator's arguments of a term and its constant; none for the identity."""
     if operator.limit:
         absent = atoms.number(float("inf") * operator.limit)
         if any(product_ in term for product_ in absent):
@@ -348,8 +347,7 @@ def _arguments(atoms: Atoms, operator: Operator, term: Term) -> list[Term]:
 def _spreads(
     operator: Operator, group: tuple[Operator, tuple[Term, ...]] | None, dtype: DType
 ) -> bool:
-    """Tell whether an operator is spread over a reduction that is its argument, of two that may be
-    spread over each other the one of the later name."""
+    """Tell whether an operator distributes over the reduction in its argument."""
     if group is None or group[0].name == operator.name:
         return False
     inner = group[0]
@@ -360,7 +358,7 @@ def _spreads(
 def _over_groups(
     atoms: Atoms, operator: Operator, terms: Sequence[Term], inner: Operator, dtype: DType
 ) -> Term:
-    """f(x, g(y, z)) as g(f(x, y), f(x, z))."""
+    """Rewrite f(x, g(y, z)) as g(f(x, y), f(x, z))."""
     lists = []
     for term in terms:
         group = _group(atoms, term)

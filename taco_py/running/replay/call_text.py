@@ -120,8 +120,7 @@ def by_name(operands: Sequence[tuple[int, str]], outs: Sequence[str]) -> tuple[s
 
 
 def call_text(task: Task, prelude: Prelude) -> tuple[str, dict[str, Any]]:
-    """Return the text of `call`, and what it calls besides what `short.define` gives to all of
-    them."""
+    """Return the text of `call`, and the objects that it calls."""
     writer = _Writer(task)
     body = [f"        {line}" for line in writer.body()]
     arrays = task.accumulators
@@ -199,8 +198,7 @@ class _Writer(CallState):
         return steps, free_after(self.task.plan), new, held
 
     def operand(self, a: str, name: str) -> Reading:
-        """Return how an operand is taken apart, with a look at its type where no kernel looks at
-        it."""
+        """Return the text that unpacks an operand, with a type check if no kernel has one."""
         type_ = self.task.type_of(name)
         reading = self.parts(a, name)
         if type_ is None or type_.element != BFLOAT16:
@@ -244,7 +242,9 @@ class _Writer(CallState):
         return replace(reading, wrong=(*reading.wrong, other))
 
     def disordered(self) -> Iterator[str]:
-        """That coordinates of the user's operands are not in the order which a kernel relies on."""
+        """Raise the error for coordinates of the user's operands in an order that kernels cannot
+        read.
+        """
         for step, kernel in zip(self.task.plan.kernels, self.task.kernels, strict=True):
             for operand, ordered, unique in kernel.requirements:
                 reading = self.readings.get(step.source(operand))
@@ -253,7 +253,7 @@ class _Writer(CallState):
                     yield f"not {says}"
 
     def unfit_outs(self) -> Iterator[str]:
-        """That an array cannot take the result that is written to it."""
+        """Yield the tests that an array cannot take the result that is written to it."""
         for wanted in self.task.results:
             if wanted.out is not None:
                 out, _ = wanted.out
@@ -278,7 +278,7 @@ class _Writer(CallState):
         yield from self.give_up(reading.wrong)
 
     def type_of(self, step: Any) -> TensorType | None:
-        """Return the type of what a step makes that is no kernel, where something reads it."""
+        """Return the type of a transformation's result, where something reads it."""
         if isinstance(step, Cast):
             return TensorType(step.format, step.dtype)
         return self.task.type_of(step.target)
@@ -363,7 +363,7 @@ class _Writer(CallState):
 
 
 def stored(obj: Any) -> str:
-    """What makes TensorData of objects like this one; the ways for Tensors take long to import."""
+    """Return a function that makes TensorData of objects like this one."""
     if isinstance(obj, np.ndarray):
         return "from_numpy"
     return "from_scipy" if sp.issparse(obj) else "operand_data"

@@ -30,7 +30,7 @@ class CallWatch:
     def tell(
         self, assignment: Any, objects: Mapping[str, Any], options: Any, more: Mapping[str, Any]
     ) -> None:
-        """Tell of a call; `more` are its options that options do not have."""
+        """Report a call; `more` has its further options."""
         for told in self.watchers:
             told(assignment, objects, options, more)
 

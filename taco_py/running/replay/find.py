@@ -57,13 +57,12 @@ def known_to_fit(key: tuple[object, ...], call: ShortCall) -> ShortCall:
 
 
 def fit_key(key: tuple[object, ...], values: tuple[Any, ...]) -> tuple[object, ...]:
-    """What is remembered under is whether calls with such operands fit into the limit."""
+    """Return the key under which the cache notes whether calls with such operands fit."""
     return ("fits", KERNELS.memory.limit, key, sizes_of_objects(values))
 
 
 def array_maker(made: str) -> Callable[..., Any]:
-    """What makes an array that a kernel writes every element of; a temporary; or a result, little
-    of which may be written, so that the system clears a page when it is met."""
+    """Return the function that allocates a kernel's array."""
     pool = KERNELS.pool
     makers: Mapping[str, Any] = {"written": pool.empty, "cleared": pool.zeros, "zero": np.zeros}
     found: Callable[..., Any] = makers[made]
@@ -71,7 +70,7 @@ def array_maker(made: str) -> Callable[..., Any]:
 
 
 def no_short_way(*_: Any) -> None:
-    """What is remembered of keys that have none (yet)."""
+    """Return the marker of keys without a fast path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,7 @@ def define(
 
 
 def no_room(error: MemoryError) -> Exception:
-    """What is raised where a kernel that adds to `out` has run out of memory."""
+    """Return the error of a kernel that runs out of memory while it adds to `out`."""
     from taco_py.running.execute import guard
 
     return guard.no_room("what is added to the result", error)

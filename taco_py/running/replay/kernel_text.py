@@ -60,11 +60,11 @@ class KernelText:
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """Of the result's modes."""
+        """Return the text of the sizes of the result's modes."""
         return tuple(self.size(i) for i in self.step.problem.assignment.target.indices)
 
     def reading(self, operand: str) -> Reading:
-        """Of one of the kernel's operands."""
+        """Return the text that reads one of the kernel's operands."""
         return self.state.readings[self.step.source(operand)]
 
     def size(self, index: str) -> str:
@@ -74,7 +74,7 @@ class KernelText:
         return self.reading(operand).sizes[mode]
 
     def put_in_order(self) -> Iterator[str]:
-        """Copy what is not in the order that the kernel relies on and may be copied."""
+        """Return the text that sorts copies of unordered operands for the kernel."""
         for operand, ordered, unique in self.kernel.requirements:
             reading = self.reading(operand)
             if not says_order(reading, ordered, unique):
@@ -82,7 +82,7 @@ class KernelText:
                 yield f"{reading.values} = {reading.data}.values"
 
     def side_results(self) -> Iterator[str]:
-        """Yield arrays for what the kernel stores besides."""
+        """Yield the texts that allocate the kernel's side results."""
         for number, side in enumerate(self.step.problem.side):
             name = f"{self.name}_side{number}"
             self.state.more[f"new_{name}"] = Helper(
@@ -191,8 +191,7 @@ class KernelText:
             yield f"    require({self.name}.nbytes)"
 
     def room_for_product(self) -> Iterator[str]:
-        """See whether there is room for a product of operands without a common index, or with one
-        that has a single coordinate.
+        """Return the check that a product without a common index fits in memory.
 
         Other results are not much larger than what is there, or of a size that nobody knows.
         """
@@ -254,7 +253,7 @@ class KernelText:
         return " + ".join(" * ".join(factors) or "1" for factors in terms)
 
     def room(self, source: Source | None) -> str:
-        """What `execute.first_allocation.first_room` says."""
+        """Return the text of the check in `execute.first_allocation.first_room`."""
         if source is not None and source.what == "pos":
             return "0"
         problem = self.step.problem

@@ -24,8 +24,7 @@ MOST_SIZES = 256
 
 
 def make_call(task: Task, prelude: Prelude, limit: int) -> tuple[ShortCall, Parts | None]:
-    """Return a function of the operands, and of what it is made where that can be stored: where it
-    needs nothing of the compiler but kernels.
+    """Return a function of the operands, and its recipe where that can be stored.
 
     limit    threads to use at most
     prelude  how its arguments become a0, a1 … in the order of the task's objects
@@ -47,8 +46,7 @@ def make_call(task: Task, prelude: Prelude, limit: int) -> tuple[ShortCall, Part
 
 
 def _results(task: Task) -> tuple[tuple[int, str, str], ...]:
-    """For each kernel the number of its step, how a dense result is made (`short.array_maker`),
-    and the dtype of that."""
+    """Return for each kernel its step, the allocation of its dense result, and the dtype."""
     steps = task.plan.steps
     numbers = [number for number, step in enumerate(steps) if step in task.plan.kernels]
     results = {each.target for each in task.results}

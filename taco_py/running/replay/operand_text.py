@@ -176,7 +176,7 @@ def _stored(
 
 
 def read_number(a: str, type: TensorType) -> Reading:
-    """Return a Python number, which takes the dtype of what it meets, or one of NumPy's scalars."""
+    """Return a Python number, which takes the dtype of its partner, or a NumPy scalar."""
     return Reading((f"{a}_vals = asarray({a}, {a}_dtype)",), (), f"{a}_vals")
 
 
@@ -222,7 +222,7 @@ def _not_plain(*arrays: str) -> str:
 
 
 def _unsound(arrays: str, look: str) -> str:
-    """That arrays, which are looked at once, do not fit the size of a mode.
+    """Raise the error for arrays that do not fit the size of a mode.
 
     arrays  names of index arrays, and at last of the size
     """
@@ -232,7 +232,7 @@ def _unsound(arrays: str, look: str) -> str:
 
 
 def _not_dense(a: str, type: TensorType) -> str:
-    """That a kernel for this type cannot read a dense array."""
+    """Raise the error for a kernel that cannot read a dense array of this type."""
     modes = type.format.mode_order
     other = f"not strided({a}, {modes[-1] if modes else 0}, {type.unit_stride})"
     if modes == tuple(range(len(modes))):

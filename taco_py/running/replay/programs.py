@@ -29,7 +29,7 @@ def call_key(
     operands: Mapping[str, Any],
     wish: Key,
 ) -> Key | None:
-    """What tells calls apart; None where an operand is missing, or no array, number or size.
+    """Return the key of a call; None where an operand is missing or has no type.
 
     wish  what a call says besides its operands
     """

@@ -144,8 +144,7 @@ class CallState:
     calls: dict[int, KernelCall] = field(default_factory=dict)
 
     def accesses(self, statement: Assignment) -> Iterator[tuple[Access, tuple[str, ...]]]:
-        """Yield the accesses of a statement with the sizes of their modes, but for modes of size 1
-        that are taken off."""
+        """Yield the accesses of a statement with the sizes of their modes."""
         off = {s.source: s.axes for s in self.task.plan.steps if isinstance(s, Squeeze)}
         for access in accesses(statement):
             name = access.tensor
@@ -163,7 +162,7 @@ class CallState:
         return found
 
     def disagreeing(self) -> Iterator[str]:
-        """That two uses of an index in one statement differ in its size."""
+        """Yield the tests that two uses of an index in one statement differ in its size."""
         for statement in self.task.statements:
             sizes = self.sizes(statement)
             yield from sizes_disagree(self.accesses(statement), sizes)
@@ -181,7 +180,7 @@ class CallState:
             yield "    return None"
 
     def fused_shape(self) -> str:
-        """What gives the result the modes that the assignment says, where the plan fused some."""
+        """Return the text that unfuses the modes of the result, "" where the plan fused none."""
         if len(self.task.statements) > 1:
             return ""
         wanted = self.task.assignment.target.indices
@@ -190,7 +189,7 @@ class CallState:
         return f".reshape({listed(sizes[i] for i in wanted)})" if len(last) < len(wanted) else ""
 
     def out_apart(self) -> Iterator[str]:
-        """That `out` surely shares no memory with arrays of the user's operands."""
+        """Return the test that `out` shares no memory with the operands."""
         for name in self.task.objects:
             for array in filter(None, self.readings[name].arrays.split(", ")):
                 several = array.startswith("*")
@@ -208,7 +207,7 @@ def says_order(reading: Reading, ordered: bool, unique: bool) -> str:
 def sizes_disagree(
     found: Iterator[tuple[Access, tuple[str, ...]]], sizes: Mapping[str, str]
 ) -> Iterator[str]:
-    """That two uses of an index differ in its size."""
+    """Return the test that two uses of an index differ in size."""
     for access, own in found:
         for index, size in zip(access.indices, own, strict=True):
             if size != sizes[index]:

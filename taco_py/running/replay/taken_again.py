@@ -105,7 +105,7 @@ def _names(name: str, source: Mapping[str, str], held: Mapping[str, Sequence[str
 def _taken(
     count: int, free: Mapping[int, Sequence[str]], new: Mapping[str, NewArray]
 ) -> tuple[dict[str, str], set[str]]:
-    """For each tensor the one whose array it takes, and the tensors whose array is taken."""
+    """Return for each tensor the one whose array it reuses, and the reused tensors."""
     made = {int(each.name[1:]): name for name, each in new.items()}
     idle: dict[Key, list[str]] = {}
     source: dict[str, str] = {}

@@ -76,8 +76,8 @@ def edited(step: KernelStep, options: tuple[Option, ...]) -> KernelStep:
     team = tuple(o.threads for o in options if o.threads is not None)
     team = team or tuple(c for c in step.schedule.commands if isinstance(c, Threads))
     schedule = nests.then(way).then(Schedule((*team, *derive, *kept, *mark)))
-    why = step.why if make == step.schedule.make else ""
-    return replace(step, schedule=schedule, why=why)
+    why = step.reason if make == step.schedule.make else ""
+    return replace(step, schedule=schedule, reason=why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,9 +97,9 @@ def _contractions(
 
 def _sizes(plan: Plan, settings: CallOptions) -> Iterator[tuple[str, tuple[Option, ...]]]:
     """Yield small sizes to compile in, of indices that no sparse operand has."""
-    if plan.chosen is None:
+    if plan.selection is None:
         return
-    text = plan.chosen.text
+    text = plan.selection.text
     known = {index for index, _ in settings.static}
     known |= sparse_indices(text.last, text.is_sparse)
     every = [i for i in all_indices(text.last) if i in text.sizes and i not in known]
@@ -115,7 +115,7 @@ def _decisions(plan: Plan) -> Iterator[tuple[tuple[str, str, int], Option]]:
     ranked = sorted(plan.log.decisions.items(), key=lambda item: _ratio(item[1]))
     for decision, entry in ranked[:DECISIONS]:
         rule, target, number = decision
-        kind = f"{'without' if entry.taken else 'with'} {rule}"
+        kind = f"{'without' if entry.accepted else 'with'} {rule}"
         name = f"{kind} for {target}"
         words = name + f", decision {number + 1}" * (number > 0)
         changes = (("reversed", frozenset((decision,))),)
@@ -130,14 +130,14 @@ def _told(decision: tuple[str, str, int]) -> str:
 def _ratio(entry: Entry) -> float:
     """Count how many times dearer the outcome is that was not taken."""
     taken, other = entry.before or inf, entry.after or inf
-    return other / taken if not entry.taken else taken / other if other else inf
+    return other / taken if not entry.accepted else taken / other if other else inf
 
 
 def _rules(plan: Plan) -> Iterator[tuple[str, Option]]:
     """Yield the rules that were used without a comparison, and may be left out."""
     decided = {rule for rule, _, _ in plan.log.decisions}
     free = {rule.name for rule, _ in CATALOGUE if rule.optional}
-    used = dict.fromkeys(e.rule for e in plan.log.entries if e.taken and e.rule not in decided)
+    used = dict.fromkeys(e.rule for e in plan.log.entries if e.accepted and e.rule not in decided)
     for name in [each for each in used if each in free][:RULES]:
         yield name, Option("left out", f"no {name}", (("forbid", frozenset((name,))),))
 
@@ -146,9 +146,9 @@ def _orders(
     plan: Plan, operands: Mapping[str, Operand], request: Request
 ) -> Iterator[tuple[str, tuple[Option, ...]]]:
     """Yield loop orders for each assignment of the program, one term at a time."""
-    if plan.chosen is None:
+    if plan.selection is None:
         return
-    program = plan.chosen.program
+    program = plan.selection.program
     known = {n: o for n, o in operands.items() if program.facts.get(n) == o}  # with coordinates
     facts = program.with_facts(known).facts
     for define in program.defines:

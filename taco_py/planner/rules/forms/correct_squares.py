@@ -54,7 +54,9 @@ SHARE = 0.25
 """The share of its squares below which an element is computed again."""
 STEPS = 3.0
 """What it costs to look at an element again, in steps."""
-WHY = "squares of differences are multiplied out; what cancels is computed again as it is written"
+REASON = (
+    "squares of differences are multiplied out; what cancels is computed again as it is written"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,40 +73,43 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if square is None or not is_full(program.result_type.format):
         return None
     following, drafting = context.following, context.drafting
-    written = following.forms(program.only(site.target), drafting)
-    before = drafting.costs.program(written, drafting)
-    changed, why = _corrected(program, site, context, square), WHY
-    apart = following.split(changed.only(changed.result), drafting)
+    direct = following.forms(program.only(site.target), drafting)
+    before = drafting.costs.program(direct, drafting)
+    corrected, reason = _corrected(program, site, context, square), REASON
+    split = following.split(corrected.only(corrected.result), drafting)
     alone = (
-        context.costs.kernel(changed, each.assignment, context) for each in changed.temporaries
+        context.costs.kernel(corrected, temporary.assignment, context)
+        for temporary in corrected.temporaries
     )
     elements = prod(program.facts[site.target].shape)
-    after = drafting.costs.program(apart, drafting) + sum(alone) + STEPS * elements
-    return Candidate(before, after, lambda: Rewrite(changed, why))
+    after = drafting.costs.program(split, drafting) + sum(alone) + STEPS * elements
+    return Candidate(before, after, lambda: Rewrite(corrected, reason))
 
 
 def _square(program: Program) -> _Square | None:
-    """Return the square that the result's assignment adds up, if it is one of real numbers."""
+    """Return the square that the result's assignment sums; None unless it is one of real
+    numbers.
+    """
     (term, *more) = split_terms(program.last.value)
     dtypes = program.dtypes
     product = as_product(term.body, dtypes)
     if more or term.negative or not term.reduced or product is None or len(product.factors) != 2:
         return None
     left, right = product.factors
-    whole = expression_dtype(term.body, dtypes)
+    dtype = expression_dtype(term.body, dtypes)
     terms = tuple(_terms(left))
     plain = not any(True for _ in reductions(left)) and any(
         is_sparse(program.facts[access.tensor].type.format) for access in accesses(left)
     )
-    same = all(expression_dtype(each, dtypes) == whole for _, each in terms)
+    same = all(expression_dtype(value, dtypes) == dtype for _, value in terms)
     few = 1 < len(terms) <= MOST_TERMS
-    if left != right or not plain or not few or not same or not is_real(whole):
+    if left != right or not plain or not few or not same or not is_real(dtype):
         return None
     return _Square(terms, term.reduced)
 
 
 def _terms(expr: Expr, negative: bool = False) -> Iterator[tuple[bool, Expr]]:
-    """Yield the terms of a sum, with whether each is subtracted."""
+    """Yield the terms of a sum, and for each whether it is subtracted."""
     if is_additive(expr):
         for arg, sign in zip(expr.args, expr.operator.signs, strict=True):
             yield from _terms(arg, negative != (sign < 0))
@@ -114,24 +119,26 @@ def _terms(expr: Expr, negative: bool = False) -> Iterator[tuple[bool, Expr]]:
 
 def _corrected(program: Program, site: Site, context: Context, square: _Square) -> Program:
     """Return the program of the sums of products, whose result is corrected after it is split."""
-    written = program.last.value
+    original = program.last.value
     sizes = Sizes.of(program.last, program.facts, Names(program.facts), context.goal.sized)
     program = program.before(site.target, (), sizes.operands)
     sums = _Sums(square.over, sizes)
-    own = [sums.of(term, term) for _, term in square.terms]
+    squares_ = [sums.of(term, term) for _, term in square.terms]
     pairs = tuple(combinations(square.terms, 2))
     products = [(minus != less, sums.of(one, other)) for (minus, one), (less, other) in pairs]
     program = program.before(site.target, tuple(sizes.steps.values()), sizes.operands)
     squares: list[Expr] = []
-    for sum_ in own:
+    for sum_ in squares_:
         program, access = _in_dense_temporary(program, context, sum_)
         squares.append(access)
-    largest = _added(squares)
+    largest = _sum_of(squares)
     value = largest
     for minus, product in products:
         value = Call(SUB if minus else ADD, (value, Call(MUL, (Literal(2), product))))
     least = Call(MUL, (Literal(SHARE), largest))
-    return program.corrected(value, lambda found: Call(CORRECTED, (found, least, written)), WHY)
+    return program.corrected(
+        value, lambda uncorrected: Call(CORRECTED, (uncorrected, least, original)), REASON
+    )
 
 
 def _in_dense_temporary(program: Program, context: Context, sum_: Expr) -> tuple[Program, Access]:
@@ -153,19 +160,19 @@ class _Sums:
     def of(self, one: Expr, other: Expr) -> Expr:
         """Return the sum of the product of two terms."""
         product: Expr = Call(MUL, (one, other))
-        own = [index for index in self.over if index in free_indices(product)]
+        indices = [index for index in self.over if index in free_indices(product)]
         dtype = expression_dtype(product, self.sizes.dtypes)
-        found = summed(product, own)
+        total = summed(product, indices)
         for index in self.over:
-            if index not in own:
-                found = Call(MUL, (self.sizes.factor(index, dtype), found))
-        return found
+            if index not in indices:
+                total = Call(MUL, (self.sizes.factor(index, dtype), total))
+        return total
 
 
-def _added(values: Sequence[Expr]) -> Expr:
-    first, *others = values
-    for each in others:
-        first = Call(ADD, (first, each))
+def _sum_of(values: Sequence[Expr]) -> Expr:
+    first, *rest = values
+    for value in rest:
+        first = Call(ADD, (first, value))
     return first
 
 

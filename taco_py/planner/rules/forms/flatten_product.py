@@ -35,14 +35,16 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
     opened = flatten(expr, program.dtypes)
     if opened == expr:
         return
-    kept, before = flatten(expr, program.dtypes, open_equal=False), program
-    if kept == opened:
+    flat_unequal, before = flatten(expr, program.dtypes, open_equal=False), program
+    if flat_unequal == opened:
         yield Rewrite(site.put(program, opened))
         return
-    once, apart = (_price(program, context, each) for each in (kept, opened))
-    program = yield Candidate(once, apart, lambda: Rewrite(site.put(before, opened)), Gain.DETOUR)
-    if program is before and kept != expr:
-        yield Rewrite(site.put(program, kept))
+    shared_cost, flat_cost = (_price(program, context, form) for form in (flat_unequal, opened))
+    program = yield Candidate(
+        shared_cost, flat_cost, lambda: Rewrite(site.put(before, opened)), Gain.DETOUR
+    )
+    if program is before and flat_unequal != expr:
+        yield Rewrite(site.put(program, flat_unequal))
 
 
 def _price(program: Program, context: Context, term: Expr) -> float:

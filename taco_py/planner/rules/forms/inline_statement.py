@@ -24,61 +24,62 @@ from taco_py.planner.rules.base import temporaries as sites
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Put the value of a temporary in the place of the one access to it."""
-    own = program.define(site.target).assignment
-    found = _only_use(program, site.target)
-    if found is None or has_reductions(own.value):
+    """Inline the value of a temporary at its only access."""
+    assignment = program.define(site.target).assignment
+    use = _only_use(program, site.target)
+    if use is None or has_reductions(assignment.value):
         return None
-    reader, access = found
-    refused = _why_not(program, own, reader.assignment, access)
+    reader, access = use
+    refused = _refusal(program, assignment, reader.assignment, access)
     if refused:
         return Refusal(refused)
-    names = dict(zip(own.target.indices, access.indices, strict=True))
-    value = exchange(reader.assignment.value, access, rename(own, indices=names).value)
+    names = dict(zip(assignment.target.indices, access.indices, strict=True))
+    value = exchange(reader.assignment.value, access, rename(assignment, indices=names).value)
     if max(depth for _, depth in walk(value)) > MAX_DEPTH // 2:
         return None
     steps = tuple(step for step in program.steps if step.target != site.target)
-    facts = {name: each for name, each in program.facts.items() if name != site.target}
-    changed = replace(program, steps=steps, facts=facts)
-    changed = changed.with_assignment(replace(reader.assignment, value=value))
-    why = f"computed where {reader.target} reads it, once for each element"
-    return Rewrite(changed, why)
+    facts = {name: fact for name, fact in program.facts.items() if name != site.target}
+    inlined = replace(program, steps=steps, facts=facts)
+    inlined = inlined.with_assignment(replace(reader.assignment, value=value))
+    reason = f"computed where {reader.target} reads it, once for each element"
+    return Rewrite(inlined, reason)
 
 
 def _only_use(program: Program, target: str) -> tuple[Define, Access] | None:
-    """Return the assignment that reads a tensor and the access, where there is one alone."""
-    found = [
+    """Return the assignment and the access that read a tensor, if they are the only ones."""
+    uses = [
         (reader, access)
         for reader in program.readers(target)
         for access in accesses(reader.assignment)
         if access.tensor == target
     ]
-    return found[0] if len(found) == 1 else None
+    return uses[0] if len(uses) == 1 else None
 
 
-def _why_not(program: Program, own: Assignment, reader: Assignment, access: Access) -> str:
+def _refusal(program: Program, assignment: Assignment, reader: Assignment, access: Access) -> str:
     """Return the precondition that fails, in words; "" where none does."""
-    name = own.target.tensor
-    if len({*access.indices}) < len(access.indices) or not accesses(own.value):
+    name = assignment.target.tensor
+    if len({*access.indices}) < len(access.indices) or not accesses(assignment.value):
         return f"{to_text(access)} has not each element of {name} once"
     if {*all_indices(reader)} != {*access.indices}:
-        return f"its reader runs over other indices than {to_text(own.target)} has"
-    tensors = (name, reader.target.tensor, *(a.tensor for a in accesses(own)))
-    types = {program.dtypes[each] for each in (*tensors, *(a.tensor for a in accesses(reader)))}
-    types.add(expression_dtype(own.value, program.dtypes))
+        return f"its reader runs over other indices than {to_text(assignment.target)} has"
+    tensors = (name, reader.target.tensor, *(a.tensor for a in accesses(assignment)))
+    types = {
+        program.dtypes[tensor_] for tensor_ in (*tensors, *(a.tensor for a in accesses(reader)))
+    }
+    types.add(expression_dtype(assignment.value, program.dtypes))
     if len(types) > 1:
         return f"{name} and its reader are not of one type of elements"
-    if not _stores_its_value(program, own):
+    if not _stores_its_value(program, assignment):
         return f"{name} stores zeros where its value has none"
     return ""
 
 
-def _stores_its_value(program: Program, own: Assignment) -> bool:
-    """Tell whether a tensor stores all elements of what is everywhere, or those alone that there
-    are."""
-    form = program.facts[own.target.tensor].type.format
+def _stores_its_value(program: Program, assignment: Assignment) -> bool:
+    """Tell whether a tensor stores every element of its value, or only the present ones."""
+    form = program.facts[assignment.target.tensor].type.format
     if is_full(form):
-        return all(program.is_full(access.tensor) for access in accesses(own.value))
+        return all(program.is_full(access.tensor) for access in accesses(assignment.value))
     return not form.levels[-1].full
 
 

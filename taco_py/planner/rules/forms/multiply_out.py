@@ -96,25 +96,27 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         divided=is_full(type.format) and is_real(np.dtype(type.dtype)),
         squared=squared_sums(assignment.value),
     )
-    asked, allowed = context.goal.forms is True, "cancellation" in context.goal.allow
-    forms = cheapest_form(assignment, rules, drafts.price, context.effort, asked, allowed)
-    why = "\n".join((*forms.kept, *drafts.compared(assignment, forms)))
-    if forms.chosen is assignment:
-        return Refusal(why) if why else None
+    is_forced, allowed = context.goal.forms is True, "cancellation" in context.goal.allow
+    forms = cheapest_form(assignment, rules, drafts.price, context.effort, is_forced, allowed)
+    reason = "\n".join((*forms.reasons, *drafts.compared(assignment, forms)))
+    if forms.best is assignment:
+        return Refusal(reason) if reason else None
     steps = tuple(sizes.steps.values())
     program = program.before(program.result, steps, sizes.operands)
-    chosen = sums_apart(forms.chosen)
-    if len(divided_sums(assignment.value)) > len(divided_sums(forms.chosen.value)):
-        return Rewrite(program.corrected(chosen.value, _where_nan(assignment.value), why), why)
-    return Rewrite(program.with_assignment(chosen), why)
+    separate = sums_apart(forms.best)
+    if len(divided_sums(assignment.value)) > len(divided_sums(forms.best.value)):
+        return Rewrite(
+            program.corrected(separate.value, _where_nan(assignment.value), reason), reason
+        )
+    return Rewrite(program.with_assignment(separate), reason)
 
 
-def _where_nan(written: Expr) -> Callable[[Access], Expr]:
-    """What is computed as it is written where sums moved through divisors of 0 make NaN.
+def _where_nan(original: Expr) -> Callable[[Access], Expr]:
+    """Return the correction that recomputes elements where divisors of 0 make NaN.
 
     Nothing is as large as NaN, not even NaN itself.
     """
-    return lambda found: Call(CORRECTED, (found, found, written))
+    return lambda result: Call(CORRECTED, (result, result, original))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +130,8 @@ class _Drafts:
 
     def program(self, form: Assignment) -> Program:
         """Return the program of a form before it is split."""
-        changed = self.before.with_facts(self.sizes.operands)
-        return changed.with_assignment(sums_apart(form))
+        sized = self.before.with_facts(self.sizes.operands)
+        return sized.with_assignment(sums_apart(form))
 
     def parts(self, form: Assignment) -> Program:
         """Return the program of a form after all rules that split it."""
@@ -142,42 +144,42 @@ class _Drafts:
         return cost_of(self.parts(form), self.context)
 
     def real(self, form: Assignment) -> float:
-        """Return the price of a form on the operands as large as they are."""
-        return cost_of(self.parts(form), replace(self.context, known=real_statistics))
+        """Return the price of a form on the actual operands."""
+        return cost_of(self.parts(form), replace(self.context, statistics_of=real_statistics))
 
     def fill(self, term: Expr) -> float:
-        """Return the share of its elements that a term is expected to store."""
-        own = free_indices(term)
-        if not own:
+        """Return the expected fraction of stored elements of a term."""
+        indices = free_indices(term)
+        if not indices:
             return 1.0
         facts = self.sizes.operands
-        stats = self.context.goal.statistics(Assignment(Access("", own), term), facts)
-        return result_size(stats, term, own) / max(stats.volume(frozenset(own)), 1.0)
+        stats = self.context.goal.statistics(Assignment(Access("", indices), term), facts)
+        return result_size(stats, term, indices) / max(stats.volume(frozenset(indices)), 1.0)
 
     def compared(self, assignment: Assignment, forms: Forms) -> Iterator[str]:
-        """Yield the prices of the chosen form and of the other one on the operands as they are."""
+        """Yield the prices of the chosen form and of its alternative on the actual operands."""
         if forms.other is None:
             return
-        mine, its = (f"{self.real(form):.2g}" for form in (forms.chosen, forms.other))
+        mine, its = (f"{self.real(form):.2g}" for form in (forms.best, forms.other))
         facts = self.sizes.operands
         small = self.context.goal.statistics(assignment, facts).sizes
         if small != real_statistics(assignment, facts, self.context.goal.machine).sizes:
             its += f"; planned for sizes of {LEAST_SIZE} and more"
         target = assignment.target.tensor
-        if forms.chosen is assignment:
+        if forms.best is assignment:
             what = f"left, about {mine} operations, multiplied out {its}"
         else:
-            how = "multiplied out"
+            form_text = "multiplied out"
             if forms.counts:
-                how = "over entries alone, with what is between them counted"
-            what = f"{how}, about {mine} operations, as it is written {its}"
+                form_text = "over entries alone, with what is between them counted"
+            what = f"{form_text}, about {mine} operations, as it is written {its}"
             if forms.differs:
                 what += "; also a difference, most of whose elements have nothing to cancel"
         yield f"{target}: sums in products are {what}"
 
 
 def cost_of(program: Program, context: Context) -> float:
-    """Return the price of a program, with what merging the terms of a sparse result takes."""
+    """Return the price of a program, with the price of merging the terms of a sparse result."""
     last = program.last
     sizes = context.of(last, program.facts, context.goal.machine).sizes
     program = replace(program, sizes=sizes)
@@ -188,19 +190,19 @@ def cost_of(program: Program, context: Context) -> float:
 class Forms:
     """The form that was chosen, and the one that it was compared with, None where there is none.
 
-    kept  the differences that are left in their products, and why
+    reasons  the differences that are left in their products, and why
     differs  whether differences of sparse and full terms are multiplied out
     """
 
-    chosen: Assignment
+    best: Assignment
     other: Assignment | None
-    kept: tuple[str, ...]
+    reasons: tuple[str, ...]
     differs: bool = False
 
     @property
     def counts(self) -> bool:
-        """Tell whether sums go over entries alone, and the elements between them are counted."""
-        return any(is_over_entries(node) for node, _ in walk(self.chosen.value))
+        """Tell whether the form sums entries alone and counts the elements between them."""
+        return any(is_over_entries(node) for node, _ in walk(self.best.value))
 
 
 def cheapest_form(
@@ -208,58 +210,57 @@ def cheapest_form(
     rules: Rules,
     price: Price,
     effort: Effort,
-    asked: bool = False,
+    is_forced: bool = False,
     allowed: bool = True,
 ) -> Forms:
-    """Return the assignment with sums multiplied out, or over entries alone, where its price is
-    clearly less then.
+    """Return the assignment in its cheapest form: multiplied out, or over entries alone.
 
     rules  has the types of all operands; the sizes that the form needs are added to it
     price  what all kernels of an assignment are expected to cost
-    asked  whether they are to be multiplied out, whatever it costs
+    is_forced  whether they are to be multiplied out, whatever it costs
     allowed  whether digits of differences may cancel
     """
     gain = rules.machine.copies.detour_gain
     best = _cheaper(assignment, rules, price, effort)
-    chosen = assignment
-    if best is not None and (asked or price(best) * gain < price(assignment)):
-        chosen = best
-    bases: tuple[Assignment, ...] = (chosen,)
-    over = assignment if asked else without_gaps(assignment, rules.sizes)
+    form = assignment
+    if best is not None and (is_forced or price(best) * gain < price(assignment)):
+        form = best
+    bases: tuple[Assignment, ...] = (form,)
+    over = assignment if is_forced else without_gaps(assignment, rules.sizes)
     if over is not assignment:
         more = _cheaper(over, rules, price, effort)
         over = more if more is not None and price(more) * gain < price(over) else over
-        counts = price(over) * gain < price(chosen)
-        bases, chosen = ((over,), over) if counts else ((over, chosen), chosen)
+        counts = price(over) * gain < price(form)
+        bases, form = ((over,), over) if counts else ((over, form), form)
     for base in bases:
         if not allowed:
-            why = NOT_ALLOWED
+            reason = NOT_ALLOWED
             break
-        apart, why = _differences_out(base, chosen, rules, price, effort)
-        if apart is not None:
-            kept = tuple(dict.fromkeys(_kept(apart, assignment, rules, why)))
-            return Forms(apart, assignment, kept, True)
-    kept = tuple(dict.fromkeys(_kept(assignment, assignment, rules, why)))
-    other = best if chosen is assignment else assignment
-    return Forms(chosen, other, kept)
+        differences, reason = _differences_out(base, form, rules, price, effort)
+        if differences is not None:
+            reasons = tuple(dict.fromkeys(_explain_kept(differences, assignment, rules, reason)))
+            return Forms(differences, assignment, reasons, True)
+    reasons = tuple(dict.fromkeys(_explain_kept(assignment, assignment, rules, reason)))
+    other = best if form is assignment else assignment
+    return Forms(form, other, reasons)
 
 
 def _cheaper(
     assignment: Assignment, rules: Rules, price: Price, effort: Effort
 ) -> Assignment | None:
-    """Return the cheapest form found with anything multiplied out that keeps its digits."""
+    """Return the cheapest form with any sum multiplied out that loses no digits."""
     forms = (
-        *_once(assignment, rules),
+        *_single_steps(assignment, rules),
         *_everywhere(assignment, rules),
         *_nested(assignment, rules),
         *_inside(assignment, rules),
     )
-    found = _priced(forms, price, effort)
-    if not found:
+    prices = _priced(forms, price, effort)
+    if not prices:
         return None
-    best = min(found, key=found.__getitem__)
+    best = min(prices, key=prices.__getitem__)
     for _ in range(FURTHER_ROUNDS):
-        more = _priced(_once(best, rules), price, effort)
+        more = _priced(_single_steps(best, rules), price, effort)
         if not more or min(more.values()) >= price(best):
             break
         best = min(more, key=more.__getitem__)
@@ -267,51 +268,50 @@ def _cheaper(
 
 
 def _differences_out(
-    assignment: Assignment, chosen: Assignment, rules: Rules, price: Price, effort: Effort
+    assignment: Assignment, current: Assignment, rules: Rules, price: Price, effort: Effort
 ) -> tuple[Assignment | None, str]:
-    """Return the form with sparse minus full terms multiplied out too, where that is far cheaper
-    than the form chosen so far; or why there is none."""
+    """Return the form with differences of sparse and full terms multiplied out, if far cheaper."""
     mixed = replace(rules, mixed=True)
     forms = (
         *_everywhere(assignment, mixed, least=1),
         *_nested(assignment, mixed, least=1),
         *_inside(assignment, mixed),
     )
-    found = _priced(forms, price, effort)
-    if found:
-        form = min(found, key=found.__getitem__)
+    prices = _priced(forms, price, effort)
+    if prices:
+        form = min(prices, key=prices.__getitem__)
         form = _cheaper(form, rules, price, effort) or form
         over = without_gaps(form, rules.sizes)
         form = over if price(over) * rules.machine.copies.detour_gain < price(form) else form
-        if price(form) * FAR_CHEAPER <= price(chosen):
+        if price(form) * FAR_CHEAPER <= price(current):
             return form, ""
     if effort.over:
         return None, "and no time was left to compare"
-    if any(next(_taken_out(form, mixed), None) for form in found or (assignment,)):
+    if any(next(_taken_out(form, mixed), None) for form in prices or (assignment,)):
         return None, f"and it would be a sum of more than {MOST_TERMS} terms"
     return None, f"and no form compared takes {FAR_CHEAPER} times fewer operations"
 
 
 def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict[Assignment, float]:
-    """What the first few forms cost, as far as there is time."""
-    found: dict[Assignment, float] = {}
+    """Return the prices of the first few forms, as far as time allows."""
+    prices: dict[Assignment, float] = {}
     for option in dict.fromkeys(islice(options, FORMS_AT_ONCE)):
         if effort.over:
             effort.cut("before all sums that may be were multiplied out")
             break
-        found[option] = price(option)
-    return found
+        prices[option] = price(option)
+    return prices
 
 
-def _once(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
-    """Yield the assignment with one of its sums multiplied out, for each that may be."""
+def _single_steps(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
+    """Yield the assignment with one of its sums multiplied out, for each such sum."""
     for form in _taken_out(assignment, rules):
         if len(split_terms(form.value)) <= MOST_TERMS:
             yield form
 
 
 def _taken_out(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
-    """Yield the same, of any number of terms."""
+    """Yield the assignment with one sum multiplied out, whatever its number of terms."""
     for site in sites(assignment.value):
         value = multiplied_out(assignment.value, site, rules)
         if value is not None:
@@ -319,38 +319,35 @@ def _taken_out(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
 
 
 def _everywhere(assignment: Assignment, rules: Rules, least: int = 2) -> Iterator[Assignment]:
-    """Yield the assignment with all of its sums multiplied out that may be, where these are
-    several."""
-    found: list[Assignment] = []
+    """Yield the assignment with all of its several sums multiplied out."""
+    forms: list[Assignment] = []
     for _ in range(MOST_TERMS):
-        option = next(_once(found[-1] if found else assignment, rules), None)
+        option = next(_single_steps(forms[-1] if forms else assignment, rules), None)
         if option is None:
             break
-        found.append(option)
-    yield from found[least - 1 :][-1:]
+        forms.append(option)
+    yield from forms[least - 1 :][-1:]
 
 
 def _nested(assignment: Assignment, rules: Rules, least: int = 2) -> Iterator[Assignment]:
-    """Yield the same of the assignment with each sum around the factors alone that have its index,
-    where other sums around one of those sums are in the way (`_lifted`)."""
-    whole = next(_everywhere(assignment, rules, least=1), assignment)
-    left = (rules.parts(site, computed_in(whole.value, site, rules)) for site in sites(whole.value))
-    if any(left) and len(split_terms(whole.value)) < MOST_TERMS:
+    """Yield the assignment with nested sums, all multiplied out."""
+    base = next(_everywhere(assignment, rules, least=1), assignment)
+    left = (rules.parts(site, computed_in(base.value, site, rules)) for site in sites(base.value))
+    if any(left) and len(split_terms(base.value)) < MOST_TERMS:
         yield from _everywhere(replace(assignment, value=_nest(assignment, rules)), rules, least)
 
 
 def _nest(assignment: Assignment, rules: Rules) -> Expr:
-    """Return the value with each sum around those factors alone that have its index."""
+    """Return the value with each sum around only the factors with its index."""
     sizes = rules.sizes
     return map_terms(assignment.value, lambda term: nest(term, sizes.dtypes, sizes.size))
 
 
 def _inside(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
-    """Yield the assignment with each sum around the factors alone that have its index, and what is
-    in them multiplied out no further than these, where such sums are multiplied by one another.
+    """Yield the assignment with nested sums that are multiplied out only inside themselves.
 
-        s = sum(i, sum(a, (X[i,a] - m[a]) * v[a]) * sum(b, (X[i,b] - m[b]) * v[b]))
-        → s = sum(i, (sum(a, X[i,a] * v[a]) - sum(a, m[a] * v[a])) * (…))
+    s = sum(i, sum(a, (X[i,a] - m[a]) * v[a]) * sum(b, (X[i,b] - m[b]) * v[b]))
+    → s = sum(i, (sum(a, X[i,a] * v[a]) - sum(a, m[a] * v[a])) * (…))
     """
 
     def taken_out(term: Expr) -> Expr:
@@ -369,36 +366,37 @@ def _inside(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
 
 
 def _alone(sum_: Reduce, rules: Rules) -> Expr | None:
-    """Return a sum with what is in it multiplied out, as the value of an assignment of its own."""
-    own = Assignment(Access("", free_indices(sum_)), sum_)
-    return next((form.value for form in _everywhere(own, rules, least=1)), None)
+    """Return a sum multiplied out inside, as the value of an assignment of its own."""
+    assignment = Assignment(Access("", free_indices(sum_)), sum_)
+    return next((form.value for form in _everywhere(assignment, rules, least=1)), None)
 
 
-def _kept(assignment: Assignment, text: Assignment, rules: Rules, mixed: str) -> Iterator[str]:
-    """Yield the differences of the text that are left in their products, and why; those of sparse
-    and full terms for this reason besides."""
-    written = {site: site for site in sites(text.value)}
+def _explain_kept(
+    assignment: Assignment, text: Assignment, rules: Rules, mixed: str
+) -> Iterator[str]:
+    """Yield the differences of the text that stay in their products, with the reason."""
+    sites_of_text = {site: site for site in sites(text.value)}
     for site in sites(assignment.value):
-        whole = computed_in(assignment.value, site, rules)
-        terms = rules.terms(site, whole)
-        lossy = rules.loses_digits(site, terms, whole)
-        if site not in written or not lossy or not rules.is_of(whole, site):
+        dtype = computed_in(assignment.value, site, rules)
+        terms = rules.terms(site, dtype)
+        lossy = rules.loses_digits(site, terms, dtype)
+        if site not in sites_of_text or not lossy or not rules.is_of(dtype, site):
             continue
-        if moved_out(assignment.value, site, terms, whole, rules) is None:
+        if moved_out(assignment.value, site, terms, dtype, rules) is None:
             continue
-        kind = "differences" if loses_digits(terms, whole) else "squares of sums"
-        why = f"{kind} keep digits that those of products lose"
-        apart = moved_out(assignment.value, site, terms, whole, replace(rules, mixed=True))
-        if rules.is_mixed(site, whole) and apart is not None:
-            why += f", {mixed}"
-        term = next(t for t in split_terms(text.value) if has(t.body, written[site]))
+        kind = "differences" if loses_digits(terms, dtype) else "squares of sums"
+        reason = f"{kind} keep digits that those of products lose"
+        mixed_form = moved_out(assignment.value, site, terms, dtype, replace(rules, mixed=True))
+        if rules.is_mixed(site, dtype) and mixed_form is not None:
+            reason += f", {mixed}"
+        term = next(t for t in split_terms(text.value) if has(t.body, sites_of_text[site]))
         if _is_distributed(term, site):
-            why += "; distribute(…) does it"
-        yield f"{to_text(site)} is not multiplied out: {why}"
+            reason += "; distribute(…) does it"
+        yield f"{to_text(site)} is not multiplied out: {reason}"
 
 
 def _is_distributed(term: Term, site: Call) -> bool:
-    """Tell whether `distribute` of a term takes a site apart."""
+    """Tell whether `distribute` of a term splits a site."""
     if count_terms(term.body) > MOST_TERMS or not is_taken(term):
         return False
     return not any(site == node for _, part in multiplied(term.body) for node, _ in walk(part))

@@ -26,35 +26,34 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     inside = _inside(expr)
     if inside is None:
         return None
-    stays, goes = (term_price(program, context, each) for each in (expr, inside))
+    stays, goes = (term_price(program, context, form) for form in (expr, inside))
     goes += _looks(program, context, inside)
-    why = "the sum is computed where the mask keeps it and nowhere else"
-    return Candidate(stays, goes, lambda: Rewrite(site.put(program, inside), why), Gain.SIMPLER)
+    reason = "the sum is computed where the mask keeps it and nowhere else"
+    return Candidate(stays, goes, lambda: Rewrite(site.put(program, inside), reason), Gain.SIMPLER)
 
 
 def _looks(program: Program, context: Context, inside: Expr) -> float:
-    """Return how often the condition is looked at, which takes a step."""
+    """Return the number of times that the condition is tested, one step each."""
     stats = context.statistics(program, inside)
     (term,) = split_terms(inside)
     return stats.iterations(term.body, frozenset(free_indices(term.body)))
 
 
 def _inside(expr: Expr) -> Expr | None:
-    """Return an expression with its condition inside its sums; None where it is no sum under
-    one."""
+    """Return an expression with its condition inside its sums; None for other expressions."""
     match expr:
         case Call(operator, (Reduce() as kept, condition)) if operator == KEPT:
             return _pushed(kept, condition)
     return None
 
 
-def _pushed(kept: Expr, condition: Expr) -> Expr | None:
-    if not isinstance(kept, Reduce):
-        return Call(KEPT, (kept, condition))
-    if not kept.operator.additive or kept.index in free_indices(condition):
+def _pushed(value: Expr, condition: Expr) -> Expr | None:
+    if not isinstance(value, Reduce):
+        return Call(KEPT, (value, condition))
+    if not value.operator.additive or value.index in free_indices(condition):
         return None
-    body = _pushed(kept.body, condition)
-    return None if body is None else Reduce(kept.operator, kept.index, body, kept.span)
+    body = _pushed(value.body, condition)
+    return None if body is None else Reduce(value.operator, value.index, body, value.span)
 
 
 RULE = Rule("push_mask_in", Phase.FORMS, apply, terms)

@@ -43,38 +43,41 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
     dtypes = program.dtypes
     (term, *more) = split_terms(expr)
     only = None if more else innermost_sums(program.problem(program.last, expr), term)
-    moved = push_in(expr, dtypes, only)
-    if moved is expr:
+    pushed = push_in(expr, dtypes, only)
+    if pushed is expr:
         return
     if only is not None:
-        yield Rewrite(site.put(program, moved))
+        yield Rewrite(site.put(program, pushed))
         return
     indices = set(free_indices(term.body))
     product = as_product(term.body, dtypes)
     factors = product.factors if product is not None else ()
-    others = [i for f in factors if set(free_indices(f)) != indices for i in free_indices(f)]
-    kept = push_in(expr, dtypes, set(others))
+    shared_indices = [
+        i for f in factors if set(free_indices(f)) != indices for i in free_indices(f)
+    ]
+    partial = push_in(expr, dtypes, set(shared_indices))
     gain = Gain.SIMPLER
-    if kept == moved and _merges(program, term.body, term.reduced):
-        kept, gain = expr, Gain.DETOUR
-    if kept == moved:
-        yield Rewrite(site.put(program, moved))
+    if partial == pushed and _merges(program, term.body, term.reduced):
+        partial, gain = expr, Gain.DETOUR
+    if partial == pushed:
+        yield Rewrite(site.put(program, pushed))
         return
-    stays, goes = (term_price(program, context, each) for each in (kept, moved))
+    stays, goes = (term_price(program, context, form) for form in (partial, pushed))
     before = program
-    program = yield Candidate(stays, goes, lambda: Rewrite(site.put(before, moved)), gain)
-    if program is before and kept is not expr:
-        yield Rewrite(site.put(program, kept))
+    program = yield Candidate(stays, goes, lambda: Rewrite(site.put(before, pushed)), gain)
+    if program is before and partial is not expr:
+        yield Rewrite(site.put(program, partial))
 
 
 def _merges(program: Program, body: Expr, summed: tuple[str, ...]) -> bool:
-    """Tell whether a sum is over an index that a sparse operand alone has, and stores around
-    another sum's: what it adds up comes in no order, and may be as many entries as before."""
-    users = {index: [each for each in accesses(body) if index in each.indices] for index in summed}
-    for index, met in users.items():
-        if len(met) != 1 or is_full(form := program.facts[met[0].tensor].type.format):
+    """Tell whether a sum over a sparse operand's outer index merges entries in any order."""
+    users = {
+        index: [access for access in accesses(body) if index in access.indices] for index in summed
+    }
+    for index, users_of in users.items():
+        if len(users_of) != 1 or is_full(form := program.facts[users_of[0].tensor].type.format):
             continue
-        stored = form.stored(met[0].indices)
+        stored = form.stored(users_of[0].indices)
         below = stored[stored.index(index) + 1 :]
         if any(len(users.get(inner, ())) > 1 for inner in below):
             return True

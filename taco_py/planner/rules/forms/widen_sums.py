@@ -43,7 +43,7 @@ class Widened:
     """
 
     operands: Mapping[str, Operand]
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
 
 
@@ -52,26 +52,27 @@ class _Factor:
     """A factor that is computed, the type that it has by itself, and its product's."""
 
     expr: Expr
-    own: DType
-    whole: DType
+    dtype: DType
+    product_dtype: DType
 
     @property
     def may_widen(self) -> bool:
-        return sum_may_widen(self.own, self.whole) and (rounds(self.own) or not _differs(self.expr))
+        return sum_may_widen(self.dtype, self.product_dtype) and (
+            rounds(self.dtype) or not _differs(self.expr)
+        )
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Read operands in the type of the products that sums of them are factors of."""
     new = widened(program.last, program.facts)
-    why = "\n".join((*new.told, *new.left))
-    if not why and new.operands == program.facts:
+    reason = "\n".join((*new.notes, *new.left))
+    if not reason and new.operands == program.facts:
         return None
-    return Rewrite(program.with_facts(new.operands), why)
+    return Rewrite(program.with_facts(new.operands), reason)
 
 
 def widened(assignment: Assignment, operands: Mapping[str, Operand]) -> Widened:
-    """Return the operands as they are read where sums in products are computed in the products'
-    type."""
+    """Return the operands as they are read where inner sums use the type of their products."""
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     factors = tuple(_factors(assignment.value, dtypes))
     if not factors and not _mixes(assignment.value, dtypes):
@@ -79,31 +80,34 @@ def widened(assignment: Assignment, operands: Mapping[str, Operand]) -> Widened:
     reading = _Reading(dtypes)
     reading.visit(assignment.value, None)
     new = {n: t for n, t in reading.types if not operands[n].type.stored and t != dtypes[n]}
-    known = {**operands, **{name: _read_as(operands[name], type) for name, type in new.items()}}
+    widened_operands = {
+        **operands,
+        **{name: _read_as(operands[name], type) for name, type in new.items()},
+    }
     after = {**dtypes, **new}
-    told = (_told(f, new) for f in factors if expression_dtype(f.expr, after) == f.whole)
-    left = (_left(f) for f in factors if expression_dtype(f.expr, after) != f.whole)
-    return Widened(known, tuple(dict.fromkeys(told)), tuple(dict.fromkeys(left)))
+    notes = (
+        _describe(f, new) for f in factors if expression_dtype(f.expr, after) == f.product_dtype
+    )
+    left = (_left(f) for f in factors if expression_dtype(f.expr, after) != f.product_dtype)
+    return Widened(widened_operands, tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(left)))
 
 
 def _factors(expr: Expr, dtypes: Mapping[str, DType]) -> Iterator[_Factor]:
-    """Yield the factors of real products that are computed themselves, in another type; where any
-    index is summed around or inside them, for else there are no loops to be saved."""
+    """Yield the computed factors of real products whose own type differs from the product's."""
     summed = (t.body for t in split_terms(expr) if t.reduced or any(reductions(t.body)))
     for node, _ in chain.from_iterable(map(walk, summed)):
         if not isinstance(node, Call) or node.operator.additive or not any(node.operator.linear):
             continue
-        whole = operand_dtype(node, dtypes)
+        product_dtype = operand_dtype(node, dtypes)
         for arg, linear in zip(node.args, node.operator.linear, strict=False):
-            if linear and is_real(whole) and _computes(arg):
-                own = expression_dtype(arg, dtypes)
-                if own != whole:
-                    yield _Factor(arg, own, whole)
+            if linear and is_real(product_dtype) and _computes(arg):
+                dtype = expression_dtype(arg, dtypes)
+                if dtype != product_dtype:
+                    yield _Factor(arg, dtype, product_dtype)
 
 
 def _mixes(expr: Expr, dtypes: Mapping[str, DType]) -> bool:
-    """Tell whether there is a product of several real operands and of one of another type, which it
-    converts anyway: by themselves, two of these would be multiplied in a type of their own."""
+    """Tell whether a product has several real operands and one of another type."""
     for term in split_terms(expr):
         product = as_product(term.body, dtypes)
         if product is not None and len(product.factors) > 2 and term.reduced:
@@ -114,7 +118,7 @@ def _mixes(expr: Expr, dtypes: Mapping[str, DType]) -> bool:
 
 
 def _computes(expr: Expr) -> bool:
-    """Tell whether a factor adds up or multiplies more than one operand."""
+    """Tell whether a factor adds up or multiplies several operands."""
     return any(
         isinstance(n, Reduce)
         or (is_additive(n) and free_indices(n))
@@ -124,7 +128,7 @@ def _computes(expr: Expr) -> bool:
 
 
 def _differs(expr: Expr) -> bool:
-    """Tell whether anything is subtracted in an expression, as far as its text says."""
+    """Tell whether the text of an expression subtracts anything."""
     return any(
         (isinstance(n, Call) and min(n.operator.signs, default=1) < 0)
         or (isinstance(n, Literal) and not isinstance(n.value, complex) and n.value < 0)
@@ -141,67 +145,70 @@ class _Reading:
 
     @property
     def types(self) -> Iterator[tuple[str, DType]]:
-        """Yield the operands that have one type wherever they are used, and that type."""
-        for name, found in self.uses.items():
-            if len(found) == 1:
-                (only,) = found
+        """Yield the operands that have one type in all of their uses, and this type."""
+        for name, dtypes in self.uses.items():
+            if len(dtypes) == 1:
+                (only,) = dtypes
                 yield name, only
 
-    def visit(self, expr: Expr, wanted: DType | None) -> None:
-        """Note the uses below an expression, whose value may be computed in the type `wanted`."""
+    def visit(self, expr: Expr, dtype: DType | None) -> None:
+        """Note the uses below an expression, whose value may be computed in the type `dtype`."""
         match expr:
             case Access():
-                self.uses.setdefault(expr.tensor, set()).add(wanted or self.dtypes[expr.tensor])
+                self.uses.setdefault(expr.tensor, set()).add(dtype or self.dtypes[expr.tensor])
             case Reduce(operator, _, body):
-                self.visit(body, wanted if operator.additive and self._may(body, wanted) else None)
+                self.visit(body, dtype if operator.additive and self._may(body, dtype) else None)
             case Call():
-                self._visit_call(expr, wanted)
+                self._visit_call(expr, dtype)
 
-    def _may(self, expr: Expr, wanted: DType | None) -> bool:
-        """Tell whether sums of an expression may be of the type `wanted`."""
-        return wanted is not None and sum_may_widen(expression_dtype(expr, self.dtypes), wanted)
+    def _may(self, expr: Expr, dtype: DType | None) -> bool:
+        """Tell whether sums of an expression may be of the type `dtype`."""
+        return dtype is not None and sum_may_widen(expression_dtype(expr, self.dtypes), dtype)
 
-    def _visit_call(self, call: Call, wanted: DType | None) -> None:
-        own = operand_dtype(call, self.dtypes)
-        if wanted is not None and (own == wanted or not sum_may_widen(own, wanted)):
-            wanted = None
+    def _visit_call(self, call: Call, dtype: DType | None) -> None:
+        call_dtype = operand_dtype(call, self.dtypes)
+        if dtype is not None and (call_dtype == dtype or not sum_may_widen(call_dtype, dtype)):
+            dtype = None
         operator = call.operator
         for arg, linear in zip_longest(call.args, operator.linear[: operator.arity]):
             if isinstance(arg, Access):
-                direct = wanted if wanted is not None and (linear or operator.additive) else own
+                direct = (
+                    dtype if dtype is not None and (linear or operator.additive) else call_dtype
+                )
                 self.visit(
                     arg, direct if converts_on_reading(self.dtypes[arg.tensor], direct) else None
                 )
-            elif wanted is not None and (linear or operator.additive):
-                self.visit(arg, wanted)
+            elif dtype is not None and (linear or operator.additive):
+                self.visit(arg, dtype)
             else:
-                self.visit(arg, self._inside(arg, own) if linear else None)
+                self.visit(arg, self._inside(arg, call_dtype) if linear else None)
 
-    def _inside(self, arg: Expr, own: DType) -> DType | None:
-        """Return the type of a product, for one of its factors that may be computed in it."""
-        if not is_real(own) or is_weak(arg):
+    def _inside(self, arg: Expr, product_dtype: DType) -> DType | None:
+        """Return the product's type for a factor that may be computed in it; None for others."""
+        if not is_real(product_dtype) or is_weak(arg):
             return None
-        factor = _Factor(arg, expression_dtype(arg, self.dtypes), own)
-        return own if factor.own != own and factor.may_widen else None
+        factor = _Factor(arg, expression_dtype(arg, self.dtypes), product_dtype)
+        return product_dtype if factor.dtype != product_dtype and factor.may_widen else None
 
 
 def _read_as(operand: Operand, type: DType) -> Operand:
     return replace(operand, type=operand.type.read_as(type.name))
 
 
-def _told(factor: _Factor, new: Mapping[str, DType]) -> str:
+def _describe(factor: _Factor, new: Mapping[str, DType]) -> str:
     names = dict.fromkeys(a.tensor for a in accesses(factor.expr) if a.tensor in new)
     return (
-        f"{to_text(factor.expr)} is computed in {factor.whole} like the product that it is a "
-        f"factor of, with {', '.join(names)} read as {factor.whole}"
+        f"{to_text(factor.expr)} is computed in {factor.product_dtype} like the product that it "
+        f"is a factor of, with {', '.join(names)} read as {factor.product_dtype}"
     )
 
 
 def _left(factor: _Factor) -> str:
     return (
-        f"{to_text(factor.expr)} is computed in {factor.own} by itself, as it is written, and then "
-        f'multiplied in {factor.whole}; dtype="{factor.whole}" computes all in one type, in '
-        "whatever order is cheaper"
+        f"{to_text(factor.expr)} is computed in {factor.dtype} by itself, as it is written, and "
+        f"then multiplied in {factor.product_dtype}; "
+        f'dtype="{factor.product_dtype}" computes all in one '
+        "type, in whatever order is cheaper"
     )
 
 

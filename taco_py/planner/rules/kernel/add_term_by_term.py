@@ -34,31 +34,28 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     kernel = program.kernel(site.target)
     if not way_of(kernel.schedule.make).in_loops or kernel.schedule.on_loops.commands:
         return None
-    changed = added_in_turn(kernel)
-    return None if changed is kernel else Rewrite(program.with_kernel(changed), changed.added)
+    split = added_in_turn(kernel)
+    return None if split is kernel else Rewrite(program.with_kernel(split), split.in_turn)
 
 
 def added_in_turn(kernel: KernelStep) -> KernelStep:
-    """Return `kernel` with `fission(…)` of the loop that meets sparse terms and full ones, if there
-    is one."""
+    """Return `kernel` with `fission(…)` of the loop that merges sparse terms with full ones."""
     problem = kernel.problem
     if is_sparse(problem.result.format) or len(kernel.schedule.orders) == 1:
         return kernel
     graph = Loops(problem.assignment, kernel.schedule.orders).graph(problem)
-    found = next((loop for loop in graph.loops if _pays(graph, loop)), None)
-    if found is None:
+    shared_loop = next((loop for loop in graph.loops if _pays(graph, loop)), None)
+    if shared_loop is None:
         return kernel
-    sparse = ", ".join(map(str, found.lattice.iterators))
-    why = (
-        f"terms in turn, each in a loop over {found.index}: full ones all along, others at {sparse}"
-    )
-    schedule = kernel.schedule.then(Schedule((Fission(found.index),)))
-    return replace(kernel, schedule=schedule, added=why)
+    sparse = ", ".join(map(str, shared_loop.lattice.iterators))
+    index = shared_loop.index
+    reason = f"terms in turn, each in a loop over {index}: full ones all along, others at {sparse}"
+    schedule = kernel.schedule.then(Schedule((Fission(shared_loop.index),)))
+    return replace(kernel, schedule=schedule, in_turn=reason)
 
 
 def _pays(graph: IterationGraph, loop: Loop) -> bool:
-    """Tell whether a loop adds terms up of which some have something everywhere and all others at
-    the coordinates of some operands only."""
+    """Tell whether a loop adds full terms and terms that only some coordinates have."""
     body = loop.body
     if not loop.merges or not isinstance(body, Assign):
         return False
@@ -66,9 +63,9 @@ def _pays(graph: IterationGraph, loop: Loop) -> bool:
         return False
     regions = Regions(all_iterators(graph.problem, graph.statement), frozenset())
     values = addends(graph.problem, graph.statement, body, loop.index)
-    found = [regions.expression(value, loop.index) for value in values]
-    sparse = [region for region in found if not isinstance(region, Everything)]
-    return 0 < len(sparse) < len(found) and not any(map(is_full, sparse))
+    regions_ = [regions.expression(value, loop.index) for value in values]
+    sparse = [region for region in regions_ if not isinstance(region, Everything)]
+    return 0 < len(sparse) < len(regions_) and not any(map(is_full, sparse))
 
 
 RULE = Rule("add_term_by_term", Phase.KERNEL, apply, kernels, traits=Trait.WALKS)

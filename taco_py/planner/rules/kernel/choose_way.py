@@ -19,13 +19,13 @@ from taco_py.planner.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, S
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Make a kernel in the way that is expected to take the least time."""
+    """Make a kernel by the method with the least expected time."""
     kernel = program.kernel(site.target)
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
     choice = choose(Question(kernel.problem, lambda: stats, context.goal.libraries))
     if choice.make == kernel.schedule.make:
         return None
-    kernel = replace(kernel, schedule=kernel.schedule.with_way(choice.make), why=choice.reason)
+    kernel = replace(kernel, schedule=kernel.schedule.with_way(choice.make), reason=choice.reason)
     return Rewrite(program.with_kernel(kernel), choice.reason or choice.make.way)
 
 

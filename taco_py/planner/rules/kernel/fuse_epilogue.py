@@ -40,7 +40,7 @@ from taco_py.planner.rules.base import (
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Join a product with the kernels that read its elements, where these can be its epilogue."""
-    product = next((each for each in program.kernels if each.target == site.target), None)
+    product = next((kernel_ for kernel_ in program.kernels if kernel_.target == site.target), None)
     group = None if product is None else group_of(program, product)
     if product is None or group is None:
         return None
@@ -57,21 +57,21 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         )
     if way.reuses and rows < machine.dense.epilogue_rows:
         return Refusal(f"it has {rows:.0f} rows, too few to be shared among threads in blocks")
-    joined = group.problem(program)
-    make = way.epilogue(joined, product.schedule)
+    problem = group.problem(program)
+    make = way.epilogue(problem, product.schedule)
     if make is None:
         return Refusal("its readers are no epilogue: they read or write what is not dense")
     elements = rows * columns
 
     def rewrite() -> Rewrite:
-        changed = group.joined(program)
-        kernel = changed.kernel(group.target)
+        fused = group.join(program)
+        kernel = fused.kernel(group.target)
         schedule = kernel.schedule.with_way(make)
-        return Rewrite(changed.with_kernel(replace(kernel, schedule=schedule)), _why(group))
+        return Rewrite(fused.with_kernel(replace(kernel, schedule=schedule)), _explain(group))
 
     between = [name for name in group.values if name != group.target]
     before = sum(keeping(program.facts[name], machine) for name in between)
-    stored = sum(keeping(program.facts[name], machine) for name in group.kept[:-1]) / 2
+    stored = sum(keeping(program.facts[name], machine) for name in group.stored[:-1]) / 2
     near = machine.copies.near_element_steps * elements * len(group.members)
     return Candidate(before, stored + near, rewrite)
 
@@ -87,16 +87,16 @@ def _extents(program: Program, product: KernelStep) -> tuple[float, float, float
     return float(sizes[rows]), float(sizes[columns]), float(depth)
 
 
-def _why(group: Group) -> str:
-    """What becomes of the product, for explain()."""
-    made = ", ".join(member.target for member in group.members)
-    stored = "stored besides" if group.product.target in group.kept else "stored nowhere"
-    return f"{stored}: its elements become {made} where they are made"
+def _explain(group: Group) -> str:
+    """Describe the fused kernels, for explain()."""
+    targets = ", ".join(member.target for member in group.members)
+    stored = "stored besides" if group.product.target in group.stored else "stored nowhere"
+    return f"{stored}: its elements become {targets} where they are made"
 
 
 def products(program: Program) -> Iterator[Site]:
-    """Yield the kernels of products with two indices whose way knows epilogues."""
-    return iter([Site(each.target) for each in program.kernels if _is_product(each)])
+    """Yield the kernels of matrix products whose method supports epilogues."""
+    return iter([Site(kernel.target) for kernel in program.kernels if _is_product(kernel)])
 
 
 def _is_product(kernel: KernelStep) -> bool:

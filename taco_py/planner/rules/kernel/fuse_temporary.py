@@ -47,7 +47,7 @@ from taco_py.planner.ir.nodes import KernelStep
 from taco_py.planner.ir.program import Program, reads
 from taco_py.planner.joined_kernels import (
     is_plain,
-    joined,
+    join_kernels,
     joined_problem,
     names_in_reader,
     stores_besides,
@@ -77,36 +77,39 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     pair = _pair(program, site.target)
     if pair is None:
         return None
-    if sum(each.problem == pair.maker.problem for each in program.kernels) > ALIKE:
+    if (
+        sum(element_price.problem == pair.maker.problem for element_price in program.kernels)
+        > ALIKE
+    ):
         return Refusal("many other temporaries are made by the same kernel, compiled once")
     refusal = pair.refusal()
     if refusal is not None:
         return Refusal(refusal)
     facts, machine = program.facts[site.target], context.goal.machine
-    sizes = dict(zip(pair.made.target.indices, facts.shape, strict=True))
+    sizes = dict(zip(pair.producer.target.indices, facts.shape, strict=True))
     row = tuple(index for index in sizes if index not in pair.shared)
     length = prod(sizes[index] for index in row)
     if length * np.dtype(facts.type.dtype).itemsize > machine.loops.near_cache_bytes:
         return Refusal(f"a row over {','.join(row)} is larger than the near caches")
-    again = min(_met_again(program, pair, kernel) for kernel in (pair.maker, pair.reader))
-    if again > machine.loops.near_cache_bytes:
+    reread = min(_met_again(program, pair, kernel) for kernel in (pair.maker, pair.reader))
+    if reread > machine.loops.near_cache_bytes:
         return Refusal(
             f"both kernels read more again in each round of {','.join(pair.shared)} than "
             "there is room for in the near caches"
         )
     rows = prod(sizes[index] for index in pair.shared)
-    each = (
+    element_price = (
         machine.copies.near_row_steps + machine.copies.near_element_steps * length if row else 0.0
     )
 
     def rewrite() -> Rewrite:
-        how = f"in rows over {','.join(row)}" if row else "one by one"
-        around = ",".join(pair.shared)
+        rows = f"in rows over {','.join(row)}" if row else "one by one"
+        outer = ",".join(pair.shared)
         last = "stores it besides" if pair.stays else "alone reads it"
-        why = f"made {how} in the loops over {around} of {pair.reader.target}, which {last}"
-        return Rewrite(_fused(program, pair), why)
+        reason = f"made {rows} in the loops over {outer} of {pair.reader.target}, which {last}"
+        return Rewrite(_fused(program, pair), reason)
 
-    return Candidate(keeping(facts, machine), rows * each, rewrite)
+    return Candidate(keeping(facts, machine), rows * element_price, rewrite)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ class _Pair:
     """A kernel that makes a temporary, and the only one that reads it.
 
     access  of the temporary in the reader
-    made    the maker's assignment in the names of the reader
+    producer    the maker's assignment in the names of the reader
     order   of the maker's loops, in these names
     stays   whether the temporary is a result, which is stored besides
     tensors, indices  the reader's names of what the maker reads and of its loops
@@ -123,7 +126,7 @@ class _Pair:
     maker: KernelStep
     reader: KernelStep
     access: Access
-    made: Assignment
+    producer: Assignment
     order: Order
     tensors: Mapping[str, str]
     indices: Mapping[str, str]
@@ -131,19 +134,21 @@ class _Pair:
 
     @property
     def shared(self) -> Order:
-        """Return the loops over indices of the temporary with which both kernels begin."""
-        others = [order for term, order in self._terms() if self.access in accesses(term.body)]
-        columns = zip(self.order, *others, strict=False)
-        kept = takewhile(lambda column: len({*column}) == 1, columns)
-        begun = (first for first, *_ in kept)
-        return tuple(takewhile(self.access.indices.__contains__, begun))
+        """Return the loops over indices of the temporary that both kernels have outermost."""
+        orders = [order for term, order in self._terms() if self.access in accesses(term.body)]
+        columns = zip(self.order, *orders, strict=False)
+        equal = takewhile(lambda column: len({*column}) == 1, columns)
+        prefix = (first for first, *_ in equal)
+        return tuple(takewhile(self.access.indices.__contains__, prefix))
 
     def _terms(self) -> Iterator[tuple[Term, Order]]:
         problem = self.reader.problem
         return zip(split_terms(problem.assignment.value), self.reader.schedule.orders, strict=True)
 
     def refusal(self) -> str | None:
-        """Say why the temporary cannot be made inside the reader's loops, None where it can be."""
+        """Return the reason why the temporary cannot be made in the reader's loops; None where it
+        can.
+        """
         shared, target = self.shared, self.reader.target
         if not shared:
             return f"{target} has no loop around all of the loops that it is made in"
@@ -169,62 +174,64 @@ class _Pair:
             check_shared(graph)
         except ScheduleError as error:
             return error.message
-        whole = stores_besides(graph)
-        return None if whole else f"the loops of {target} do not complete each element of it once"
+        is_complete = stores_besides(graph)
+        return (
+            None
+            if is_complete
+            else f"the loops of {target} do not complete each element of it once"
+        )
 
     @property
     def _is_sum(self) -> bool:
-        """Tell whether it is 0 where nothing is added up, as a side result is at first."""
-        return is_sum(self.made.value)
+        """Tell whether the temporary is a sum, which is 0 where nothing is added."""
+        return is_sum(self.producer.value)
 
     def _meets_each_once(self, shared: Order) -> bool:
-        """Tell whether the maker's shared loops go through whole dimensions, and the reader's come
-        to no coordinate again."""
+        """Tell whether the shared loops visit every coordinate of the temporary once."""
         maker, reader = self.maker, self.reader
         graph = loops_of(maker.problem.assignment, maker.schedule).graph(maker.problem)
-        whole = all(loop.plain for loop in graph.loops[: len(shared)])
+        is_plain = all(loop.plain for loop in graph.loops[: len(shared)])
         terms = split_terms(reader.problem.assignment.value)
-        return whole and not any(
+        return is_plain and not any(
             repeated(reader.problem, term).intersection(shared) for term in terms
         )
 
     def orders(self) -> tuple[Order, ...] | None:
-        """Return the loops of the reader's terms, with those of the maker; None where these
-        clash."""
-        found: list[Order] = []
+        """Return the loops of the reader's terms merged with the maker's; None where they clash."""
+        orders_: list[Order] = []
         for term, order in self._terms():
             reads = self.access in accesses(term.body)
             merged = merge_orders(self.order, order) if reads else order
             if merged is None:
                 return None
-            found.append(merged)
-        return tuple(found)
+            orders_.append(merged)
+        return tuple(orders_)
 
     def problem(self) -> Problem:
-        """What the reader computes, with what the maker computes in the place of the temporary."""
+        """Return the reader's problem with the maker's value in place of the temporary."""
         problem = self.reader.problem
-        made: Expr = self.made.value
+        value: Expr = self.producer.value
         if self._is_asked(problem) or self._is_spread:  # of the temporary, each element is there
-            made = Call(VALUE, (made,))
+            value = Call(VALUE, (value,))
 
         def exchanged(access: Access) -> Expr:
-            return made if access == self.access else access
+            return value if access == self.access else access
 
-        whole = joined_problem(self.maker, self.reader, exchanged, self.tensors, self.indices)
+        problem_ = joined_problem(self.maker, self.reader, exchanged, self.tensors, self.indices)
         if not self.stays:
-            return whole
-        assert isinstance(self.made.value, Reduce)  # `_pair` asked
-        taken = (*dict(whole.operands), whole.assignment.target.tensor)
-        name = Names((*taken, *(each.target.tensor for each in whole.side)))
+            return problem_
+        assert isinstance(self.producer.value, Reduce)  # `_pair` asked
+        names_ = (*dict(problem_.operands), problem_.assignment.target.tensor)
+        name = Names((*names_, *(side_result.target.tensor for side_result in problem_.side)))
         target = Access(name.fresh(self.maker.target), self.access.indices)
-        side = SideResult(target, self.maker.problem.result, self.made.value)
-        return replace(whole, side=(*whole.side, side))
+        side = SideResult(target, self.maker.problem.result, self.producer.value)
+        return replace(problem_, side=(*problem_.side, side))
 
     @property
     def _decides_what_is_stored(self) -> bool:
-        """Tell whether a sparse result has an entry where the temporary is not 0, as kept(x, T)
-        has, and each element of both is made at once. Of T[i] it is known before the loop over j of
-        C[i,j].
+        """Tell whether the temporary decides which elements a sparse result stores.
+
+        Of T[i] it is known before the loop over j of C[i,j].
         """
         problem = self.reader.problem
         indices = {*problem.assignment.target.indices}
@@ -236,11 +243,11 @@ class _Pair:
             for call in calls
             if call.operator in (KEPT, SELECTED)
         )
-        return any(self.access in accesses(each) for each in conditions)
+        return any(self.access in accesses(condition) for condition in conditions)
 
     @property
     def _is_spread(self) -> bool:
-        """Tell whether the reader adds an element of the temporary to several of its own.
+        """Tell whether the reader adds an element of the temporary to several elements of its own.
 
         What the maker adds up would be added to each of them: P[i,j] = A[i,j] - sum(k, A[i,k]).
         """
@@ -248,8 +255,7 @@ class _Pair:
         return bool(further) and any(term.body == self.access for term, _ in self._terms())
 
     def _is_asked(self, problem: Problem) -> bool:
-        """Tell whether the reader would have another value where nothing is stored of the
-        temporary."""
+        """Tell whether the reader's value depends on whether the temporary stores an element."""
         dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
 
         def special(expr: Call) -> bool:
@@ -259,8 +265,7 @@ class _Pair:
 
 
 def _pair(program: Program, name: str) -> _Pair | None:
-    """Return the kernels that make and read a temporary; None where these are not two plain nests
-    of loops, or where it is no dense sum that is read in one way."""
+    """Return the kernels that make and read a temporary; None where they cannot be fused."""
     maker = program.kernel(name)
     readers = [step for step in program.steps if name in reads(step)]
     if len(readers) != 1:
@@ -268,57 +273,57 @@ def _pair(program: Program, name: str) -> _Pair | None:
     (reader,) = readers
     if not isinstance(reader, KernelStep) or not (is_plain(maker) and is_plain(reader)):
         return None
-    called = [each for each, _ in reader.problem.operands if reader.source(each) == name]
-    found = {a for a in accesses(reader.problem.assignment.value) if a.tensor in called}
-    if len(found) != 1:
+    called = [name_ for name_, _ in reader.problem.operands if reader.source(name_) == name]
+    uses = {a for a in accesses(reader.problem.assignment.value) if a.tensor in called}
+    if len(uses) != 1:
         return None
-    (access,) = found
-    made, types = maker.problem.assignment, dict(maker.problem.operands)
-    dtypes = {each: np.dtype(type.dtype) for each, type in types.items()}
-    if not isinstance(made.value, Reduce) or len(maker.schedule.orders) != 1:
+    (access,) = uses
+    assignment, types = maker.problem.assignment, dict(maker.problem.operands)
+    dtypes = {name_: np.dtype(type.dtype) for name_, type in types.items()}
+    if not isinstance(assignment.value, Reduce) or len(maker.schedule.orders) != 1:
         return None
     result = maker.problem.result
     alike = dict(reader.problem.operands)[access.tensor] == result
-    if not alike or expression_dtype(made.value, dtypes).name != result.dtype:
+    if not alike or expression_dtype(assignment.value, dtypes).name != result.dtype:
         return None
     if not is_full(result.format) or not access.indices:
         return None
     tensors, indices = names_in_reader(maker, reader), _indices(maker, reader, access)
     order = tuple(indices[index] for index in maker.schedule.orders[0])
-    made = rename(made, tensors, indices)
-    return _Pair(maker, reader, access, made, order, tensors, indices, name in program.results)
+    assignment = rename(assignment, tensors, indices)
+    return _Pair(
+        maker, reader, access, assignment, order, tensors, indices, name in program.results
+    )
 
 
 def _indices(maker: KernelStep, reader: KernelStep, access: Access) -> dict[str, str]:
-    """Return the reader's name of each index of the maker, a new one for those that it sums
-    over."""
+    """Return the reader's name of each index of the maker, a fresh one for its summed indices."""
     names = Names(all_indices(reader.problem.assignment))
-    made = maker.problem.assignment
-    found = dict(zip(made.target.indices, access.indices, strict=True))
-    return {index: found.get(index) or names.fresh(index) for index in all_indices(made)}
+    assignment = maker.problem.assignment
+    names_of = dict(zip(assignment.target.indices, access.indices, strict=True))
+    return {index: names_of.get(index) or names.fresh(index) for index in all_indices(assignment)}
 
 
 def _met_again(program: Program, pair: _Pair, kernel: KernelStep) -> float:
-    """Return the bytes of the operands of a kernel that it reads in each round of the shared
-    loops."""
-    whole = pair.made if kernel is pair.maker else kernel.problem.assignment
-    read = {a for a in accesses(whole.value) if a != pair.access}
+    """Return the bytes of a kernel's operands that each round of the shared loops rereads."""
+    assignment = pair.producer if kernel is pair.maker else kernel.problem.assignment
+    read = {a for a in accesses(assignment.value) if a != pair.access}
     sources = {name: kernel.source(name) for name, _ in kernel.problem.operands}
     if kernel is pair.maker:
         sources = {pair.tensors[name]: source for name, source in sources.items()}
-    found = 0.0
+    total = 0.0
     for access in read:
         if set(pair.shared).isdisjoint(access.indices):
             facts = program.facts[sources[access.tensor]]
-            found += facts.stored * np.dtype(facts.type.dtype).itemsize
-    return found
+            total += facts.stored * np.dtype(facts.type.dtype).itemsize
+    return total
 
 
 def _fused(program: Program, pair: _Pair) -> Program:
-    """Return the program with one kernel in the place of both."""
+    """Return the program with one kernel in place of the pair."""
     orders = pair.orders()
     assert orders is not None  # `refusal` asked
-    return joined(program, pair.maker, pair.reader, pair.problem(), orders, pair.tensors)
+    return join_kernels(program, pair.maker, pair.reader, pair.problem(), orders, pair.tensors)
 
 
 RULE = Rule(

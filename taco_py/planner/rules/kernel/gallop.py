@@ -42,13 +42,15 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def leaps(problem: Problem, schedule: Schedule, stats: Statistics) -> Schedule:
-    """Return the `mergeby(…,Gallop)` of loops over intersections, most often none."""
+    """Return the `mergeby(…,Gallop)` of loops over intersections; usually none."""
     if not may_leap(stats):
         return OPEN
     graph = loops_of(problem.assignment, schedule).graph(problem)
     paying = dict.fromkeys(loop.index for loop in graph.loops if _pays(loop, stats))
-    found = (i for i in paying if all(_can(graph, each) for each in graph.loops if each.index == i))
-    return Schedule(tuple(MergeBy(index, Merge.GALLOP) for index in found))
+    indices = (
+        i for i in paying if all(_can(graph, nest) for nest in graph.loops if nest.index == i)
+    )
+    return Schedule(tuple(MergeBy(index, Merge.GALLOP) for index in indices))
 
 
 def _can(graph: IterationGraph, loop: Loop) -> bool:
@@ -60,15 +62,14 @@ def _can(graph: IterationGraph, loop: Loop) -> bool:
 
 
 def _pays(loop: Loop, stats: Statistics) -> bool:
-    lengths = [length for each in loop.lattice.iterators for length in _length(each, stats)]
+    lengths = [length for walk in loop.lattice.iterators for length in _length(walk, stats)]
     return len(lengths) > 1 and max(lengths) >= stats.machine.loops.gallop_ratio * max(
         1.0, min(lengths)
     )
 
 
 def _length(walk: Walk, stats: Statistics) -> Iterator[float]:
-    """Count how many coordinates a level is expected to have under one entry of the levels above
-    it.
+    """Yield the expected number of coordinates of a level under one entry of the levels above it.
 
     Nothing for a workspace, which has no pattern before the kernel runs.
     """
@@ -77,8 +78,8 @@ def _length(walk: Walk, stats: Statistics) -> Iterator[float]:
         return
     modes = pattern.format.mode_order[: walk.level + 1]
     above = frozenset(walk.access.indices[mode] for mode in modes[:-1])
-    whole = above | {walk.access.indices[modes[-1]]}
-    entries = stats.volume(whole) * stats.access_fraction(walk.access, whole)
+    bound = above | {walk.access.indices[modes[-1]]}
+    entries = stats.volume(bound) * stats.access_fraction(walk.access, bound)
     yield entries / max(1.0, stats.volume(above) * stats.access_fraction(walk.access, above))
 
 

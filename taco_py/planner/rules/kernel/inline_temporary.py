@@ -45,7 +45,7 @@ from taco_py.planner.ir.nodes import KernelStep
 from taco_py.planner.ir.program import Program, reads
 from taco_py.planner.joined_kernels import (
     is_plain,
-    joined,
+    join_kernels,
     joined_problem,
     names_in_reader,
     stores_besides,
@@ -67,22 +67,24 @@ from taco_py.planner.rules.base import (
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Put the value of an element-wise temporary in the place of each access of its one reader."""
+    """Inline an elementwise temporary at each access of its only reader."""
     pair = _pair(program, site.target)
     if pair is None:
         return None
     refusal = pair.refusal()
     if refusal is not None:
         return Refusal(refusal)
-    facts, machine, again = program.facts[site.target], context.goal.machine, pair.times() - 1
-    steps = again * facts.stored * _steps(pair.maker.problem, machine)
+    facts, machine, extra_times = program.facts[site.target], context.goal.machine, pair.times() - 1
+    steps = extra_times * facts.stored * _steps(pair.maker.problem, machine)
 
     def rewrite() -> Rewrite:
         orders = pair.orders()
         assert orders is not None  # `refusal` asked
-        whole = joined(program, pair.maker, pair.reader, pair.problem(), orders, pair.tensors)
-        count = f", {again + 1} times" if again else ""
-        return Rewrite(whole, f"computed where {pair.reader.target} reads it{count}")
+        inlined = join_kernels(
+            program, pair.maker, pair.reader, pair.problem(), orders, pair.tensors
+        )
+        count = f", {extra_times + 1} times" if extra_times else ""
+        return Rewrite(inlined, f"computed where {pair.reader.target} reads it{count}")
 
     return Candidate(keeping(facts, machine), steps, rewrite)
 
@@ -91,30 +93,30 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 class _Pair:
     """A kernel that makes an element-wise temporary, and the only one that reads it.
 
-    made     for each access of the reader, the maker's assignment in its names
+    inlined     for each access of the reader, the maker's assignment in its names
     tensors  the reader's names of what the maker reads
     """
 
     maker: KernelStep
     reader: KernelStep
-    made: dict[Access, Assignment]
+    inlined: dict[Access, Assignment]
     tensors: dict[str, str]
 
     def refusal(self) -> str | None:
-        """Say why the temporary cannot be computed where it is read, None where it can be."""
+        """Return the reason why the temporary cannot be inlined; None where it can."""
         value, target = self.reader.problem.assignment.value, self.reader.target
-        for access in self.made:
+        for access in self.inlined:
             if depends_on_presence(value, access):
                 return f"{target} asks what of it is stored"
-            around = _around(self.reader, access)
-            if not around <= {*access.indices}:
-                beyond = ",".join(sorted(around.difference(access.indices)))
+            enclosing = _enclosing_indices(self.reader, access)
+            if not enclosing <= {*access.indices}:
+                beyond = ",".join(sorted(enclosing.difference(access.indices)))
                 return f"{target} would compute it in each round of its loops over {beyond}"
         if not self._has_one_pattern():
             return "its entries are not those of one of its operands"
-        shared = frozenset.intersection(*(frozenset(access.indices) for access in self.made))
-        own = all_reductions(self._first.value)
-        if any(not shared.issuperset(_outer_indices(node, self._first)) for node in own):
+        shared = frozenset.intersection(*(frozenset(access.indices) for access in self.inlined))
+        inner_sums = all_reductions(self._first.value)
+        if any(not shared.issuperset(_outer_indices(node, self._first)) for node in inner_sums):
             return f"{target} would make its sums for each of several accesses"
         orders, problem = self.orders(), self.problem()
         if orders is None:
@@ -128,68 +130,70 @@ class _Pair:
 
     @property
     def _first(self) -> Assignment:
-        return next(iter(self.made.values()))
+        return next(iter(self.inlined.values()))
 
     def _has_one_pattern(self) -> bool:
-        """Tell whether the temporary stores what one of its operands does, or all tensors are
-        full."""
-        made, maker = self._first, self.maker.problem
+        """Tell whether the temporary has the pattern of one operand, or all tensors are full."""
+        assignment, maker = self._first, self.maker.problem
         types = {self.tensors[name]: type for name, type in maker.operands}
-        sparse = {a for a in accesses(made.value) if not is_full(types[a.tensor].format)}
-        own = {access for access in sparse if access.indices == made.target.indices}
+        sparse = {a for a in accesses(assignment.value) if not is_full(types[a.tensor].format)}
+        aligned = {access for access in sparse if access.indices == assignment.target.indices}
         if is_full(maker.result.format):
             return not sparse
         return (
-            len({access.tensor for access in sparse}) == len(own) == 1
-            and all(restricts(made.value, access) for access in own)
-            and all(level.unique for each in own for level in types[each.tensor].format.levels)
+            len({access.tensor for access in sparse}) == len(aligned) == 1
+            and all(restricts(assignment.value, access) for access in aligned)
+            and all(
+                level.unique for access_ in aligned for level in types[access_.tensor].format.levels
+            )
         )
 
     def times(self) -> int:
-        """Return how often each element is computed: once less where the result holds it
-        meanwhile."""
+        """Return how often each element is computed, one less where the result keeps it."""
         assignment = self.reader.problem.assignment
         target, types = assignment.target.indices, {self.maker.problem.result.dtype}
-        held = any(access.indices == target for access in self.made)
-        kept = held and types == {self.reader.problem.result.dtype}
-        return max(1, len(self.made) - kept)
+        is_stored = any(access.indices == target for access in self.inlined)
+        is_reused = is_stored and types == {self.reader.problem.result.dtype}
+        return max(1, len(self.inlined) - is_reused)
 
     def orders(self) -> tuple[Order, ...] | None:
-        """Return the loops of the reader's terms, with those of the sums inside; None for a
-        clash."""
-        found: list[Order] = []
+        """Return the loops of the reader's terms and of its inner sums; None where they clash."""
+        orders_: list[Order] = []
         problem = self.reader.problem
         terms = split_terms(problem.assignment.value)
         (makes,) = self.maker.schedule.orders
         for term, order in zip(terms, self.reader.schedule.orders, strict=True):
             merged: Order | None = order
             for access in accesses(term.body):
-                if merged is not None and access in self.made:
+                if merged is not None and access in self.inlined:
                     names = self._indices(access)
                     merged = merge_orders([names[index] for index in makes], merged)
             if merged is None:
                 return None
-            found.append(merged)
-        return tuple(found)
+            orders_.append(merged)
+        return tuple(orders_)
 
     def _indices(self, access: Access) -> dict[str, str]:
         """Return the names that one access has for the maker's indices."""
-        made = self.maker.problem.assignment
-        return dict(zip(all_indices(made), all_indices(self.made[access]), strict=True))
+        assignment = self.maker.problem.assignment
+        return dict(zip(all_indices(assignment), all_indices(self.inlined[access]), strict=True))
 
     def problem(self) -> Problem:
-        """What the reader computes, with the temporary's value in the place of each access."""
+        """Return the reader's problem with the temporary's value in place of each access."""
 
         def exchanged(access: Access) -> Expr:
-            return self.made[access].value if access in self.made else access
+            return self.inlined[access].value if access in self.inlined else access
 
-        indices = {old: new for each in self.made for old, new in self._indices(each).items()}
+        indices = {
+            old: new for access_ in self.inlined for old, new in self._indices(access_).items()
+        }
         return joined_problem(self.maker, self.reader, exchanged, self.tensors, indices)
 
 
 def _pair(program: Program, name: str) -> _Pair | None:
-    """Return the kernels that make and read a temporary; None where these are not two plain nests
-    of loops, or it is a sum."""
+    """Return the kernels that make and read an elementwise temporary; None where they do
+    not fit.
+    """
     maker = program.kernel(name)
     if isinstance(maker.problem.assignment.value, Reduce):
         return None
@@ -199,48 +203,50 @@ def _pair(program: Program, name: str) -> _Pair | None:
     (reader,) = readers
     if not isinstance(reader, KernelStep) or not (is_plain(maker) and is_plain(reader)):
         return None
-    made, result = maker.problem.assignment, maker.problem.result
-    dtypes = {each: np.dtype(type.dtype) for each, type in maker.problem.operands}
-    called = [each for each, _ in reader.problem.operands if reader.source(each) == name]
+    assignment, result = maker.problem.assignment, maker.problem.result
+    dtypes = {operand: np.dtype(type.dtype) for operand, type in maker.problem.operands}
+    called = [alias for alias, _ in reader.problem.operands if reader.source(alias) == name]
     if len(maker.schedule.orders) != 1 or result.fill:
         return None
     types = dict(reader.problem.operands)
-    if not _stored_alike(result, *(types[each] for each in called)) or not made.target.indices:
+    if (
+        not _stored_alike(result, *(types[alias] for alias in called))
+        or not assignment.target.indices
+    ):
         return None
-    if expression_dtype(made.value, dtypes).name != result.dtype:
+    if expression_dtype(assignment.value, dtypes).name != result.dtype:
         return None
     tensors = names_in_reader(maker, reader)
     names = Names(all_indices(reader.problem.assignment))
-    found = {}
+    inlined = {}
     for access in accesses(reader.problem.assignment.value):
-        if access.tensor in called and access not in found:
+        if access.tensor in called and access not in inlined:
             if len({*access.indices}) < len(access.indices):
                 return None
-            own = dict(zip(made.target.indices, access.indices, strict=True))
-            fresh = {i: own.get(i) or names.fresh(i) for i in all_indices(made)}
-            found[access] = rename(made, tensors, fresh)
-    return _Pair(maker, reader, found, tensors)
+            names_of = dict(zip(assignment.target.indices, access.indices, strict=True))
+            fresh = {i: names_of.get(i) or names.fresh(i) for i in all_indices(assignment)}
+            inlined[access] = rename(assignment, tensors, fresh)
+    return _Pair(maker, reader, inlined, tensors)
 
 
 def _stored_alike(*types: TensorType) -> bool:
-    """Tell whether types say the same but for the order of coordinates, which the operand
-    decides."""
+    """Tell whether types are equal except for the order of coordinates."""
     return len({(str(type.format), type.dtype, type.stored) for type in types}) == 1
 
 
-def _around(kernel: KernelStep, access: Access) -> frozenset[str]:
+def _enclosing_indices(kernel: KernelStep, access: Access) -> frozenset[str]:
     """Return the indices of all loops in which a kernel reads an access."""
     assignment = kernel.problem.assignment
-    found = {*assignment.target.indices} if _stands_free(assignment.value, access) else set()
+    enclosing = {*assignment.target.indices} if _stands_free(assignment.value, access) else set()
     terms = zip(split_terms(assignment.value), kernel.schedule.orders, strict=True)
     for term, order in terms:
         for sum_ in _sums_of(term.body, access):
             begin = min(order.index(index) for index in summed_indices(sum_))
-            found.update(v for v in order[:begin] if v in assignment.target.indices)
-            found.update(free_indices(_body(sum_)))
+            enclosing.update(v for v in order[:begin] if v in assignment.target.indices)
+            enclosing.update(free_indices(_body(sum_)))
         if term.reduced and access in accesses(term.body):
-            found.update(free_indices(term.body))
-    return frozenset(found)
+            enclosing.update(free_indices(term.body))
+    return frozenset(enclosing)
 
 
 def _sums_of(expr: Expr, access: Access) -> Iterator[Reduce]:
@@ -251,7 +257,7 @@ def _sums_of(expr: Expr, access: Access) -> Iterator[Reduce]:
 
 
 def _body(sum_: Reduce) -> Expr:
-    """What a sum, and the sums right inside it that are one with it, add up."""
+    """Return the body of a sum and of the sums directly inside it."""
     _, body = peel_reductions(sum_, sum_.operator)
     return body
 
@@ -265,26 +271,25 @@ def _stands_free(expr: Expr, access: Access) -> bool:
     return any(_stands_free(child, access) for child in children(expr))
 
 
-def _outer_indices(sum_: Reduce, made: Assignment) -> frozenset[str]:
+def _outer_indices(sum_: Reduce, assignment: Assignment) -> frozenset[str]:
     """Return the indices of a temporary that a sum inside it depends on."""
-    return frozenset(made.target.indices).intersection(free_indices(sum_))
+    return frozenset(assignment.target.indices).intersection(free_indices(sum_))
 
 
 def _steps(problem: Problem, machine: Machine) -> float:
-    """Return the price of an element of what a problem computes: of its functions, beside which the
-    rest is nothing."""
+    """Return the price of an element of a problem: of its functions, which outweigh the rest."""
     dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
-    found = machine.loops.vector_steps
+    price_ = machine.loops.vector_steps
     for node, _ in walk(problem.assignment.value):
         if isinstance(node, Call) and node.operator.c_operator in FUNCTIONS:
             spelled = FUNCTIONS[node.operator.c_operator].spellings
             kind = spelled.get(expression_dtype(node, dtypes).name)
             if isinstance(kind, CFunction):
                 lanes = kind.vectorizes
-                found += (
+                price_ += (
                     machine.loops.function_steps if lanes else machine.loops.called_function_steps
                 )
-    return found
+    return price_
 
 
 RULE = Rule(

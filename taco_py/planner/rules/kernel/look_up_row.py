@@ -34,53 +34,56 @@ from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site, Trai
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Precompute the rows of operands that loops would merge again and again."""
+    """Precompute the rows of operands that loops would merge repeatedly."""
     kernel = program.kernel(site.target)
     if not kernel.may_merge or not context.goal.machine.teams:
         return None
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
-    schedule, why = looked_up_rows(kernel.problem, kernel.schedule.orders, stats)
+    schedule, reason = looked_up_rows(kernel.problem, kernel.schedule.orders, stats)
     if not schedule.commands:
         return None
-    kernel = replace(kernel, schedule=kernel.schedule.then(schedule), looked_up=why)
-    return Rewrite(program.with_kernel(kernel), why)
+    kernel = replace(kernel, schedule=kernel.schedule.then(schedule), looked_up=reason)
+    return Rewrite(program.with_kernel(kernel), reason)
 
 
 def looked_up_rows(
     problem: Problem, orders: tuple[Order, ...], stats: Statistics
 ) -> tuple[Schedule, str]:
-    """Return the `precompute(…)` of operands' rows in a kernel, most often none, and why."""
+    """Return the `precompute(…)` of operands' rows in a kernel, usually none, and the reasons."""
     names = Names((*all_indices(problem.assignment), *operand_names(problem.assignment)))
-    found, why = OPEN, []
-    for lookup, index, told in _lookups(problem, orders, stats):
+    schedule, notes = OPEN, []
+    for lookup, index, note in _lookups(problem, orders, stats):
         name = names.fresh(f"{lookup.access.tensor}_row")
-        before = found
-        found = _with(before, Precompute(lookup.access, (index,), (index,), name), problem, orders)
-        if found is not before:
-            why.append(told)
-    return found, "\n".join(why)
+        before = schedule
+        schedule = _with(
+            before, Precompute(lookup.access, (index,), (index,), name), problem, orders
+        )
+        if schedule is not before:
+            notes.append(note)
+    return schedule, "\n".join(notes)
 
 
 def _lookups(
     problem: Problem, orders: tuple[Order, ...], stats: Statistics
 ) -> Iterator[tuple[Lookup, str, str]]:
-    """What is better looked up in the loops of each term, along which index, and why."""
+    """Yield the operands that are better looked up, with the index and the reason."""
     for term, order in zip(split_terms(problem.assignment.value), orders, strict=True):
         costs = LoopCosts(problem, term, stats)
-        for met in costs.meetings(order):
-            if met.lookup is not None:
-                index = costs.steps.indices[met.lookup.row]
-                told = (
-                    f"{to_text(met.lookup.access)} where others are walked along {index}: about "
-                    f"{met.cost:.2g} operations, {met.merged:.2g} where they are merged"
+        for meeting in costs.meetings(order):
+            if meeting.lookup is not None:
+                index = costs.steps.indices[meeting.lookup.row]
+                note = (
+                    f"{to_text(meeting.lookup.access)} where others are walked along {index}: "
+                    f"about {meeting.cost:.2g} operations, "
+                    f"{meeting.merged:.2g} where they are merged"
                 )
-                yield met.lookup, index, told
+                yield meeting.lookup, index, note
 
 
 def _with(
     schedule: Schedule, command: Precompute, problem: Problem, orders: tuple[Order, ...]
 ) -> Schedule:
-    """With one operand more, where its rows can be looked up."""
+    """Return the schedule with one more looked-up operand, where its rows can be looked up."""
     more = schedule.then(Schedule((command,)))
     try:
         loops = apply_all(Loops(problem.assignment, orders), more)

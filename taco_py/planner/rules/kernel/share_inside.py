@@ -37,21 +37,22 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def shared_inside(problem: Problem, schedule: Schedule, stats: Statistics) -> Schedule:
-    """Return the `parallelize(…)` of the first loop with several iterations, if it is not the
-    outermost and its iterations write elements of their own."""
+    """Return the `parallelize(…)` of the first loop with several iterations inside the
+    outermost.
+    """
     order, *further = schedule.orders
     if further or not order or stats.sizes[order[0]] != 1:
         return OPEN
     first = next((index for index in order if stats.sizes[index] > 1), None)
     if first is None:
         return OPEN
-    found = Schedule((Parallelize(first),))
+    parallel = Schedule((Parallelize(first),))
     try:
-        loops = loops_of(problem.assignment, schedule.then(found))
+        loops = loops_of(problem.assignment, schedule.then(parallel))
         check_shared(loops.graph(problem))
     except ScheduleError:
         return OPEN
-    return found
+    return parallel
 
 
 RULE = Rule("share_inside", Phase.KERNEL, apply, kernels)

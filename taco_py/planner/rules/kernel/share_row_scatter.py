@@ -20,7 +20,7 @@ from taco_py.planner.rules.scatters import scatter_of, share_scatter
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Share the outermost loop, over which rows are summed up, with a copy for each range of it."""
+    """Share the outermost loop, a sum over rows, with a copy of the result for each range."""
     scatter = scatter_of(program, site, context)
     if scatter is None or scatter.is_exact or not _adds_rows(scatter.kernel):
         return None
@@ -28,13 +28,13 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def _adds_rows(kernel: KernelStep) -> bool:
-    """Tell whether each entry of a sparse operand adds to a row of the result, which it chooses.
+    """Tell whether each entry of a sparse operand adds to the row of the result that it selects.
 
     Rows that are summed up further inside stay in registers, and ranges would keep them from that.
     """
-    _, *chosen, row = kernel.schedule.orders[0]
-    indices, listed = {*kernel.problem.assignment.target.indices}, sparse_indices_of(kernel.problem)
-    return row in indices - listed and bool(chosen) and indices & listed == {*chosen}
+    _, *outer, row = kernel.schedule.orders[0]
+    indices, sparse = {*kernel.problem.assignment.target.indices}, sparse_indices_of(kernel.problem)
+    return row in indices - sparse and bool(outer) and indices & sparse == {*outer}
 
 
 RULE = Rule("share_row_scatter", Phase.KERNEL, apply, kernels, Numbers.ROUNDS, Gain.DENSE)

@@ -18,8 +18,7 @@ from taco_py.planner.rules.scatters import scatter_of, share_scatter
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Share the outermost loop, which is over no index of the result, with a copy for each
-    thread."""
+    """Share the outermost loop over a summed index, with a copy of the result for each thread."""
     scatter = scatter_of(program, site, context)
     if scatter is None:
         return None

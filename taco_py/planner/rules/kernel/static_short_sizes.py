@@ -39,15 +39,16 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def with_short_sizes(problem: Problem, sizes: Mapping[str, float], machine: Machine) -> Problem:
-    """Return `problem` with its short sizes static, where all is dense and there is enough to
-    do."""
-    known = dict(problem.static)
-    short = {i: int(size) for i, size in sizes.items() if size in SHORT and i not in known}
+    """Return `problem` with its short sizes static, where all is dense and loops are long
+    enough.
+    """
+    static = dict(problem.static)
+    short = {i: int(size) for i, size in sizes.items() if size in SHORT and i not in static}
     least = prod(1 << (int(size).bit_length() - 1) for size in sizes.values() if size >= 1)
     enough = least >= machine.dense.static_size_iterations
     if not short or not enough or not is_full_problem(problem):
         return problem
-    return replace(problem, static=tuple(sorted({**known, **short}.items())))
+    return replace(problem, static=tuple(sorted({**static, **short}.items())))
 
 
 RULE = Rule("static_short_sizes", Phase.KERNEL, apply, kernels)

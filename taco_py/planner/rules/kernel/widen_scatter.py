@@ -42,7 +42,7 @@ from taco_py.planner.rules.base import (
     kernels,
 )
 
-MANY = 64
+LEAST_TERMS = 64
 """Additions to an element, in the mean, from which their errors count: 64 have one of 2^-18."""
 CONTINUOUS = frozenset(
     (
@@ -54,7 +54,7 @@ CONTINUOUS = frozenset(
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Make a sum that is scattered in the wider type, and convert it."""
+    """Compute a scattered sum in the wider type, and convert it."""
     kernel = program.kernel(site.target)
     problem = kernel.problem
     wider = WIDER.get(problem.result.dtype)
@@ -66,24 +66,23 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         stats.iterations(as_sum(problem, term).body, frozenset(stats.sizes))
         for term in _scattered(kernel)
     )
-    if max(entries, default=0.0) < MANY * elements:
+    if max(entries, default=0.0) < LEAST_TERMS * elements:
         return None
     if context.goal.machine.is_gpu:
         return Refusal("the conversion would take the result off the device")
     target = program.fresh(f"{kernel.target}_{wider.name}")
-    why = f"many terms of {problem.result.dtype} are added to each of its elements"
+    reason = f"many terms of {problem.result.dtype} are added to each of its elements"
     wide = replace(kernel, target=target, problem=_widened(problem, target, wider.name))
-    cast = Cast(kernel.target, target, problem.result.format, problem.result.dtype, why)
+    cast = Cast(kernel.target, target, problem.result.format, problem.result.dtype, reason)
     facts = replace(program.facts[kernel.target], type=wide.problem.result)
     steps = tuple(
         new for step in program.steps for new in ((wide, cast) if step is kernel else (step,))
     )
-    return Rewrite(replace(program.with_facts({target: facts}), steps=steps), why)
+    return Rewrite(replace(program.with_facts({target: facts}), steps=steps), reason)
 
 
 def _may_widen(kernel: KernelStep) -> bool:
-    """Tell whether a kernel in loops assigns one dense result whose elements sparse operands
-    list."""
+    """Tell whether a kernel in loops assigns one dense result that sparse operands scatter into."""
     problem = kernel.problem
     target, result = problem.assignment.target, problem.result
     if not way_of(kernel.schedule.make).in_loops or problem.assignment.operator is not None:
@@ -94,7 +93,7 @@ def _may_widen(kernel: KernelStep) -> bool:
 
 
 def _scattered(kernel: KernelStep) -> Iterator[Term]:
-    """Yield the sums whose loops meet an element of the result again and again, and add to it."""
+    """Yield the sums whose loops add to an element of the result repeatedly."""
     terms = split_terms(kernel.problem.assignment.value)
     target = kernel.problem.assignment.target.indices
     for term, order in zip(terms, kernel.schedule.orders, strict=False):
@@ -105,7 +104,7 @@ def _scattered(kernel: KernelStep) -> Iterator[Term]:
 
 
 def _repeats(problem: Problem) -> bool:
-    """Tell whether a list of entries names a coordinate of the result once for each of them."""
+    """Tell whether a list of entries repeats a coordinate of the result."""
     target = {*problem.assignment.target.indices}
 
     def lists(access: Access) -> bool:
@@ -128,16 +127,15 @@ def _is_continuous(expr: Expr) -> bool:
 
 
 def _widened(problem: Problem, target: str, wider: str) -> Problem:
-    """Return the problem of another target, with the operands of the narrow type read in the wider
-    one."""
-    narrow = {each: type.name for each, type in WIDER.items() if np.can_cast(type.name, wider)}
+    """Return the problem of another target, with narrow operands read in the wider type."""
+    narrow = {wide: type.name for wide, type in WIDER.items() if np.can_cast(type.name, wider)}
     name = problem.assignment.target.tensor
     return replace(
         problem,
         assignment=rename(problem.assignment, tensors={name: target}),
         operands=tuple(
-            (each, type.read_as(narrow[type.dtype]) if type.dtype in narrow else type)
-            for each, type in problem.operands
+            (operand, type.read_as(narrow[type.dtype]) if type.dtype in narrow else type)
+            for operand, type in problem.operands
         ),
         result=replace(problem.result, dtype=wider),
     )

@@ -27,20 +27,20 @@ def cast_before(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
 ) -> StepsBefore | None:
     """Read converted copies where a faster kernel reads them."""
-    found = [name for name in operand_names(assignment) if operands[name].type.stored]
-    if not found:
+    stored = [name for name in operand_names(assignment) if operands[name].type.stored]
+    if not stored:
         return None
-    types = {name: operands[name].type for name in found}
+    types = {name: operands[name].type for name in stored}
     new = {name: names.fresh(f"{name}_{type.dtype}") for name, type in types.items()}
-    known = {**operands, **{new[name]: _cast(operands[name]) for name in found}}
-    changed = rename(assignment, tensors=new)
-    stats = real_statistics(changed, known, request.machine)
-    question = Question(problem_of(changed, known, request), lambda: stats, request.libraries)
+    facts = {**operands, **{new[name]: _cast(operands[name]) for name in stored}}
+    converted = rename(assignment, tensors=new)
+    stats = real_statistics(converted, facts, request.machine)
+    question = Question(problem_of(converted, facts, request), lambda: stats, request.libraries)
     if not choose(question).way.reuses:
         return None
     reason = "its values are used many times"
     casts = (Cast(new[name], name, type.format, type.dtype, reason) for name, type in types.items())
-    return StepsBefore(changed, known, tuple(casts))
+    return StepsBefore(converted, facts, tuple(casts))
 
 
 def _cast(operand: Operand) -> Operand:

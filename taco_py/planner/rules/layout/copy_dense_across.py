@@ -44,18 +44,18 @@ def turn(
     if factors is None or product is None or product.points < machine.calls.small_factor_iterations:
         return None
     plain = min(seconds_of_loops(product), seconds_of_tiles(product))
-    found = best(product)
-    if not any(found.copied):
+    tiling = best(product)
+    if not any(tiling.copied):
         return None
-    why = (
-        f"loops along {found.contiguous} take about {found.seconds:.1e} s with what is copied, on "
-        f"the operands as they are {seconds_of_loops(product):.1e} s, tiles "
+    reason = (
+        f"loops along {tiling.contiguous} take about {tiling.seconds:.1e} s with what is copied, "
+        f"on the operands as they are {seconds_of_loops(product):.1e} s, tiles "
         f"{seconds_of_tiles(product):.1e} s"
     )
-    arrays = zip(factors, (found.product.left, found.product.right), found.copied, strict=True)
-    forms = {access: dense_in_order(access, order) for access, order, wanted in arrays if wanted}
-    on = OnCopies(assignment, operands, request).in_orders(forms, names, why)
-    return StepsBefore(on.assignment, on.facts, on.steps, why, plain, found.seconds)
+    arrays = zip(factors, (tiling.product.left, tiling.product.right), tiling.copied, strict=True)
+    forms = {access: dense_in_order(access, order) for access, order, order_ in arrays if order_}
+    on = OnCopies(assignment, operands, request).in_orders(forms, names, reason)
+    return StepsBefore(on.assignment, on.facts, on.steps, reason, plain, tiling.seconds)
 
 
 RULE = Rule(

@@ -54,8 +54,8 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
     def rewrite() -> Rewrite:
         costs = f"about {rows.cost:.2g} operations with copies, on the arrays as they are"
-        why = f"{rows.why}: {costs} {before:.2g}"
-        return Rewrite(rows.copies.put(program, site.target, why), why)
+        reason = f"{rows.reason}: {costs} {before:.2g}"
+        return Rewrite(rows.copies.put(program, site.target, reason), reason)
 
     return Candidate(before, rows.cost, rewrite)
 
@@ -65,49 +65,51 @@ class InRows:
     """An assignment on copies of its dense operands, and what it costs.
 
     cost  of the loops and the copies
-    why   what led to it, for explain()
+    reason   what led to it, for explain()
     """
 
     copies: OnCopies
     cost: float
-    why: str
+    reason: str
 
 
 def in_rows(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
 ) -> InRows | None:
-    """Return the cheapest copies that have the innermost index last; None where none can be
-    made."""
+    """Return the cheapest copies with the innermost index stored last; None where there
+    are none.
+    """
     as_it_is = OnCopies(assignment, operands, request)
-    met = {index for access in accesses(assignment.value) for index in access.indices}
-    if not request.look_up or not met.issuperset(assignment.target.indices):
+    indices = {index for access in accesses(assignment.value) for index in access.indices}
+    if not request.look_up or not indices.issuperset(assignment.target.indices):
         return None  # other terms may have the rest, whose sizes are not known here
     long = (i for i in _innermost(assignment, operands, request) if _fills_vectors(i, as_it_is))
-    options = [_along(index, as_it_is, names) for index in long]
+    options = [_rows_along(index, as_it_is, names) for index in long]
     return min(options, key=lambda option: option.cost, default=None)
 
 
 def _innermost(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request
 ) -> Iterator[str]:
-    """Yield the indices that no list of a sparse tensor has or leads to, and that a dense tensor
-    stores elsewhere than last, where any operand is sparse."""
+    """Yield the indices that no sparse level stores and that a dense tensor stores not last."""
     types = {a: operands[a.tensor].type for a in accesses(assignment.value)}
     if all_full(types.values()):
         return
     types[assignment.target] = request.type
-    led = {i for access, type in types.items() for i in _in_lists(type.format, access)}
+    list_indices = {i for access, type in types.items() for i in _in_lists(type.format, access)}
     for index in all_indices(assignment):
-        if index not in led and any(_lies_across(a, index, type) for a, type in types.items()):
+        if index not in list_indices and any(
+            _lies_across(a, index, type) for a, type in types.items()
+        ):
             yield index
 
 
 def _fills_vectors(index: str, on: OnCopies) -> bool:
     """Tell whether a loop over an index is long enough to be faster in vectors."""
     size = real_statistics(on.assignment, on.facts).sizes[index]
-    machine, added = on.request.machine, index in on.assignment.target.indices
+    machine, is_summed_not = on.request.machine, index in on.assignment.target.indices
     return size >= (
-        machine.calls.copied_row_elements if added else machine.calls.copied_sum_elements
+        machine.calls.copied_row_elements if is_summed_not else machine.calls.copied_sum_elements
     )
 
 
@@ -117,24 +119,23 @@ def _in_lists(form: Format, access: Access) -> tuple[str, ...]:
 
 
 def _lies_across(access: Access, index: str, type: TensorType) -> bool:
-    """Tell whether the elements along an index of a dense tensor are no neighbours."""
+    """Tell whether the elements along an index of a dense tensor are not contiguous."""
     if is_sparse(type.format) or access.indices.count(index) != 1:
         return False
     return type.format.stored(access.indices)[-1] != index or not type.unit_stride
 
 
-def _along(index: str, as_it_is: OnCopies, names: Names) -> InRows:
-    """Return the assignment on copies of all operands that do not store an index last, with its
-    result stored so too."""
+def _rows_along(index: str, as_it_is: OnCopies, names: Names) -> InRows:
+    """Return the assignment on copies that all store an index last."""
     assignment, facts, machine = as_it_is.assignment, as_it_is.facts, as_it_is.request.machine
     target, type = assignment.target, as_it_is.request.type
-    why = f"the innermost loop runs along {index}"
+    reason = f"the innermost loop runs along {index}"
     forms = {
         access: _with_last(facts[access.tensor].type.format, access.indices.index(index))
         for access in dict.fromkeys(accesses(assignment.value))
         if _lies_across(access, index, facts[access.tensor].type)
     }
-    copies = as_it_is.in_orders(forms, names, why)
+    copies = as_it_is.in_orders(forms, names, reason)
     cost = 0.0
     for access in forms:
         cost += copying(facts[access.tensor].nnz, facts[access.tensor].type, machine)
@@ -144,7 +145,7 @@ def _along(index: str, as_it_is: OnCopies, names: Names) -> InRows:
         cost += copying(prod((sizes[i] for i in target.indices), start=1.0), type, machine)
         request = replace(as_it_is.request, type=replace(type, format=form))
         copies = replace(copies, request=request)
-    return InRows(copies, cost + copies.loops_cost(real_statistics), why)
+    return InRows(copies, cost + copies.loops_cost(real_statistics), reason)
 
 
 def _with_last(form: Format, last: int) -> Format:
@@ -153,9 +154,9 @@ def _with_last(form: Format, last: int) -> Format:
 
 
 def copying(elements: float, type: TensorType, machine: Machine) -> float:
-    """What a copy of a dense tensor in another order costs, in steps."""
-    each = machine.copied_element(elements * np.dtype(type.dtype).itemsize)
-    return (machine.calls.plan_step_seconds + elements * each) / machine.step_seconds
+    """Return the cost of a copy of a dense tensor in another order, in steps."""
+    element_steps = machine.copied_element(elements * np.dtype(type.dtype).itemsize)
+    return (machine.calls.plan_step_seconds + elements * element_steps) / machine.step_seconds
 
 
 RULE = Rule("copy_into_rows", Phase.LAYOUT, apply, assignments, gain=Gain.DENSE, traits=Trait.WALKS)

@@ -32,7 +32,7 @@ from taco_py.planner.rules.base import Phase, Rule, StepsBefore, Trait, result, 
 def line_up(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
 ) -> StepsBefore | None:
-    """Read copies of factors that are small and lie across the innermost loop."""
+    """Read copies of small factors that the innermost loop strides through."""
     order = walked_order(assignment, operands, request)
     if order is None:
         return None
@@ -42,24 +42,23 @@ def line_up(
     for access in dict.fromkeys(accesses(assignment.value)):
         source = operands[access.tensor]
         modes = source.type.format.mode_order
-        across = order[-1] in access.indices and access.indices[modes[-1]] != order[-1]
+        is_strided = order[-1] in access.indices and access.indices[modes[-1]] != order[-1]
         least = max(
             machine.calls.small_factor_iterations, machine.calls.small_factor_ratio * source.nnz
         )
-        if across and volume >= least:
+        if is_strided and volume >= least:
             forms[access] = dense_in_order(access, order)
     if not forms:
         return None
-    why = f"loops run in the order {','.join(order)}, the innermost across it"
-    on = OnCopies(assignment, operands, request).in_orders(forms, names, why)
-    return StepsBefore(on.assignment, on.facts, on.steps, why)
+    reason = f"loops run in the order {','.join(order)}, the innermost across it"
+    on = OnCopies(assignment, operands, request).in_orders(forms, names, reason)
+    return StepsBefore(on.assignment, on.facts, on.steps, reason)
 
 
 def walked_order(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request
 ) -> tuple[str, ...] | None:
-    """Return the indices as the one dense array stores them that has all of them: a factor, or the
-    result where nothing is summed."""
+    """Return the storage order of the one dense array that has all indices; None without one."""
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
     return _order(problem_of(replace(assignment, value=value), operands, request))

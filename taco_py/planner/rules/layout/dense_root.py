@@ -40,8 +40,9 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
 def _looked_up(
     program: Program, site: Site, context: Context, access: Access
 ) -> StepsBefore | None:
-    """Return the assignment on a copy of one operand with a dense root; None where it cannot be
-    read."""
+    """Return the assignment on a copy of one operand with a dense root; None where none can be
+    read.
+    """
     assignment, operands = program.define(site.target).assignment, program.facts
     source = operands[access.tensor]
     form = with_dense_root(source.type.format)
@@ -50,25 +51,25 @@ def _looked_up(
     request = context.request(program, site.target)
     target = program.fresh(f"{access.tensor}_rows")
     with_copy = {**operands, target: replace(source, type=replace(source.type, format=form))}
-    changed = replace(assignment, value=read_copies(assignment.value, {access: target}))
+    assignment_ = replace(assignment, value=read_copies(assignment.value, {access: target}))
     before, _ = _best(assignment, operands, request)
-    after, copied = _best(changed, with_copy, request)
+    after, copied = _best(assignment_, with_copy, request)
     if target in copied:
         return None
-    why = f"its rows are looked up: {describe(source.type.format, form)}"
-    copy = Reformat(target, access.tensor, form, why, source.type.index_dtype)
+    reason = f"its rows are looked up: {describe(source.type.format, form)}"
+    copy = Reformat(target, access.tensor, form, reason, source.type.index_dtype)
     cost = rows_cost(source, form, request.machine)
-    return StepsBefore(changed, with_copy, (copy,), why, before, after + cost)
+    return StepsBefore(assignment_, with_copy, (copy,), reason, before, after + cost)
 
 
 def _meets(assignment: Assignment, access: Access, form: Format) -> bool:
-    """Tell whether another access has the index of the rows, so that they can be searched for."""
+    """Tell whether another access has the row index, so that rows would be searched for."""
     row = access.indices[form.mode_order[0]]
     return any(row in a.indices for a in accesses(assignment) if a != access)
 
 
 def rows_cost(source: Operand, form: Format, machine: Machine) -> float:
-    """What a copy in `form` costs, which shares all but the root with anything but a list."""
+    """Return the cost of a copy in `form`, which shares all levels below the root if it can."""
     rows = machine.copies.dense_root_row_steps * source.shape[form.mode_order[0]]
     entries = source.nnz if source.type.format.is_coo else 0.0
     return rows + machine.copies.transposed_entry_steps * entries
@@ -77,12 +78,12 @@ def rows_cost(source: Operand, form: Format, machine: Machine) -> float:
 def _best(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request
 ) -> tuple[float, frozenset[str]]:
-    """What the best loops cost with the copies that they need, and the tensors copied."""
-    known = statistics(assignment, operands, request.machine)
+    """Return the cost of the best loops with their copies, and the copied tensors."""
+    stats = statistics(assignment, operands, request.machine)
     draft = draft_of(assignment, operands, request)
     cost, copied = 0.0, set[str]()
     for term in split_terms(assignment.value):
-        best = best_order(draft, term, known, request.effort)
+        best = best_order(draft, term, stats, request.effort)
         cost += best.cost
         copied |= {a.tensor for a in accesses(term.body) if needs_copy(draft, term, a, best.order)}
     return cost, frozenset(copied)

@@ -26,15 +26,15 @@ from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site, Trai
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Fuse all indices of a dense assignment that can be, those of the result included."""
+    """Fuse all indices of a dense assignment that can be fused, the result's included."""
     facts = dict(program.facts)
     request = context.request(program, program.result)
     fused = fuse(program.last, facts, request, Names(facts))
     if fused.assignment is program.last:
         return None
     facts[program.result] = replace(facts[program.result], type=fused.request.type)
-    changed = program.before(program.result, fused.steps, facts)
-    return Rewrite(changed.with_assignment(fused.assignment))
+    extended = program.before(program.result, fused.steps, facts)
+    return Rewrite(extended.with_assignment(fused.assignment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,7 @@ class Fused:
 def fuse(
     assignment: Assignment, operands: dict[str, Operand], request: Request, names: Names
 ) -> Fused:
-    """Return the assignment with all indices fused that can be; its new operands are added to those
-    given.
+    """Return the assignment with its fusible indices fused; add the new operands to `operands`.
 
     Only where all of it is dense, and the result stored in the order of its modes.
     """
@@ -59,7 +58,7 @@ def fuse(
     if not chains:
         return Fused(assignment, request, ())
     fresh = Names(all_indices(assignment))
-    named = {chain: fresh.fresh("".join(chain)) for chain in chains}
+    fused_names = {chain: fresh.fresh("".join(chain)) for chain in chains}
     steps: dict[Access, Fuse] = {}
     for access in dict.fromkeys(accesses(assignment.value)):
         groups = _groups(stored[access].indices, chains)
@@ -69,16 +68,16 @@ def fuse(
     def fused(expr: Expr) -> Expr:
         below = map_children(expr, fused)
         if isinstance(below, Access) and below in steps:
-            return _renamed(below, steps[below].target, stored[below].indices, named)
+            return _renamed(below, steps[below].target, stored[below].indices, fused_names)
         if isinstance(below, Reduce):
             chain = next((c for c in chains if below.index in c), None)
             if chain is not None:
                 last = below.index == chain[-1]
-                return replace(below, index=named[chain]) if last else below.body
+                return replace(below, index=fused_names[chain]) if last else below.body
         return below
 
     old = assignment.target
-    target = _renamed(old, old.tensor, old.indices, named)
+    target = _renamed(old, old.tensor, old.indices, fused_names)
     type = replace(request.type, format=dense(len(target.indices)))
     value = fused(assignment.value)
     return Fused(
@@ -96,15 +95,15 @@ class _Stored:
     """The indices of an array as it is stored, and which of them the next one goes on from."""
 
     indices: tuple[str, ...]
-    joined: tuple[bool, ...]
+    contiguous: tuple[bool, ...]
 
 
 def _stored(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request
 ) -> dict[Access, _Stored]:
-    """Return the arrays of a dense assignment; none where a part of it is not dense."""
+    """Return the arrays of a dense assignment; none where a part is not dense."""
     target, form = assignment.target, request.type.format
-    found = {target: _Stored(target.indices, (True,) * max(0, form.order - 1))}
+    arrays = {target: _Stored(target.indices, (True,) * max(0, form.order - 1))}
     if is_sparse(form) or form.mode_order != tuple(range(form.order)):
         return {}
     for access in accesses(assignment.value):
@@ -112,18 +111,18 @@ def _stored(
         form = operand.type.format
         if is_sparse(form):
             return {}
-        found[access] = _Stored(form.stored(access.indices), operand.joined)
-    return found
+        arrays[access] = _Stored(form.stored(access.indices), operand.joined)
+    return arrays
 
 
 def _chains(
     stored: Mapping[Access, _Stored], assignment: Assignment, static: set[str]
 ) -> tuple[Chain, ...]:
-    """Return the indices that become one, outermost first."""
+    """Return the chains of indices to fuse, outermost first."""
     next_of: dict[str, set[str | None]] = {}
     before: dict[str, set[str | None]] = {}
     for array in stored.values():
-        ends = (*array.joined, *(False for _ in array.indices))
+        ends = (*array.contiguous, *(False for _ in array.indices))
         for place, index in enumerate(array.indices):
             after = array.indices[place + 1] if ends[place] else None
             next_of.setdefault(index, set()).add(after)
@@ -135,15 +134,15 @@ def _chains(
         (after, *more) = next_of[index]
         if more or after is None or after == index or before[after] != {index}:
             return None
-        together = all((index in run) == (after in run) for run in runs)
-        return after if together and not {index, after} & static else None
+        adjacent = all((index in run) == (after in run) for run in runs)
+        return after if adjacent and not {index, after} & static else None
 
     links = {index: after for index in next_of if (after := follows(index)) is not None}
     begins = (index for index in links if index not in links.values())
-    return tuple(tuple(_along(index, links)) for index in begins)
+    return tuple(tuple(_chain_from(index, links)) for index in begins)
 
 
-def _along(index: str, links: Mapping[str, str]) -> Iterator[str]:
+def _chain_from(index: str, links: Mapping[str, str]) -> Iterator[str]:
     yield index
     while index in links:
         index = links[index]
@@ -151,7 +150,7 @@ def _along(index: str, links: Mapping[str, str]) -> Iterator[str]:
 
 
 def _runs(expr: Expr) -> Iterator[frozenset[str]]:
-    """Yield the indices of reductions by one operator directly inside each other."""
+    """Yield the indices of nested reductions by one operator."""
     run: set[str] = set()
     below = expr
     while (
@@ -168,7 +167,7 @@ def _runs(expr: Expr) -> Iterator[frozenset[str]]:
 
 
 def _groups(indices: tuple[str, ...], chains: tuple[Chain, ...]) -> tuple[tuple[int, ...], ...]:
-    """Return the places of an array's indices, those of one chain together."""
+    """Return the modes of an array, grouped by chains."""
     groups: list[tuple[int, ...]] = []
     for place, index in enumerate(indices):
         inside = any(index in chain[1:] for chain in chains)
@@ -185,8 +184,7 @@ def _step(
     operands: dict[str, Operand],
     names: Names,
 ) -> Fuse:
-    """Return the step that makes the operand of an access with its modes as `groups` of stored
-    ones."""
+    """Return the step that fuses the `groups` of stored modes of an access."""
     source = operands[access.tensor]
     order = source.type.format.mode_order
     modes = tuple(tuple(order[place] for place in group) for group in groups)
@@ -198,12 +196,11 @@ def _step(
 
 
 def _renamed(
-    access: Access, tensor: str, stored: tuple[str, ...], named: Mapping[Chain, str]
+    access: Access, tensor: str, stored: tuple[str, ...], fused_names: Mapping[Chain, str]
 ) -> Access:
-    """Return the access of `tensor`, which has the indices `stored` but for those that are
-    fused."""
-    first = {chain[0]: name for chain, name in named.items()}
-    inside = {index for chain in named for index in chain[1:]}
+    """Return the access of `tensor`, whose indices are `stored` with the fused ones renamed."""
+    first = {chain[0]: name for chain, name in fused_names.items()}
+    inside = {index for chain in fused_names for index in chain[1:]}
     indices = tuple(first.get(index, index) for index in stored if index not in inside)
     return replace(access, tensor=tensor, indices=indices)
 

@@ -58,7 +58,7 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
 
 
 def _as_it_is(program: Program, site: Site, context: Context) -> OnCopies:
-    """Return the assignment at a site on its operands as they are."""
+    """Return the assignment at a site on its unchanged operands."""
     assignment = program.define(site.target).assignment
     return OnCopies(assignment, program.facts, context.request(program, site.target))
 
@@ -80,27 +80,29 @@ def _located_in(
     merged = before.loops_cost(statistics)
 
     def rewrite() -> Rewrite:
-        why = (
+        reason = (
             f"about {cost:.2g} operations where its entries are looked up, {merged:.2g} where they "
             "are merged with others"
         )
-        return Rewrite(copies.put(program, site.target, why), why)
+        return Rewrite(copies.put(program, site.target, reason), reason)
 
     return Candidate(merged, cost, rewrite)
 
 
 def _from_array(before: OnCopies, access: Access, names: Names) -> OnCopies:
-    """From an array with zeros in between."""
+    """Return the assignment on a dense copy of an operand."""
     source, target = before.facts[access.tensor], names.fresh(f"{access.tensor}_at")
-    made = _full(source)
-    step = Reformat(target, access.tensor, made.type.format, "", source.type.index_dtype)
+    full = _full(source)
+    step = Reformat(target, access.tensor, full.type.format, "", source.type.index_dtype)
     assignment = _reading(before.assignment, access, replace(access, tensor=target))
-    operands = {**before.facts, target: made}
+    operands = {**before.facts, target: full}
     return OnCopies(assignment, operands, before.request, (*before.steps, step))
 
 
 def _one_by_one(before: OnCopies, access: Access, names: Names) -> OnCopies:
-    """From a copy in which each coordinate has its entries, one or none."""
+    """Return the assignment on a copy that has a dense level above the entries of each
+    coordinate.
+    """
     source, target = before.facts[access.tensor], names.fresh(f"{access.tensor}_at")
     unit = Names(all_indices(before.assignment)).fresh("u")
     new = replace(access, tensor=target, indices=(*access.indices, unit))
@@ -112,30 +114,30 @@ def _one_by_one(before: OnCopies, access: Access, names: Names) -> OnCopies:
 
 
 def _is_exact(program: Program, target: str) -> bool:
-    """Tell whether nothing that is multiplied by zero is anything else: integers and booleans,
-    which have no infinity. A stored zero is another thing than none where that is asked, and where
-    results list what is stored."""
+    """Tell whether a product with 0 is always 0: of integers and booleans. A stored zero is another
+    thing than none where that is asked, and where results list what is stored.
+    """
     value = program.define(target).assignment.value
-    asking = (each.assignment.value for each in program.defines)
+    asking = (define.assignment.value for define in program.defines)
     values = [value] if program.is_full(target) else [value, *asking]
-    if any(isinstance(e, Call) and e.operator.at_absent for each in values for e, _ in walk(each)):
+    if any(
+        isinstance(e, Call) and e.operator.at_absent for define in values for e, _ in walk(define)
+    ):
         return False
     lists = not program.is_full(target) and not all(map(program.is_full, program.results))
     return not lists and not has_special_values(expression_dtype(value, program.dtypes))
 
 
 def _may(on: OnCopies, access: Access) -> bool:
-    """Tell whether an operand may be looked up: where others walk its indices, its elements are not
-    too many, terms are linear in it, and it does not say which elements of the result are
-    stored."""
+    """Tell whether an operand may be looked up in loops over other operands."""
     assignment, operands = on.assignment, on.facts
     source, result = operands[access.tensor], on.request.type.format
     if is_full(source.type.format) or prod(source.shape) > on.request.machine.copies.dense_elements:
         return False
-    others = [
+    other_accesses = [
         a for a in accesses(assignment) if a != access and is_sparse(operands[a.tensor].type.format)
     ]
-    walked = {index for other in others for index in other.indices}
+    walked = {index for other in other_accesses for index in other.indices}
     if not walked.issuperset(access.indices):
         return False
     stored = {} if is_full(result) else result.stored(assignment.target.indices)
@@ -145,8 +147,7 @@ def _may(on: OnCopies, access: Access) -> bool:
 
 
 def _is_linear(expr: Expr, access: Access) -> bool:
-    """Tell whether an expression that reads `access` is a product with it, or a quotient of such
-    one."""
+    """Tell whether an expression is linear in `access`: a product with it or a quotient of it."""
     if access not in accesses(expr) or expr == access:
         return True
     if not isinstance(expr, Call) or expr.operator.additive:
@@ -158,8 +159,7 @@ def _is_linear(expr: Expr, access: Access) -> bool:
 
 
 def _full(source: Operand) -> Operand:
-    """Return the operand as an array, whose elements are at hand as those that are looked up
-    are."""
+    """Return the operand as a dense array."""
     form = dense(len(source.shape))
     return replace(source, type=replace(source.type, format=form), entries=None)
 
@@ -170,25 +170,27 @@ def _located(source: Operand) -> Operand:
 
 
 def _making(source: Operand, machine: Machine) -> float:
-    """What it costs to find the place of each element."""
+    """Return the cost of building the position of each element."""
     vector = len(source.shape) == 1
-    each = machine.copies.temporary_entry_steps if vector else machine.copies.transposed_entry_steps
-    return machine.copies.dense_root_row_steps * prod(source.shape) + each * source.nnz
+    entry_steps = (
+        machine.copies.temporary_entry_steps if vector else machine.copies.transposed_entry_steps
+    )
+    return machine.copies.dense_root_row_steps * prod(source.shape) + entry_steps * source.nnz
 
 
 def _asking(source: Operand, machine: Machine) -> float:
-    """What it costs to find out whether an entry is there."""
-    there = min(1.0, source.nnz / max(1, prod(source.shape)))
-    return machine.loops.misprediction_steps * min(there, 1.0 - there)
+    """Return the cost of testing whether an entry is present."""
+    fraction = min(1.0, source.nnz / max(1, prod(source.shape)))
+    return machine.loops.misprediction_steps * min(fraction, 1.0 - fraction)
 
 
 def _lookups(assignment: Assignment, access: Access, operands: Mapping[str, Operand]) -> float:
-    """Return how often an operand is looked up."""
+    """Return the number of lookups of an operand."""
     full = {**operands, access.tensor: _full(operands[access.tensor])}
-    known = statistics(assignment, full)
+    stats = statistics(assignment, full)
     terms = (term for term in split_terms(assignment.value) if access in accesses(term.body))
     return sum(
-        known.iterations(t.body, frozenset(i for a in accesses(t.body) for i in a.indices))
+        stats.iterations(t.body, frozenset(i for a in accesses(t.body) for i in a.indices))
         for t in terms
     )
 
@@ -199,14 +201,14 @@ def _reading(assignment: Assignment, old: Access, new: Access, unit: str = "") -
     def read(term: Expr) -> Expr:
         if old not in accesses(term):
             return term
-        found = map_accesses(term, lambda access: new if access == old else access)
-        return _innermost(found, unit) if unit else found
+        term_ = map_accesses(term, lambda access: new if access == old else access)
+        return _innermost(term_, unit) if unit else term_
 
     return replace(assignment, value=map_terms(assignment.value, read))
 
 
 def _innermost(expr: Expr, index: str) -> Expr:
-    """Return the term with one sum more, inside those around it."""
+    """Return the term with one more sum, inside its other sums."""
     if is_sum(expr):
         return replace(expr, body=_innermost(expr.body, index))
     return summed(expr, (index,))

@@ -40,47 +40,47 @@ REORDERED_MODES = 3
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Store a sparse result in the order of modes in which all kernels cost least.
+    """Store a sparse result in the order of modes with the cheapest kernels.
 
     Orders are compared by the last kernel of the usual order's, and the best of them then by all
     kernels that are best for it.
     """
     usual = program.result_type.format
-    others = tuple(_others(program.last, program.facts, usual))
-    if not others:
+    formats = tuple(_other_formats(program.last, program.facts, usual))
+    if not formats:
         return None
-    written = program
+    original = program
     program = program.with_assignment(normal_form(program.last, program.facts))
     before = _split(program, context)
-    context = replace(context, known=statistics)
+    context = replace(context, statistics_of=statistics)
 
     def last(program: Program) -> float:
         return context.costs.loops(program, program.last, context)
 
-    prices = {form: last(_in(before, form)) for form in others}
-    form = min(others, key=lambda other: prices[other])
+    prices = {form: last(_in(before, form)) for form in formats}
+    form = min(formats, key=lambda other: prices[other])
     if prices[form] >= last(before):
         return Refusal(f"the last kernel costs no less than as {usual}")
     after = context.costs.in_loops(_split(_in(program, form), context), context)
     cost = context.costs.in_loops(before, context)
-    why = f"about {after:.2g} operations instead of {cost:.2g} as {usual}"
-    stored = Rewrite(_in(written, form), f"{program.result} stored as {form}: {why}")
+    reason = f"about {after:.2g} operations instead of {cost:.2g} as {usual}"
+    stored = Rewrite(_in(original, form), f"{program.result} stored as {form}: {reason}")
     return Candidate(cost, after, lambda: stored)
 
 
-def _others(
+def _other_formats(
     assignment: Assignment, operands: Mapping[str, Operand], usual: Format
 ) -> Iterator[Format]:
-    """Yield the format in other orders of modes in which each index has the level that it had.
+    """Yield the format in other orders of modes, with the same level for each index.
 
     None for dense results, for diagonals, and where all sparse operands store their indices alike.
     """
     if is_full(usual) or not 1 < usual.order <= REORDERED_MODES:
         return
-    met = tuple(accesses(assignment.value))
-    if any(len(set(a.indices)) < operands[a.tensor].type.format.order for a in met):
+    reads = tuple(accesses(assignment.value))
+    if any(len(set(a.indices)) < operands[a.tensor].type.format.order for a in reads):
         return
-    stored = {tuple(_as_stored(assignment, access, operands)) for access in met}
+    stored = {tuple(_as_stored(assignment, access, operands)) for access in reads}
     if sum(len(indices) > 1 for indices in stored) < 2:
         return
     level = dict(zip(usual.mode_order, usual.levels, strict=True))
@@ -103,8 +103,8 @@ def _as_stored(
 def _in(program: Program, form: Format) -> Program:
     """Return the program with its result stored in another format."""
     facts = program.facts[program.result]
-    changed = replace(facts, type=replace(facts.type, format=form))
-    return program.with_facts({program.result: changed})
+    stored = replace(facts, type=replace(facts.type, format=form))
+    return program.with_facts({program.result: stored})
 
 
 def _split(program: Program, context: Context) -> Program:

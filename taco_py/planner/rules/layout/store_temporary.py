@@ -53,11 +53,11 @@ REORDERED_MODES = 3
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Store a temporary in the format that costs the kernels around it least."""
+    """Store a temporary in the format with the cheapest kernels."""
     name = site.target
     usual = program.facts[name]
     part = program.define(name)
-    readers = [each.assignment for each in program.readers(name)]
+    readers = [define.assignment for define in program.readers(name)]
     options = tuple(_options(program, context, part.assignment, readers))
     if not options:
         return None
@@ -69,12 +69,12 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     form = min(options, key=lambda option: costs[option])
 
     def rewrite() -> Rewrite:
-        why = (
+        reason = (
             f"stored as {form}: about {costs[form]:.2g} operations instead of {before:.2g} as "
             f"{usual.type.format}"
         )
-        changed = program.with_facts({name: _stored(usual, form)})
-        return Rewrite(changed.noted(name, f"{part.note}; {why}"), why)
+        stored = program.with_facts({name: _stored(usual, form)})
+        return Rewrite(stored.noted(name, f"{part.note}; {reason}"), reason)
 
     return Candidate(before, costs[form], rewrite)
 
@@ -86,9 +86,11 @@ def _cost(
     readers: Sequence[Assignment],
     stored: Operand,
 ) -> float:
-    """What the kernels around a temporary cost together where it is `stored` so."""
-    changed = program.with_facts({part.target.tensor: stored})
-    kernels = (context.costs.kernel(changed, each, context) for each in (part, *readers))
+    """Return the cost of the kernels that make and read a temporary in the type `stored`."""
+    stored_program = program.with_facts({part.target.tensor: stored})
+    kernels = (
+        context.costs.kernel(stored_program, assignment, context) for assignment in (part, *readers)
+    )
     return keeping(stored, context.goal.machine) + sum(kernels)
 
 
@@ -102,11 +104,11 @@ def _stored(usual: Operand, form: Format) -> Operand:
 def _options(
     program: Program, context: Context, part: Assignment, readers: Sequence[Assignment]
 ) -> Iterator[Format]:
-    """Yield other formats than the usual one; none among dense tensors only, and of one number."""
+    """Yield alternatives to the default format; none for scalars and among dense tensors only."""
     stored = program.facts[part.target.tensor]
     usual = stored.type.format
-    around = {name for each in (part, *readers) for name in operand_names(each)}
-    if not usual.order or all(is_full(program.facts[n].type.format) for n in around):
+    tensors = {name for assignment in (part, *readers) for name in operand_names(assignment)}
+    if not usual.order or all(is_full(program.facts[n].type.format) for n in tensors):
         return
     result = program.result_type.format
     free = is_full(result) or all(
@@ -124,23 +126,22 @@ def _options(
 
 
 def _is_asked_for(program: Program, part: Assignment, readers: Sequence[Assignment]) -> bool:
-    """Tell whether a reader asks where a temporary is stored, which a dense one would not tell."""
-    values, made = [each.value for each in readers], part.target
-    if holds_zero(part.value, made, values, program.dtypes):
+    """Tell whether a reader asks for the stored pattern of a temporary, which a dense one loses."""
+    values, target = [reader.value for reader in readers], part.target
+    if holds_zero(part.value, target, values, program.dtypes):
         return False
     return any(
         depends_on_presence(value, access)
         for value in values
         for access in accesses(value)
-        if access.tensor == made.tensor
+        if access.tensor == target.tensor
     )
 
 
 def _adds_no_entries(
     program: Program, context: Context, part: Assignment, reader: Assignment
 ) -> bool:
-    """Tell whether a sparse result has few entries more where a temporary has all: it divides, or
-    it is nearly full and what it is multiplied by has the entries."""
+    """Tell whether a sparse result gains few entries where a temporary is dense."""
     name, stored = part.target.tensor, program.facts[part.target.tensor]
     full = stored.nnz >= context.goal.machine.copies.full_share * prod(stored.shape)
     for term in split_terms(reader.value):
@@ -176,7 +177,7 @@ def _may_be_full(index: str, last: Assignment, result: Format) -> bool:
 
 
 def _arranged(usual: Format) -> Iterator[Format]:
-    """Yield the format in every order of modes, and with a dense or with a compressed root."""
+    """Yield the format in every order of modes, with a dense and with a compressed root."""
     modes = range(usual.order)
     if usual.order <= REORDERED_MODES and (is_full(usual) or _by_rows(usual)):
         yield from (Format(usual.levels, order) for order in permutations(modes))

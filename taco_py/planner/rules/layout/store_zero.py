@@ -19,19 +19,19 @@ from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Program
 from taco_py.planner.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, temporaries
 
-WHY = "the zero of the semiring stands for what is absent"
+REASON = "the zero of the semiring stands for what is absent"
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Store the zero in a dense temporary of a sum of products."""
-    made = program.define(site.target).assignment
-    inside = top_reduction(made.value)
-    if inside is None or inside is made.value or not program.is_full(site.target):
+    assignment = program.define(site.target).assignment
+    inside = top_reduction(assignment.value)
+    if inside is None or inside is assignment.value or not program.is_full(site.target):
         return None
-    readers = [each.assignment.value for each in program.readers(site.target)]
-    if not holds_zero(made.value, made.target, readers, program.dtypes):
+    readers = [reader.assignment.value for reader in program.readers(site.target)]
+    if not holds_zero(assignment.value, assignment.target, readers, program.dtypes):
         return None
-    return Rewrite(program.with_assignment(replace(made, value=inside)), WHY)
+    return Rewrite(program.with_assignment(replace(assignment, value=inside)), REASON)
 
 
 RULE = Rule("store_zero", Phase.LAYOUT, apply, temporaries, Numbers.SPECIALS)

@@ -35,58 +35,66 @@ from taco_py.planner.rules.base import (
 def take_values(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
 ) -> StepsBefore | None:
-    """Read values alone where the sum over all entries asks for no coordinates."""
+    """Read only the values of a sparse operand where the sum over all entries uses no
+    coordinates.
+    """
     if not request.sized or not request.look_up:
         return None  # kernels for any operands, and loops that are marked
-    known = dict(operands)
+    facts = dict(operands)
     steps: list[TakeValues] = []
     free = Names(all_indices(assignment))
 
     value = assignment.value
     for sum_ in tuple(reductions(value)):
-        access = _walked_alone(sum_, known) if sum_.operator.additive else None
+        access = _walked_alone(sum_, facts) if sum_.operator.additive else None
         if access is None or differs_where_absent(value, sum_, _is_other_of_zero):
             continue  # a sum over an array of no values would be a zero that is there
         (term,) = split_terms(sum_)
-        source, index = known[access.tensor], free.fresh("e")
+        source, index = facts[access.tensor], free.fresh("e")
         target = names.fresh(f"{access.tensor}_values")
         type = replace(source.type, format=dense(1))
-        known[target] = Operand(type, (int(source.nnz),), source.nnz)
-        linear = [ways for each, ways in with_linearity(term.body) if each == access]
+        facts[target] = Operand(type, (int(source.nnz),), source.nnz)
+        linear = [ways for access_, ways in with_linearity(term.body) if access_ == access]
         distinct = linear != [True]
         steps.append(TakeValues(target, access.tensor, access.indices, distinct))
         body = _reading(term, access, Access(target, (index,)))
         left = (i for i in term.reduced if i not in access.indices)
         value = exchange(value, sum_, summed(body, (*left, index)))
-    return StepsBefore(replace(assignment, value=value), known, tuple(steps)) if steps else None
+    return StepsBefore(replace(assignment, value=value), facts, tuple(steps)) if steps else None
 
 
 def _is_other_of_zero(call: Call) -> bool:
-    """Tell whether an operation may make another number than 0 of a zero that is stored."""
+    """Tell whether an operation may map a stored zero to another number than 0."""
     return divides(call) or tells_zero(call)
 
 
 def _reading(term: Term, old: Access, new: Access) -> Expr:
     """Return the term's body, negated where it is subtracted, with another access."""
-    body = map_accesses(term.body, lambda each: new if each == old else each)
+    body = map_accesses(term.body, lambda read: new if read == old else read)
     return Call(NEG, (body,)) if term.negative else body
 
 
 def _walked_alone(sum_: Reduce, operands: Mapping[str, Operand]) -> Access | None:
-    """Return the sparse access whose indices are summed over and nowhere else, if there is one."""
+    """Return the sparse access whose indices are all summed and used nowhere else, if
+    there is one.
+    """
     (term, *more) = split_terms(sum_)
-    met = dict.fromkeys(accesses(term.body))
-    sparse = [access for access in met if is_sparse(operands[access.tensor].type.format)]
+    reads = dict.fromkeys(accesses(term.body))
+    sparse = [access for access in reads if is_sparse(operands[access.tensor].type.format)]
     if more or len(sparse) != 1 or any(True for _ in reductions(term.body)):
         return None
     (access,) = sparse
     levels = operands[access.tensor].type.format.levels
     if any(level.kind.gaps or level.kind.shared for level in levels):
         return None
-    own = set(access.indices)
-    others = {index for other in met if other != access for index in other.indices}
-    alone = own <= set(term.reduced) and not own & others and restricts(term.body, access)
-    return access if alone and len(own) == len(access.indices) > 0 else None
+    indices = set(access.indices)
+    other_indices = {index for other in reads if other != access for index in other.indices}
+    alone = (
+        indices <= set(term.reduced)
+        and not indices & other_indices
+        and restricts(term.body, access)
+    )
+    return access if alone and len(indices) == len(access.indices) > 0 else None
 
 
 RULE = Rule(

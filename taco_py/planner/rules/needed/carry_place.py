@@ -24,39 +24,42 @@ from taco_py.language.problem import Problem, TensorType
 from taco_py.planner.context import Context
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.program import Define, Program
-from taco_py.planner.rules.base import Phase, Rewrite, Rule, Site, Trials, whole
+from taco_py.planner.rules.base import Phase, Rewrite, Rule, Site, Trials, program_site
 
-WHY = "value and place are found in one loop"
+REASON = "value and place are found in one loop"
 
 
 def apply(program: Program, site: Site, context: Context) -> Trials:
     """Put each place of an extremum inside an expression in a temporary."""
-    for target in [each.target for each in program.defines]:
-        while (found := _first(program, target)) is not None:
-            place, made, facts = found
-            changed = program.before(target, (Define(made, WHY),), {made.target.tensor: facts})
-            own = changed.define(target).assignment
-            value = exchange(own.value, place, made.target)
-            program = yield Rewrite(changed.with_assignment(replace(own, value=value)), WHY)
+    for target in [define.target for define in program.defines]:
+        while (first := _first(program, target)) is not None:
+            place, assignment, facts = first
+            extended = program.before(
+                target, (Define(assignment, REASON),), {assignment.target.tensor: facts}
+            )
+            outer = extended.define(target).assignment
+            value = exchange(outer.value, place, assignment.target)
+            program = yield Rewrite(extended.with_assignment(replace(outer, value=value)), REASON)
 
 
 def _first(program: Program, target: str) -> tuple[Expr, Assignment, Operand] | None:
-    """Return the first place inside of an assignment that one loop can find, the step and its
-    facts."""
-    own = program.define(target).assignment
-    for place in _inside(own.value):
+    """Return the first inner place of an extremum that one loop can find, with its step
+    and facts.
+    """
+    outer = program.define(target).assignment
+    for place in _inside(outer.value):
         name = program.fresh("T")
-        made = Assignment(Access(name, free_indices(place)), place)
-        form = program.usual_format(made)
-        if place is own.value or not is_full(form):
+        assignment = Assignment(Access(name, free_indices(place)), place)
+        form = program.usual_format(assignment)
+        if place is outer.value or not is_full(form):
             continue
         type = TensorType(form, "int64", program.facts[target].type.index_dtype)
         operands = {a.tensor for a in accesses(place)}
-        types = tuple((each, program.facts[each].type) for each in sorted(operands))
-        if walk_of(Problem(made, types, type, program.static)) is None:
+        types = tuple((name_, program.facts[name_].type) for name_ in sorted(operands))
+        if walk_of(Problem(assignment, types, type, program.static)) is None:
             continue
-        shape = tuple(int(program.sizes[index]) for index in made.target.indices)
-        return place, made, Operand(type, shape, float(prod(shape)))
+        shape = tuple(int(program.sizes[index]) for index in assignment.target.indices)
+        return place, assignment, Operand(type, shape, float(prod(shape)))
     return None
 
 
@@ -67,4 +70,4 @@ def _inside(expr: Expr) -> Iterator[Expr]:
         yield from _inside(child)
 
 
-RULE = Rule("carry_place", Phase.NEEDED, apply, whole, on_host=True)
+RULE = Rule("carry_place", Phase.NECESSARY, apply, program_site, on_host=True)

@@ -30,58 +30,59 @@ from taco_py.planner.context import Context
 from taco_py.planner.ir.goal import real_statistics
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.program import Define, Program
-from taco_py.planner.rules.base import Phase, Rewrite, Rule, Site, Trials, whole
+from taco_py.planner.rules.base import Phase, Rewrite, Rule, Site, Trials, program_site
 
-WHY = "it is compared with itself: computed once, and stored"
+REASON = "it is compared with itself: computed once, and stored"
 
 
 def apply(program: Program, site: Site, context: Context) -> Trials:
     """Store each expression that is compared with itself, and read it wherever it occurs."""
-    assignments = [each.assignment for each in program.defines]
-    found = compared(assignments, program.dtypes)
-    if found.tensors:
-        program = yield Rewrite(replace(program, once=program.once | found.tensors))
-    while (place := _first(program, found.forms)) is not None:
+    assignments = [define.assignment for define in program.defines]
+    repeated = compared(assignments, program.dtypes)
+    if repeated.tensors:
+        program = yield Rewrite(replace(program, unique=program.unique | repeated.tensors))
+    while (place := _first(program, repeated.forms)) is not None:
         target, value = place
-        program = yield Rewrite(_stored(program, context, target, value), WHY)
+        program = yield Rewrite(_stored(program, context, target, value), REASON)
 
 
 def _first(program: Program, forms: frozenset[Expr]) -> tuple[str, Expr] | None:
-    """Return the first assignment with one of the expressions, and the expression as it stands
-    there.
+    """Return the first assignment that has one of the expressions, and the expression in it.
 
     None where each is made by a step of its own, and read by all others.
     """
-    made: set[Expr] = set()
-    for each in program.defines if forms else ():
-        whole = each.assignment.value
-        own = whole.args[0] if is_call_of(whole, FILLED) else whole
-        if each.target in program.once and form_of(own)[0] in forms:
-            made.add(form_of(own)[0])
+    stored: set[Expr] = set()
+    for define in program.defines if forms else ():
+        right_side = define.assignment.value
+        unfilled = right_side.args[0] if is_call_of(right_side, FILLED) else right_side
+        if define.target in program.unique and form_of(unfilled)[0] in forms:
+            stored.add(form_of(unfilled)[0])
             continue
-        for value, (form, _) in occurrences(whole, forms):
-            if form not in made:
-                return each.target, value
+        for value, (form, _) in occurrences(right_side, forms):
+            if form not in stored:
+                return define.target, value
     return None
 
 
 def _stored(program: Program, context: Context, target: str, value: Expr) -> Program:
-    """Return the program that makes a value before an assignment, and reads it from there on."""
+    """Return the program that stores a value before an assignment, and reads it in all
+    later ones.
+    """
     form, indices = form_of(value)
-    own = program.define(target).assignment
+    assignment = program.define(target).assignment
     fill: Number | None = None
-    if own.value is value and _may_hold(program, own):
-        name, order = target, tuple(own.target.indices)
-        program = replace(program, once=program.once | {name})
+    if assignment.value is value and _may_hold(program, assignment):
+        name, order = target, tuple(assignment.target.indices)
+        program = replace(program, unique=program.unique | {name})
     else:
         name, order = program.fresh("T"), indices
-        made = Assignment(Access(name, indices), value)
+        temporary = Assignment(Access(name, indices), value)
         fill = _fill(program, value)
-        if not same(fill, 0) and is_sparse(program.usual_format(stored_alone(made))):
-            made = stored_alone(made) if fill is not None else made
-        facts = _facts(program, context, made)
-        program = program.before(target, (Define(made, WHY),), {name: facts})
-        program = replace(program, once=program.once | {name})
+        if not same(fill, 0) and is_sparse(program.usual_format(stored_alone(temporary))):
+            temporary = stored_alone(temporary) if fill is not None else temporary
+        facts = _facts(program, context, temporary)
+        program = program.before(target, (Define(temporary, REASON),), {name: facts})
+        program = replace(program, unique=program.unique | {name})
     places = tuple(indices.index(index) for index in order)
     dtype = program.dtypes[name]
 
@@ -93,18 +94,23 @@ def _stored(program: Program, context: Context, target: str, value: Expr) -> Pro
                 return filled_of_type(access, fill, dtype)
         return map_children(expr, read)
 
-    for each in tuple(program.defines):
-        if each.target != name:
-            changed = read(each.assignment.value)
-            program = program.with_assignment(replace(each.assignment, value=changed))
+    for define in tuple(program.defines):
+        if define.target != name:
+            right_side = read(define.assignment.value)
+            program = program.with_assignment(replace(define.assignment, value=right_side))
     return program
 
 
-def _may_hold(program: Program, own: Assignment) -> bool:
-    """Tell whether what an assignment makes is its value, in the type in which that is computed."""
-    type = program.facts[own.target.tensor].type
-    dtype = expression_dtype(own.value, program.dtypes)
-    return own.operator is None and not type.stored and type.dtype == dtype.name and not type.fill
+def _may_hold(program: Program, assignment: Assignment) -> bool:
+    """Tell whether an assignment stores its value in the type of the computation."""
+    type = program.facts[assignment.target.tensor].type
+    dtype = expression_dtype(assignment.value, program.dtypes)
+    return (
+        assignment.operator is None
+        and not type.stored
+        and type.dtype == dtype.name
+        and not type.fill
+    )
 
 
 def _fill(program: Program, value: Expr) -> Number | None:
@@ -112,17 +118,16 @@ def _fill(program: Program, value: Expr) -> Number | None:
     return fill_of(value, lambda a: None if program.is_full(a.tensor) else 0, program.dtypes)
 
 
-def _facts(program: Program, context: Context, made: Assignment) -> Operand:
-    """Return the facts that are expected of a tensor, which stores what its value has an entry
-    for."""
+def _facts(program: Program, context: Context, assignment: Assignment) -> Operand:
+    """Return the expected facts of a tensor with an entry for each entry of its value."""
     machine = context.goal.machine
-    stats = real_statistics(made, program.facts, machine)
+    stats = real_statistics(assignment, program.facts, machine)
     sizes = {**program.sizes, **stats.sizes}
-    shape = tuple(int(sizes[index]) for index in made.target.indices)
-    form, entries = program.usual_format(made), float(prod(shape))
+    shape = tuple(int(sizes[index]) for index in assignment.target.indices)
+    form, entries = program.usual_format(assignment), float(prod(shape))
     if not is_full(form):
-        entries = min(entries, result_size(stats, made.value, made.target.indices))
-    dtype = expression_dtype(made.value, program.dtypes).name
+        entries = min(entries, result_size(stats, assignment.value, assignment.target.indices))
+    dtype = expression_dtype(assignment.value, program.dtypes).name
     return Operand(TensorType(form, dtype, _index_dtype(program)), shape, entries)
 
 
@@ -131,4 +136,4 @@ def _index_dtype(program: Program) -> str:
     return program.facts[program.results[-1]].type.index_dtype
 
 
-RULE = Rule("compute_once", Phase.NEEDED, apply, whole)
+RULE = Rule("compute_once", Phase.NECESSARY, apply, program_site)

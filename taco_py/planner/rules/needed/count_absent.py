@@ -60,17 +60,17 @@ from taco_py.planner.ir.program import Program
 from taco_py.planner.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, result
 
 COUNT = np.dtype(np.int64)
-WHY = "what is not stored is reduced once, for it is the same everywhere"
+REASON = "what is not stored is reduced once, for it is the same everywhere"
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Reduce entries alone where all that is absent has one value."""
+    """Reduce only entries where all absent elements have one value."""
     sizes = Sizes.of(program.last, program.facts, Names(program.facts), context.goal.sized)
     value = _Reductions(sizes).of(program.last.value)
     if value is program.last.value:
         return None
-    changed = program.before(program.result, tuple(sizes.steps.values()), sizes.operands)
-    return Rewrite(changed.with_assignment(replace(program.last, value=value)), WHY)
+    extended = program.before(program.result, tuple(sizes.steps.values()), sizes.operands)
+    return Rewrite(extended.with_assignment(replace(program.last, value=value)), REASON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,9 @@ class _Reductions:
             return map_children(expr, self.of)
         indices, body = peel_reductions(expr, expr.operator)
         inside = self.of(body)
-        found = self._over_entries(expr, indices, inside)
-        if found is not None:
-            return found
+        reduced = self._over_entries(expr, indices, inside)
+        if reduced is not None:
+            return reduced
         return expr if inside is body else _reduced(expr, indices, inside)
 
     def _over_entries(self, expr: Reduce, indices: tuple[str, ...], body: Expr) -> Expr | None:
@@ -98,38 +98,39 @@ class _Reductions:
         nothing = operator.identity_of(dtype)
         if nothing is None or same(fill, nothing):
             return None
-        again = not absorbs(operator, fill)
-        if again and (operator != ADD or not (dtype == COUNT or self._counts(indices, dtype))):
+        counts_absent = not absorbs(operator, fill)
+        if counts_absent and (
+            operator != ADD or not (dtype == COUNT or self._counts(indices, dtype))
+        ):
             return None
         if not any(set(indices) & set(access.indices) for access in self._sparse(body)):
             return None
         entries = _reduced(expr, indices, Call(FILLED, (body, Literal(nothing))))
-        exact = dtype if again else COUNT
-        there: Expr = Call(MUL, (Literal(1, dtype=exact.name), self._stored(body)))
-        present = [index for index in indices if index in free_indices(there)]
+        exact = dtype if counts_absent else COUNT
+        mask: Expr = Call(MUL, (Literal(1, dtype=exact.name), self._stored(body)))
+        present = [index for index in indices if index in free_indices(mask)]
         if not present:
             return None
-        stored, all_ = summed(there, present), self.sizes.product(present, exact)
-        others = [index for index in indices if index not in present]
-        if again:
+        stored, all_ = summed(mask, present), self.sizes.product(present, exact)
+        remaining = [index for index in indices if index not in present]
+        if counts_absent:
             missing: Expr = Call(SUB, (all_, stored))
-            if others:
-                missing = Call(MUL, (missing, self.sizes.product(others, exact)))
+            if remaining:
+                missing = Call(MUL, (missing, self.sizes.product(remaining, exact)))
             absent = Call(MUL, (Literal(fill), missing))
             return Call(ADD, (entries, absent))
         with_absent = _beside_absent(operator, entries, fill)
         counts: list[Expr] = [stored, all_]
-        if others:  # of which there may be no values, and then nothing is reduced
-            times = self.sizes.product(others, exact)
+        if remaining:  # of which there may be no values, and then nothing is reduced
+            times = self.sizes.product(remaining, exact)
             counts = [Call(MUL, (count, times)) for count in counts]
-        found = Call(WHERE, (Call(LESS, tuple(counts)), with_absent, entries))
-        return _absent_alone(found, Call(NOT_EQUAL, (stored, Literal(0))), operator, fill, dtype)
+        value = Call(WHERE, (Call(LESS, tuple(counts)), with_absent, entries))
+        return _absent_alone(value, Call(NOT_EQUAL, (stored, Literal(0))), operator, fill, dtype)
 
     def _choices(
         self, expr: Reduce, indices: tuple[str, ...], body: Expr, dtype: np.dtype[np.generic]
     ) -> Expr | None:
-        """Return a sum of one of two numbers, of which each line has one where its operand stores
-        nothing.
+        """Return a sum of one of two numbers as a sum over present and absent elements.
 
         Of one sparse operand, over indices that nothing else has.
         """
@@ -144,12 +145,12 @@ class _Reductions:
         if not {*indices} <= {*access.indices} or not {*indices}.isdisjoint(free_indices(absent)):
             return None
         entries = _reduced(expr, indices, Call(KEPT, (body, Call(STORED, (access,)))))
-        there = Call(MUL, (Literal(1, dtype=dtype.name), Call(STORED, (access,))))
-        missing = Call(SUB, (self.sizes.product(indices, dtype), summed(there, indices)))
+        present = Call(MUL, (Literal(1, dtype=dtype.name), Call(STORED, (access,))))
+        missing = Call(SUB, (self.sizes.product(indices, dtype), summed(present, indices)))
         return Call(ADD, (entries, Call(MUL, (absent, missing))))
 
     def _stored(self, expr: Expr) -> Expr:
-        """Tell whether an expression is stored, as operands say: A alone of A[i,j] * x[j]."""
+        """Return the condition that an expression is stored: A alone of A[i,j] * x[j]."""
         if not isinstance(expr, Call):
             return Call(STORED, (expr,))
         if expr.operator == FILLED:
@@ -162,13 +163,13 @@ class _Reductions:
         parts = [part for group in groups for part in group]
         if not parts or any(isinstance(part, Reduce) for part in parts):
             return Call(STORED, (expr,))
-        unions = [_joined(ADD, map(self._stored, group)) for group in groups if group]
+        unions = [_fold(ADD, map(self._stored, group)) for group in groups if group]
         if expr.operator.condition is not None:
             unions.append(expr.args[expr.operator.condition])
-        return _joined(MUL, unions)
+        return _fold(MUL, unions)
 
     def _counts(self, indices: tuple[str, ...], dtype: np.dtype[np.generic]) -> bool:
-        """Tell whether a type has every number of elements along some indices."""
+        """Tell whether a type represents every count of elements along some indices."""
         return not computes_exactly(dtype) and self.sizes.are_exact(indices, dtype)
 
     def _fill_of(self, expr: Expr) -> Number | None:
@@ -184,7 +185,7 @@ class _Reductions:
 def _absent_alone(
     value: Expr, some: Expr, operator: Operator, fill: Number, dtype: np.dtype[np.generic]
 ) -> Expr:
-    """Make a reduction absent where none of its elements is stored; its fill is a number then.
+    """Make a reduction absent where none of its elements is stored.
 
     some  whether one is stored
     """
@@ -198,13 +199,13 @@ def _absent_alone(
 
 
 def _beside_absent(operator: Operator, entries: Expr, fill: Number) -> Expr:
-    """Return what entries and one fill make: the fill itself where it annihilates, also NaN."""
+    """Return the reduction of entries with one fill: the fill itself where it annihilates."""
     wins = operator.annihilated(1, fill) is not None
     return Literal(fill) if wins else Call(operator, (entries, Literal(fill)))
 
 
 def _chooses_number(expr: Expr) -> bool:
-    """Tell whether an expression is one of two finite numbers."""
+    """Tell whether an expression selects one of two finite numbers."""
     if not isinstance(expr, Call) or not expr.operator.chooses:
         return False
     numbers = [fill_of(arg, lambda access: None) for arg in expr.args[1:]]
@@ -212,7 +213,7 @@ def _chooses_number(expr: Expr) -> bool:
 
 
 def _without(expr: Expr, access: Access) -> Expr:
-    """Write an expression where one access stores nothing."""
+    """Return an expression for elements where one access stores nothing."""
     if expr == access:
         return Literal(0)
     match expr:
@@ -222,7 +223,7 @@ def _without(expr: Expr, access: Access) -> Expr:
             return map_children(expr, lambda child: _without(child, access))
 
 
-def _joined(operator: Operator, parts: Iterable[Expr]) -> Expr:
+def _fold(operator: Operator, parts: Iterable[Expr]) -> Expr:
     return reduce(lambda one, other: Call(operator, (one, other)), parts)
 
 
@@ -232,4 +233,4 @@ def _reduced(expr: Reduce, indices: tuple[str, ...], body: Expr) -> Expr:
     return body
 
 
-RULE = Rule("count_absent", Phase.NEEDED, apply, result, Numbers.ROUNDS)
+RULE = Rule("count_absent", Phase.NECESSARY, apply, result, Numbers.ROUNDS)

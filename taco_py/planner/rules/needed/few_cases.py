@@ -30,7 +30,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def _with_few_cases(program: Program, context: Context, expr: Expr) -> tuple[Program, Expr]:
-    """Return products in an expression with their sums of most cases in temporaries, in order."""
+    """Return an expression whose sums of most cases are in temporaries, with the program."""
     program, expr = through_children(
         program, expr, lambda before, child: _with_few_cases(before, context, child)
     )
@@ -42,10 +42,10 @@ def _with_few_cases(program: Program, context: Context, expr: Expr) -> tuple[Pro
         if not sums:
             break
         most = max(sums, key=lambda sum_: count_cases(sum_, program.lists))
-        why = f"in one kernel with the other sums of its product it has {count} cases"
+        reason = f"in one kernel with the other sums of its product it has {count} cases"
         program, part = in_chunks(program, context, most)
         part = where_asked(program, expr, most, part)
-        program, access = with_temporary(program, context, part, free_indices(most), why)
+        program, access = with_temporary(program, context, part, free_indices(most), reason)
         for sum_ in sums:
             expr = exchange(expr, sum_, access) if sum_ == most else expr
         if not isinstance(expr, Call):
@@ -54,11 +54,10 @@ def _with_few_cases(program: Program, context: Context, expr: Expr) -> tuple[Pro
 
 
 def _too_many(program: Program, expr: Expr) -> int | None:
-    """Return the cases of a product where one loop has too many, or all of its loops together
-    have."""
-    one, every = (count_cases(expr, each) for each in (program.is_sparse, program.lists))
+    """Return the number of cases of a product where its loops have too many; else None."""
+    one, every = (count_cases(expr, is_merged) for is_merged in (program.is_sparse, program.lists))
     few = LOOP_CASES.allows(one) and PRODUCT_CASES.allows(every)
     return None if few else max(one, every)
 
 
-RULE = Rule("few_cases", Phase.NEEDED, apply, result)
+RULE = Rule("few_cases", Phase.NECESSARY, apply, result)

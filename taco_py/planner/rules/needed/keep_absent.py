@@ -64,51 +64,49 @@ from taco_py.planner.ir.program import Program
 from taco_py.planner.rules.base import Numbers, Phase, Rewrite, Rule, Site, Trials, assignments
 from taco_py.planner.temporaries import with_temporary
 
-WHY = "where something is stored: what is absent is 0 whatever it meets"
+REASON = "where something is stored: what is absent is 0 whatever it meets"
 
 
 def apply(program: Program, site: Site, context: Context) -> Trials:
     """Keep products and quotients of an assignment zero where a factor is absent."""
     for sum_ in tuple(_in_pieces(program, site.term(program))):
-        why = "a sum under a divisor, whose operand has a coordinate for each entry"
-        changed, access = _before(program, site, context, sum_, why)
+        reason = "a sum under a divisor, whose operand has a coordinate for each entry"
+        extended, access = _before(program, site, context, sum_, reason)
         value = exchange(site.term(program), sum_, access)
-        program = yield Rewrite(site.put(changed, value), why)
+        program = yield Rewrite(site.put(extended, value), reason)
     stored = _Stored(program, site, context)
-    value = stored.settled(site.term(program))
+    value = stored.resolve(site.term(program))
     if value != site.term(program):
-        stored.program = yield Rewrite(site.put(stored.program, value), WHY)
+        stored.program = yield Rewrite(site.put(stored.program, value), REASON)
     for product in tuple(_products(site.term(stored.program))):
-        kept = product
+        masked = product
         for part in stored.factors(product):
-            kept = Call(KEPT, (kept, stored.in_temporary(part)))
-        if kept is not product:
-            value = exchange(site.term(stored.program), product, kept)
-            stored.program = yield Rewrite(site.put(stored.program, value), WHY)
+            masked = Call(KEPT, (masked, stored.in_temporary(part)))
+        if masked is not product:
+            value = exchange(site.term(stored.program), product, masked)
+            stored.program = yield Rewrite(site.put(stored.program, value), REASON)
     program = stored.program
     if not program.is_full(site.target) and not all(map(program.is_full, program.results)):
-        value = stored.listed(site.term(program))
+        value = stored.mask_temporaries(site.term(program))
         if value != site.term(program):
-            yield Rewrite(site.put(stored.program, value), WHY)
+            yield Rewrite(site.put(stored.program, value), REASON)
 
 
 def _before(
-    program: Program, site: Site, context: Context, value: Expr, why: str
+    program: Program, site: Site, context: Context, value: Expr, reason: str
 ) -> tuple[Program, Access]:
-    """Return the program with a value in a temporary, dense where it has room, before the
-    assignment at a site."""
-    own = replace(program, results=(site.target,))
-    changed, access = with_temporary(own, context, value, free_indices(value), why)
-    facts = changed.facts[access.tensor]
+    """Return the program with a value in a temporary before the assignment at a site."""
+    part = replace(program, results=(site.target,))
+    extended, access = with_temporary(part, context, value, free_indices(value), reason)
+    facts = extended.facts[access.tensor]
     if prod(facts.shape) <= context.goal.machine.copies.dense_elements:
         type = replace(facts.type, format=dense(len(facts.shape)))
-        changed = changed.with_facts({access.tensor: replace(facts, type=type)})
-    return replace(changed, results=program.results), access
+        extended = extended.with_facts({access.tensor: replace(facts, type=type)})
+    return replace(extended, results=program.results), access
 
 
 def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
-    """Yield the products and quotients that make another number than 0 of 0, the innermost first,
-    each with all of its factors.
+    """Yield the products and quotients that may map 0 to another number, the innermost first.
 
     summed  whether a sum is around the expression
     """
@@ -118,8 +116,8 @@ def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
         yield from _products(child, summed or isinstance(expr, Reduce))
     if _multiplies(expr):
         meets = [end for end in _ends(expr) if not is_factor(end)]
-        asked = any(_divides(each) or tells_zero(each) for each in _inside(expr))
-        if asked or (len(meets) > 1 and not summed):
+        needs_mask = any(_divides(part) or tells_zero(part) for part in _inside(expr))
+        if needs_mask or (len(meets) > 1 and not summed):
             yield expr
 
 
@@ -150,7 +148,7 @@ def _ends(expr: Expr) -> Iterator[Expr]:
 
 
 def _in_pieces(program: Program, expr: Expr) -> Iterator[Reduce]:
-    """Yield the sums in numerators that loops over COO operands meet in pieces."""
+    """Yield the sums in numerators that loops over COO operands compute in pieces."""
     for product in _products(expr):
         for factor in _factors(product) if any(map(_divides, _inside(product))) else ():
             for node, _ in walk(factor):
@@ -177,56 +175,55 @@ def _factors(expr: Expr) -> Iterator[Expr]:
 class _Stored:
     """Where temporaries store something, each in a temporary of its own, made when it is asked for.
 
-    program  with those made so far
-    made     the access to each at its own indices, by the temporary that it is about; None for one
-             that has terms everywhere
-    answers  those that tell all about the values that they are conditions of
+    program   with the temporaries of the patterns
+    patterns  an access to the pattern of each temporary, at its own indices; None for one with
+              terms everywhere
+    answers   those that tell all about the values that they are conditions of
     """
 
     program: Program
     site: Site
     context: Context
-    made: dict[str, Access | None] = field(default_factory=dict)
+    patterns: dict[str, Access | None] = field(default_factory=dict)
     answers: set[Expr] = field(default_factory=set)
 
     def factors(self, product: Expr) -> list[Expr]:
-        """What is stored where the factors are whose temporaries store elements without terms."""
+        """Return the patterns of the factors whose temporaries store elements without terms."""
         special = has_special_values(expression_dtype(product, self.program.dtypes))
         if not special and not any(map(tells_zero, _inside(product))):
             return []
-        found = (
+        patterns = (
             self.stored(factor)
             for factor in dict.fromkeys(_factors(product))
             if any(map(self.loses, accesses(factor))) and same(self.fill(factor), 0)
         )
-        return [each for each in found if each is not None]
+        return [pattern for pattern in patterns if pattern is not None]
 
     def loses(self, access: Access) -> bool:
         """Tell whether a temporary stores elements that have no terms."""
         return self.is_made(access) and self.stored(access) is not None
 
-    def settled(self, expr: Expr, told: frozenset[Access] = frozenset()) -> Expr:
-        """Return the expression, where what asks whether its argument is stored is answered.
+    def resolve(self, expr: Expr, tested: frozenset[Access] = frozenset()) -> Expr:
+        """Return the expression with its tests of stored elements resolved.
 
             filled(a + filled(T, 0), inf)    is inf where T is that, as T is where it stores nothing
             filled(a * filled(T, 0), inf)    → filled(selected(T_1, a * filled(T, 0), inf), inf)
 
-        told  the temporaries of which nobody has to ask: what is around says what is without them
+        tested  the temporaries of which nobody has to ask: what is around says what is without them
         """
         if isinstance(expr, Reduce):
-            return replace(expr, body=self.settled(expr.body, told))
+            return replace(expr, body=self.resolve(expr.body, tested))
         if not isinstance(expr, Call):
             return expr
         if expr.operator == FILLED and not self._only_lists(expr):
-            return self._settled_fill(expr, told)
+            return self._settled_fill(expr, tested)
         if expr.operator.at_absent is not None and expr.operator != FILLED:
             losing = any(map(self.loses, accesses(expr.args[0])))
             return (self.answered(expr) if losing else None) or expr
-        return replace(expr, args=tuple(self.settled(arg, told) for arg in expr.args))
+        return replace(expr, args=tuple(self.resolve(arg, tested) for arg in expr.args))
 
     def _only_lists(self, expr: Call) -> bool:
-        """Tell whether a whole right-hand side asks what a sparse result has to list: of one with a
-        fill value, and of what is reduced by another operator than a sum."""
+        """Tell whether the operation tests for stored elements of a sparse result."""
         if self.site.term(self.program) != expr or not same(self._number(expr), 0):
             return False
         if self.program.facts[self.site.target].type.fill:
@@ -234,57 +231,60 @@ class _Stored:
         reduces = top_reduction(expr) is not None  # of what is filled, for it is no reduction
         return reduces and not self.program.is_full(self.site.target)
 
-    def _settled_fill(self, expr: Call, told: frozenset[Access]) -> Expr:
+    def _settled_fill(self, expr: Call, tested: frozenset[Access]) -> Expr:
         value, number = expr.args
-        losing = [each for each in dict.fromkeys(accesses(value)) if self.loses(each)]
+        losing = [access for access in dict.fromkeys(accesses(value)) if self.loses(access)]
         by_value = {
-            each for each in losing if _tells(value, each, self.fill(each), self._number(expr))
+            access
+            for access in losing
+            if _tells(value, access, self.fill(access), self._number(expr))
         }
-        asked = [each for each in losing if each not in told | by_value]
-        needed = [each for each in asked if restricts(value, each)]
-        if len(needed) < len(asked) or value in asked:
-            inside = self.settled(value, told)  # which may ask in parts of it
+        losing_untested = [access for access in losing if access not in tested | by_value]
+        restricting = [access for access in losing_untested if restricts(value, access)]
+        if len(restricting) < len(losing_untested) or value in losing_untested:
+            inside = self.resolve(value, tested)  # which may ask in parts of it
             return self.answered(expr, inside) or replace(expr, args=(inside, number))
-        inside = self.settled(value, told | by_value | {*needed})
-        for each in needed:
-            if (there := self.stored(each)) is not None:
-                inside = Call(SELECTED, (self.in_temporary(there), inside, number))
+        inside = self.resolve(value, tested | by_value | {*restricting})
+        for access in restricting:
+            if (pattern := self.stored(access)) is not None:
+                inside = Call(SELECTED, (self.in_temporary(pattern), inside, number))
         return replace(expr, args=(inside, number))
 
-    def listed(self, expr: Expr, told: frozenset[Access] = frozenset()) -> Expr:
-        """Return the expression, where each temporary is asked whether it stores something.
+    def mask_temporaries(self, expr: Expr, tested: frozenset[Access] = frozenset()) -> Expr:
+        """Return the expression with a test on each temporary whether it stores something.
 
-        told  what has been asked around the expression
+        tested  what has been asked around the expression
         """
         match expr:
             case Access() if self.loses(expr):
-                there = self.in_temporary(self.stored(expr) or expr)
-                return expr if there in told else self.asked(expr, there)
+                pattern = self.in_temporary(self.stored(expr) or expr)
+                return expr if pattern in tested else self.mask_access(expr, pattern)
             case Reduce():
-                return replace(expr, body=self.listed(expr.body, told))
+                return replace(expr, body=self.mask_temporaries(expr.body, tested))
             case Call(operator, (value, number)) if operator == FILLED and number != Literal(0):
-                losing = (each for each in dict.fromkeys(_values(value)) if self.loses(each))
-                parts = (self.stored(each) for each in losing if restricts(value, each))
-                asked = [self.in_temporary(each) for each in parts if each is not None]
-                inside = self.listed(value, told.union(asked))
-                for each in asked:
-                    if each not in told | {*_conditions(inside)}:
-                        inside = Call(SELECTED, (each, inside, number))
+                losing = (mask for mask in dict.fromkeys(_values(value)) if self.loses(mask))
+                parts = (self.stored(mask) for mask in losing if restricts(value, mask))
+                masks = [self.in_temporary(mask) for mask in parts if mask is not None]
+                inside = self.mask_temporaries(value, tested.union(masks))
+                for mask in masks:
+                    if mask not in tested | {*_conditions(inside)}:
+                        inside = Call(SELECTED, (mask, inside, number))
                 return replace(expr, args=(inside, number))
             case Call(operator) if operator.at_absent is None or operator == FILLED:
                 if operator.condition is not None and expr.args[operator.condition] in self.answers:
                     return expr
-                told, places = told.union(_conditions(expr)), self._places_asked(expr)
+                tested, places = tested.union(_conditions(expr)), self._places_asked(expr)
                 args = tuple(
-                    self.listed(arg, told) if place in places else arg
+                    self.mask_temporaries(arg, tested) if place in places else arg
                     for place, arg in enumerate(expr.args)
                 )
                 return replace(expr, args=args)
         return expr
 
     def _places_asked(self, expr: Call) -> set[int]:
-        """Return the arguments without which an operation stores nothing: no divisors, no
-        conditions."""
+        """Return the arguments without which an operation stores nothing: no divisors or
+        conditions.
+        """
         operator, args = expr.operator, expr.args
         if operator == FILLED:
             return {*range(len(args))}
@@ -294,63 +294,62 @@ class _Stored:
         groups = differing(operator_of(expr), fills)
         return {place for group in groups for place in group} - {operator.condition}
 
-    def asked(self, access: Access, there: Access) -> Expr:
-        """Return a temporary, which is its fill value where it stores nothing."""
+    def mask_access(self, access: Access, pattern: Access) -> Expr:
+        """Return a temporary, replaced by its fill value where it stores nothing."""
         fill = self.fill(access)
         if fill is None or same(fill, 0):
-            return Call(KEPT, (access, there))
+            return Call(KEPT, (access, pattern))
         dtype = self.program.dtypes[access.tensor]
         nothing = Literal(fill, dtype=dtype.name)
-        return Call(FILLED, (Call(SELECTED, (there, access, nothing)), nothing))
+        return Call(FILLED, (Call(SELECTED, (pattern, access, nothing)), nothing))
 
     def _number(self, expr: Call) -> Number | None:
-        """What an expression is filled with."""
+        """Return the fill value of an expression."""
         return fill_of(expr.args[1], lambda _: None)
 
     def answered(self, asking: Call, inside: Expr | None = None) -> Expr | None:
-        """What asks whether its argument is stored, by what tells it: in a temporary. None where
-        no temporary has a part in that.
+        """Return a test of stored elements as a read of a temporary; None where no temporary
+        matters. None where no temporary has a part in that.
 
         inside  the argument, settled; the argument itself where it is not given
         """
-        value, *others = asking.args
-        found, value = self.stored(value), value if inside is None else inside
-        if found is None:
-            return value if others else Literal(True)
-        made = {access.tensor for access in self.made.values() if access is not None}
-        if made.isdisjoint(access.tensor for access in accesses(found)):
+        value, *fills = asking.args
+        pattern, value = self.stored(value), value if inside is None else inside
+        if pattern is None:
+            return value if fills else Literal(True)
+        temporaries = {access.tensor for access in self.patterns.values() if access is not None}
+        if temporaries.isdisjoint(access.tensor for access in accesses(pattern)):
             return None
-        there = self.in_temporary(found)
-        if not others:
-            return _at_indices(there, value)
-        self.answers.add(there)
+        mask = self.in_temporary(pattern)
+        if not fills:
+            return _at_indices(mask, value)
+        self.answers.add(mask)
         if same(self._number(asking), 0):
-            return Call(KEPT, (value, there))
+            return Call(KEPT, (value, mask))
         if not self.program.is_full(self.site.target):  # which stores what the condition allows
-            return Call(FILLED, (Call(SELECTED, (there, value, *others)), *others))
-        return Call(WHERE, (there, value, *others))
+            return Call(FILLED, (Call(SELECTED, (mask, value, *fills)), *fills))
+        return Call(WHERE, (mask, value, *fills))
 
     def in_temporary(self, part: Expr) -> Access:
-        """What is stored, in a temporary before the assignment at the site."""
+        """Return an access to the pattern, stored in a temporary before the site."""
         if isinstance(part, Access):
             return part
-        self.program, access = _before(self.program, self.site, self.context, part, WHY)
+        self.program, access = _before(self.program, self.site, self.context, part, REASON)
         return access
 
     def is_made(self, access: Access) -> bool:
-        """Tell whether a tensor is a temporary that may store zeros where no term is: a dense one,
-        or one that is made of such."""
-        made = next((s for s in self.program.temporaries if s.target == access.tensor), None)
-        if made is None or self.program.is_full(access.tensor):
-            return made is not None
-        target = made.assignment.target
-        readers = [each.assignment.value for each in self.program.readers(access.tensor)]
-        if holds_zero(made.assignment.value, target, readers, self.program.dtypes):
+        """Tell whether a tensor is a temporary that may store zeros where no term is."""
+        define_ = next((s for s in self.program.temporaries if s.target == access.tensor), None)
+        if define_ is None or self.program.is_full(access.tensor):
+            return define_ is not None
+        target = define_.assignment.target
+        readers = [define.assignment.value for define in self.program.readers(access.tensor)]
+        if holds_zero(define_.assignment.value, target, readers, self.program.dtypes):
             return False  # elements without terms are what is absent to those who read it
-        return any(map(self.loses, accesses(made.assignment.value)))
+        return any(map(self.loses, accesses(define_.assignment.value)))
 
     def stored(self, expr: Expr) -> Expr | None:
-        """True where an expression is stored; None where that is everywhere."""
+        """Return the condition that an expression is stored; None where it is always stored."""
         match expr:
             case Access() if self.is_made(expr):
                 return self.of_temporary(expr)
@@ -359,12 +358,12 @@ class _Stored:
             case Literal():
                 return Call(PRESENT, (Literal(0),))
             case Reduce(operator, index, body):
-                found = self.stored(body)
+                pattern = self.stored(body)
                 if reduced_fill(operator, fill := self.fill(body)) is None and fill is not None:
                     return None
-                if found is None or index not in free_indices(found):
-                    return found
-                return Reduce(ADD, index, found)
+                if pattern is None or index not in free_indices(pattern):
+                    return pattern
+                return Reduce(ADD, index, pattern)
             case Call():
                 return self._of_call(expr)
 
@@ -377,54 +376,59 @@ class _Stored:
         parts = [self._of_any([args[place] for place in group]) for group in groups]
         if operator.condition is not None:
             parts.append(args[operator.condition])
-        return _joined(MUL, parts) if any(parts) else None
+        return _fold(MUL, parts) if any(parts) else None
 
     def _of_any(self, args: Sequence[Expr]) -> Expr | None:
-        """True where one of several arguments is stored; None where that is everywhere."""
+        """Return the condition that one of several arguments is stored; None where one
+        always is.
+        """
         parts = [self.stored(arg) for arg in args if len(args) == 1 or not isinstance(arg, Literal)]
         if not parts:
             return Call(PRESENT, (Literal(0),))
-        return _joined(ADD, parts) if all(parts) else None
+        return _fold(ADD, parts) if all(parts) else None
 
     def fill(self, expr: Expr) -> Number | None:
-        """Return the fill value of an expression, None where that has none."""
+        """Return the fill value of an expression; None where it has none."""
         return fill_of(expr, self._fill_of_access)
 
     def _fill_of_access(self, access: Access) -> Number | None:
         if self.stored(access) is None:
             return None
-        made = self.is_made(access)
-        return self.fill(self.program.define(access.tensor).assignment.value) if made else 0
+        is_temporary = self.is_made(access)
+        return self.fill(self.program.define(access.tensor).assignment.value) if is_temporary else 0
 
     def of_temporary(self, access: Access) -> Access | None:
-        """Where a temporary has terms, at the indices of an access to it."""
+        """Return the pattern of a temporary's terms at the indices of an access to it."""
         define = self.program.define(access.tensor).assignment
-        if access.tensor not in self.made:
+        if access.tensor not in self.patterns:
             absent = self.fill(define.value) is not None
-            found = self.stored(define.value) if absent else None
-            self.made[access.tensor] = None if found is None else self.in_temporary(found)
-        own = self.made[access.tensor]
-        if own is None:
+            pattern = self.stored(define.value) if absent else None
+            self.patterns[access.tensor] = None if pattern is None else self.in_temporary(pattern)
+        mask = self.patterns[access.tensor]
+        if mask is None:
             return None
         names = dict(zip(define.target.indices, access.indices, strict=True))
-        return replace(own, indices=tuple(names.get(index, index) for index in own.indices))
+        return replace(mask, indices=tuple(names.get(index, index) for index in mask.indices))
 
 
 def _tells(expr: Expr, part: Access, value: Number | None, nothing: Number | None) -> bool:
-    """Tell whether an expression is `nothing` where a part of it has a value, whatever others are:
-    of some numbers that they may be."""
+    """Tell whether an expression is `nothing` where a part has a value, for sampled other
+    values.
+    """
     if nothing is None or value is None:
         return False
-    others = [each for each in dict.fromkeys(accesses(expr)) if each != part]
-    for numbers in itertools.product((2, -3, 0.5, 0), repeat=min(len(others), 3)):
-        values: dict[Access, Number] = dict(zip(others, itertools.cycle(numbers), strict=False))
+    other_accesses = [access for access in dict.fromkeys(accesses(expr)) if access != part]
+    for numbers in itertools.product((2, -3, 0.5, 0), repeat=min(len(other_accesses), 3)):
+        values: dict[Access, Number] = dict(
+            zip(other_accesses, itertools.cycle(numbers), strict=False)
+        )
         if not same(_value_at(expr, {**values, part: value}), nothing):
             return False
     return True
 
 
 def _value_at(expr: Expr, values: Mapping[Access, Number]) -> Number | None:
-    """Return the value of an expression for values of its accesses; None of a sum."""
+    """Return the value of an expression for values of its accesses; None for a sum."""
     match expr:
         case Access():
             return values[expr]
@@ -440,7 +444,7 @@ def _value_at(expr: Expr, values: Mapping[Access, Number]) -> Number | None:
 
 
 def _values(expr: Expr) -> Iterator[Access]:
-    """Yield the accesses of an expression that are no conditions."""
+    """Yield the accesses of an expression that are not conditions."""
     if isinstance(expr, Access):
         yield expr
     place = expr.operator.condition if isinstance(expr, Call) else None
@@ -450,7 +454,7 @@ def _values(expr: Expr) -> Iterator[Access]:
 
 
 def _conditions(expr: Expr) -> Iterator[Access]:
-    """Yield the accesses that are conditions of an operation and of those right inside it."""
+    """Yield the accesses that are conditions of an operation and of its direct operands."""
     while isinstance(expr, Call) and expr.operator.condition is not None:
         condition = expr.args[expr.operator.condition]
         if isinstance(condition, Access):
@@ -458,21 +462,21 @@ def _conditions(expr: Expr) -> Iterator[Access]:
         expr = expr.args[1 - expr.operator.condition]
 
 
-def _at_indices(there: Expr, value: Expr) -> Expr:
-    """What tells whether a value is stored, at all indices of the value.
+def _at_indices(pattern: Expr, value: Expr) -> Expr:
+    """Return the pattern of a value, broadcast to all indices of the value.
 
     stored(T[i,k]), T_1[i]    →   T_1[i] * ((T[i,k] == T[i,k]) + (T[i,k] != T[i,k]))
 
     Something has to say how many k there are; the second factor is true of any value.
     """
-    if {*free_indices(value)} <= {*free_indices(there)}:
-        return there
+    if {*free_indices(value)} <= {*free_indices(pattern)}:
+        return pattern
     always = Call(ADD, (Call(EQUAL, (value, value)), Call(NOT_EQUAL, (value, value))))
-    return Call(MUL, (there, always))
+    return Call(MUL, (pattern, always))
 
 
-def _joined(operator: Operator, parts: Iterable[Expr | None]) -> Expr:
+def _fold(operator: Operator, parts: Iterable[Expr | None]) -> Expr:
     return reduce(lambda a, b: Call(operator, (a, b)), (part for part in parts if part is not None))
 
 
-RULE = Rule("keep_absent", Phase.NEEDED, apply, assignments, Numbers.EXACT)
+RULE = Rule("keep_absent", Phase.NECESSARY, apply, assignments, Numbers.EXACT)

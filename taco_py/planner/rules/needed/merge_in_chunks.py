@@ -26,16 +26,15 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Put arguments of functions into temporaries, as long as these have too many cases."""
     sites = terms(program) if is_full(program.result_type.format) else iter((site,))
     before = program
-    for each in sites:
-        expr = each.term(program)
+    for site_ in sites:
+        expr = site_.term(program)
         new, few = _with_few_cases(program, context, expr)
-        program = each.put(new, few) if few is not expr else new
+        program = site_.put(new, few) if few is not expr else new
     return None if program is before else Rewrite(program)
 
 
 def _with_few_cases(program: Program, context: Context, expr: Expr) -> tuple[Program, Expr]:
-    """Return functions in an expression with arguments of many cases in temporaries, innermost
-    first."""
+    """Return an expression whose arguments of many cases are in temporaries, innermost first."""
     program, expr = through_children(
         program, expr, lambda before, child: _with_few_cases(before, context, child)
     )
@@ -50,10 +49,10 @@ def _with_few_cases(program: Program, context: Context, expr: Expr) -> tuple[Pro
         if counts[place] <= 1:
             break
         part = expr.args[place]
-        why = f"with the other arguments of {expr.operator.name} one kernel has too many cases"
-        program, access = with_temporary(program, context, part, free_indices(part), why)
+        reason = f"with the other arguments of {expr.operator.name} one kernel has too many cases"
+        program, access = with_temporary(program, context, part, free_indices(part), reason)
         expr = replace(expr, args=(*expr.args[:place], access, *expr.args[place + 1 :]))
     return program, expr
 
 
-RULE = Rule("merge_in_chunks", Phase.NEEDED, apply, result)
+RULE = Rule("merge_in_chunks", Phase.NECESSARY, apply, result)

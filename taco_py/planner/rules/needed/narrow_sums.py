@@ -26,16 +26,15 @@ from taco_py.planner.temporaries import with_temporary
 
 
 def has_narrow_sums(assignment: Assignment, operands: Mapping[str, Operand]) -> bool:
-    """Tell whether a sum's own type wraps or saturates where adding up in the result's would
-    not."""
+    """Tell whether a sum wraps or saturates in its own type where the result's type would not."""
     dtypes = {name: np.dtype(o.type.dtype) for name, o in operands.items()}
-    whole = expression_dtype(assignment.value, dtypes)
+    dtype = expression_dtype(assignment.value, dtypes)
     summed = _summed(assignment.value, dtypes)
-    return any(sum_wraps_alone(expression_dtype(body, dtypes), whole) for body in summed)
+    return any(sum_wraps_alone(expression_dtype(body, dtypes), dtype) for body in summed)
 
 
 def _summed(expr: Expr, dtypes: Mapping[str, DType]) -> Iterator[Expr]:
-    """What is summed in an expression, also in factors, out of which a sum can be moved."""
+    """Yield the bodies of sums in an expression, also in factors."""
     for term in split_terms(expr):
         if term.reduced:
             yield term.body
@@ -45,17 +44,17 @@ def _summed(expr: Expr, dtypes: Mapping[str, DType]) -> Iterator[Expr]:
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Compute a sum first whose own type wraps or saturates where the result's would not."""
+    """Compute a sum first that wraps or saturates where the result's type would not."""
     expr = site.term(program)
     if not isinstance(expr, Reduce):
         return None
     dtypes = program.dtypes
-    own, whole = (expression_dtype(each, dtypes) for each in (expr, program.last.value))
-    if not sum_wraps_alone(own, whole):
+    sum_dtype, dtype = (expression_dtype(value, dtypes) for value in (expr, program.last.value))
+    if not sum_wraps_alone(sum_dtype, dtype):
         return None
-    why = f"its sum is of type {own}, the result's of type {whole}"
-    program, access = with_temporary(program, context, expr, free_indices(expr), why)
-    return Rewrite(site.put(program, access), why)
+    reason = f"its sum is of type {sum_dtype}, the result's of type {dtype}"
+    program, access = with_temporary(program, context, expr, free_indices(expr), reason)
+    return Rewrite(site.put(program, access), reason)
 
 
-RULE = Rule("narrow_sums", Phase.NEEDED, apply, terms)
+RULE = Rule("narrow_sums", Phase.NECESSARY, apply, terms)

@@ -14,9 +14,9 @@ from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site, resu
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Rename indices of sums, and mark sums that wrap in a type of their own."""
+    """Rename indices of sums, and mark sums that wrap in their own type."""
     new = normal_form(program.last, program.facts)
     return None if new is program.last else Rewrite(program.with_assignment(new))
 
 
-RULE = Rule("normal_form", Phase.NEEDED, apply, result)
+RULE = Rule("normal_form", Phase.NECESSARY, apply, result)

@@ -22,43 +22,44 @@ from taco_py.planner.ir.program import Program
 from taco_py.planner.rules.base import Numbers, Phase, Rewrite, Rule, Site, Trials, result
 from taco_py.planner.temporaries import with_temporary
 
-WHY = "it reduces by another operator than a sum"
+REASON = "it reduces by another operator than a sum"
 
 
 def apply(program: Program, site: Site, context: Context) -> Trials:
     """Put each reduction by another operator in a temporary, the innermost first."""
-    while (found := next(_inside(program), None)) is not None:
-        changed, access = with_temporary(program, context, found, free_indices(found), WHY)
-        value = exchange_equal(program.last.value, found, access)
+    while (reduction := next(_inside(program), None)) is not None:
+        extended, access = with_temporary(
+            program, context, reduction, free_indices(reduction), REASON
+        )
+        value = exchange_equal(program.last.value, reduction, access)
         assignment = replace(program.last, value=value)
-        program = yield Rewrite(changed.with_assignment(assignment), WHY)
+        program = yield Rewrite(extended.with_assignment(assignment), REASON)
 
 
 def _inside(program: Program) -> Iterator[Expr]:
-    """Yield the reductions by other operators inside an expression, the innermost first; not the
-    one that it is as a whole, or that a dense result is put together from."""
+    """Yield the inner reductions by other operators than +, the innermost first."""
     expr = program.last.value
     into = accumulating(expr) if program.is_full(program.result) else None
-    whole = top_reduction(expr)
-    if whole is not None:
-        yield from _within(peel_reductions(whole, whole.operator)[1])
+    top = top_reduction(expr)
+    if top is not None:
+        yield from _reductions_in(peel_reductions(top, top.operator)[1])
     elif into is not None:
         for part in children(expr):
             if is_reduction_by(part, into):
                 _, part = peel_reductions(part, part.operator)
-            yield from _within(part)
+            yield from _reductions_in(part)
     else:
-        yield from _within(expr)
+        yield from _reductions_in(expr)
 
 
-def _within(expr: Expr) -> Iterator[Expr]:
+def _reductions_in(expr: Expr) -> Iterator[Expr]:
     reduce = top_reduction(expr)
     if reduce is not None:  # with what says that it is absent where nothing is reduced
-        yield from _within(peel_reductions(reduce, reduce.operator)[1])
+        yield from _reductions_in(peel_reductions(reduce, reduce.operator)[1])
         yield expr
         return
     for child in children(expr):
-        yield from _within(child)
+        yield from _reductions_in(child)
 
 
-RULE = Rule("reduce_first", Phase.NEEDED, apply, result, Numbers.EXACT)
+RULE = Rule("reduce_first", Phase.NECESSARY, apply, result, Numbers.EXACT)

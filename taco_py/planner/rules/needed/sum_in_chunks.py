@@ -29,7 +29,7 @@ from taco_py.planner.temporaries import through_children, with_temporary
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Put sums of more sparse terms than one kernel adds up partly into temporaries.
+    """Put parts of sums with too many sparse terms for one kernel into temporaries.
 
     Terms stay in order, so that numbers are rounded as in the sum as it is written; where partial
     sums are of another type than the whole, it stays whole. The terms of a dense result are left:
@@ -37,50 +37,50 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     """
     sites = terms(program) if is_full(program.result_type.format) else iter((site,))
     before = program
-    for each in sites:
-        expr = each.term(program)
+    for site_ in sites:
+        expr = site_.term(program)
         new, chunked = in_chunks(program, context, expr)
-        program = each.put(new, chunked) if chunked is not expr else new
+        program = site_.put(new, chunked) if chunked is not expr else new
     return None if program is before else Rewrite(program)
 
 
 def in_chunks(program: Program, context: Context, expr: Expr) -> tuple[Program, Expr]:
-    """Return each sum in an expression added up a few sparse terms at a time."""
+    """Return each sum in an expression as sums of a few sparse terms."""
     if not is_additive(expr):
         return through_children(program, expr, lambda p, child: in_chunks(p, context, child))
     return _sum_in_chunks(program, context, expr, expression_dtype(expr, program.dtypes))
 
 
 def _sum_in_chunks(
-    program: Program, context: Context, expr: Expr, whole: DType
+    program: Program, context: Context, expr: Expr, dtype: DType
 ) -> tuple[Program, Expr]:
     if not is_additive(expr):
         return in_chunks(program, context, expr)
     args: tuple[Expr, ...] = ()
     for arg in expr.args:
-        program, new = _sum_in_chunks(program, context, arg, whole)
+        program, new = _sum_in_chunks(program, context, arg, dtype)
         args = (*args, new)
     counts = [_count_sparse(arg, program.is_sparse) for arg in args]
     cases = [count_cases(arg, program.is_sparse) for arg in args]
     place = cases.index(max(cases))
     largest = args[place]
-    same = expression_dtype(largest, program.dtypes) == whole
-    why = ""
+    same = expression_dtype(largest, program.dtypes) == dtype
+    reason = ""
     if not MERGED_TERMS.allows(sum(counts)):
-        why = (
+        reason = (
             f"{counts[place]} of the sparse terms, for a kernel adds up {MERGED_TERMS.most} of them"
         )
     elif not LOOP_CASES.allows(cases_of_sum(args, program.is_sparse)):
-        why = "in one kernel with the other terms it has too many cases"
-    if why and cases[place] > 1 and same:
-        program, part = with_temporary(program, context, largest, free_indices(largest), why)
+        reason = "in one kernel with the other terms it has too many cases"
+    if reason and cases[place] > 1 and same:
+        program, part = with_temporary(program, context, largest, free_indices(largest), reason)
         args = (*args[:place], part, *args[place + 1 :])
     same_args = all(new is old for new, old in zip(args, expr.args, strict=True))
     return program, expr if same_args else replace(expr, args=args)
 
 
 def _count_sparse(expr: Expr, leaves_out: Callable[[Access], bool]) -> int:
-    """Return the added terms with an operand that does not store everything."""
+    """Count the added terms with an operand that omits coordinates."""
     return sum(any(map(leaves_out, accesses(term.body))) for term in split_terms(expr))
 
 
@@ -110,4 +110,4 @@ def check_together(
         )
 
 
-RULE = Rule("sum_in_chunks", Phase.NEEDED, apply, result)
+RULE = Rule("sum_in_chunks", Phase.NECESSARY, apply, result)

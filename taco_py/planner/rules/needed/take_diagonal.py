@@ -46,4 +46,4 @@ def _diagonal(program: Program, access: Access) -> tuple[Program, Access]:
     return program, replace(access, tensor=target, indices=indices)
 
 
-RULE = Rule("take_diagonal", Phase.NEEDED, apply, result)
+RULE = Rule("take_diagonal", Phase.NECESSARY, apply, result)

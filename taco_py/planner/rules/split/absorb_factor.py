@@ -35,7 +35,7 @@ from taco_py.planner.rules.base import (
     with_steps_before,
 )
 
-WHY = "factors are multiplied into a small one that has all of their indices"
+REASON = "factors are multiplied into a small one that has all of their indices"
 
 
 def absorb(
@@ -47,10 +47,10 @@ def absorb(
     product = as_product(term.body, dtypes)
     if more or term.negative or product is None or len(product.factors) < 3:
         return None
-    whole = expression_dtype(term.body, dtypes)
+    dtype = expression_dtype(term.body, dtypes)
     factors = [f for f in product.factors if isinstance(f, Access) and f.indices]
     plain = all(
-        is_full(operands[f.tensor].type.format) and dtypes[f.tensor] == whole for f in factors
+        is_full(operands[f.tensor].type.format) and dtypes[f.tensor] == dtype for f in factors
     )
     if not plain or len(factors) < len(product.factors):
         return None
@@ -72,33 +72,32 @@ def absorb(
         part.target.tensor: _as_host(operands[host.tensor], request)
         for host, part in products.items()
     }
-    kept = [f for f in factors if any(f is group[0] for group in groups)]
-    left = [products[f].target if f in products else f for f in kept]
+    hosts = [f for f in factors if any(f is group[0] for group in groups)]
+    left = [products[f].target if f in products else f for f in hosts]
     value = left[0] if len(left) == 1 else product.of(left)
     return StepsBefore(
         replace(assignment, value=summed(value, term.reduced)),
         {**operands, **new},
-        tuple(Define(part, WHY) for part in products.values()),
-        WHY,
+        tuple(Define(part, REASON) for part in products.values()),
+        REASON,
     )
 
 
 def _groups(
-    factors: Sequence[Access], kept: Sequence[str], volumes: Mapping[Access, float], room: float
+    factors: Sequence[Access], output: Sequence[str], volumes: Mapping[Access, float], room: float
 ) -> list[list[Access]]:
-    """Return each factor with those that are multiplied into it: the smallest will do that has all
-    of their indices and not more than `room` elements.
+    """Group each factor with the smallest factor that has all of its indices.
 
     An index that is summed over, and that no third factor has, is better summed over with them.
     """
     groups: list[list[Access]] = []
     for factor in sorted(factors, key=lambda f: -volumes[f]):
-        needed = {i for i in factor.indices if i not in kept}
+        indices = {i for i in factor.indices if i not in output}
         hosts = [
             group
             for group in groups
             if {*factor.indices} <= {*group[0].indices} and volumes[group[0]] <= room
-            if needed <= {i for f in factors if f not in (factor, group[0]) for i in f.indices}
+            if indices <= {i for f in factors if f not in (factor, group[0]) for i in f.indices}
         ]
         if hosts:
             hosts[-1].append(factor)

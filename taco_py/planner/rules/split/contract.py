@@ -43,7 +43,7 @@ Path = tuple[tuple[int, ...], ...]
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Take the product of a term apart along the cheapest path, or the one that the user gave.
+    """Contract the product of a term along the cheapest path, or along the user's.
 
     It stays whole where it is no product of three tensors, where nothing is summed between them, or
     where a step's own type would wrap or round differently, or its temporary would be too large.
@@ -52,7 +52,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if chain is None:
         return None
     if context.goal.path is not None:
-        return _along(program, site, context, chain, context.goal.path)
+        return _follow_path(program, site, context, chain, context.goal.path)
     if not chain.term.reduced:
         return None
     best = _cheapest(program, context, chain)
@@ -61,9 +61,9 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     full = replace(context, full=best.full)
 
     def rewrite() -> Rewrite:
-        why = _why(program, full, chain, best)
-        changed, value = chain.follow(program, full, best.path, why)
-        return Rewrite(site.put(changed, value), why)
+        reason = _explain(program, full, chain, best)
+        contracted, value = chain.follow(program, full, best.path, reason)
+        return Rewrite(site.put(contracted, value), reason)
 
     shallow = chain.depth(best.path) < len(chain.indices)
     gain = Gain.SIMPLER if shallow else Gain.DETOUR
@@ -71,12 +71,12 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def _chain(program: Program, site: Site) -> _Chain | None:
-    """Return the product at a site; None where it has no three tensors."""
+    """Return the product at a site; None where it has fewer than three tensors."""
     expr = site.term(program)
-    found = sum_of_products(expr, program.dtypes) or _of_numbers(program, expr)
-    if found is None:
+    product_term = sum_of_products(expr, program.dtypes) or _of_numbers(program, expr)
+    if product_term is None:
         return None
-    term, product = found
+    term, product = product_term
     if any(True for _ in reductions(term.body)):
         return None
     tensors = replace(product, factors=tuple(f for f in product.factors if free_indices(f)))
@@ -84,12 +84,12 @@ def _chain(program: Program, site: Site) -> _Chain | None:
         return None
     numbers = tuple(f for f in product.factors if not free_indices(f))
     chain = _Chain(replace(program.last, value=expr), term, tensors, numbers)
-    whole = chain.around(product.over(term.body, term.reduced))
-    return replace(chain, assignment=replace(chain.assignment, value=whole))
+    value = chain.fill_absent(product.over(term.body, term.reduced))
+    return replace(chain, assignment=replace(chain.assignment, value=value))
 
 
 def _of_numbers(program: Program, expr: Expr) -> tuple[Term, Product] | None:
-    """Return the one term that an expression is, and its product; None where it is none."""
+    """Return the only term of an expression and its product; None for other expressions."""
     (term, *more) = split_terms(expr)
     product = as_product(term.body, program.dtypes)
     if more or term.negative or not term.operator.additive or product is None:
@@ -97,8 +97,10 @@ def _of_numbers(program: Program, expr: Expr) -> tuple[Term, Product] | None:
     return term, product
 
 
-def _along(program: Program, site: Site, context: Context, chain: _Chain, path: Path) -> Outcome:
-    """Contract along a path that was given."""
+def _follow_path(
+    program: Program, site: Site, context: Context, chain: _Chain, path: Path
+) -> Outcome:
+    """Contract along the user's path."""
     draft, _ = chain.follow(program.only_of(chain.assignment), context, path, "")
     if not chain.keeps_type(draft):
         return Refusal("a step's own type would wrap or round differently")
@@ -122,58 +124,54 @@ class _Chain:
     numbers: tuple[Expr, ...]
 
     @property
-    def kept(self) -> tuple[str, ...]:
-        """Return the indices that are not summed."""
+    def output(self) -> tuple[str, ...]:
+        """Return the free indices of the product."""
         return tuple(dict.fromkeys(self.assignment.target.indices))
 
     @property
     def indices(self) -> frozenset[str]:
-        """Return the indices of the product and of what it is assigned to."""
-        return frozenset(self.kept).union(*(free_indices(f) for f in self.tensors.factors))
+        """Return the indices of the product and of its target."""
+        return frozenset(self.output).union(*(free_indices(f) for f in self.tensors.factors))
 
-    def around(self, sum_: Expr) -> Expr:
-        """Return a sum in the place of the whole one: absent where nothing is added up, as that
-        is."""
+    def fill_absent(self, sum_: Expr) -> Expr:
+        """Return a sum in place of the full one, absent in the same places."""
         match self.assignment.value:
             case Call(operator, (_, zero)) if operator == FILLED:
                 return Call(FILLED, (sum_, zero))
         return sum_
 
     def follow(
-        self, program: Program, context: Context, path: Path, why: str
+        self, program: Program, context: Context, path: Path, reason: str
     ) -> tuple[Program, Expr]:
-        """Contract along `path`, but for the last product, which is in the value that is left."""
-        rest, whole = list(self.tensors.factors), expression_dtype(self.term.body, program.dtypes)
+        """Contract along `path`; the last product stays in the returned value."""
+        rest, dtype = list(self.tensors.factors), expression_dtype(self.term.body, program.dtypes)
         for pair in path:
-            chosen = [rest[k] for k in pair]
+            operands = [rest[k] for k in pair]
             left = [f for k, f in enumerate(rest) if k not in pair]
             if not left:
                 break
-            needed = {i for f in left for i in free_indices(f)} | set(self.kept)
-            product = self.tensors.of(typed_first(chosen, whole, program.dtypes))
-            keep = tuple(i for i in free_indices(product) if i in needed)
-            inside = (i for i in free_indices(product) if i not in needed)
-            made = self.tensors.first(product, inside)
-            program, access = with_temporary(program, context, made, keep, why)
+            used = {i for f in left for i in free_indices(f)} | set(self.output)
+            product = self.tensors.of(typed_first(operands, dtype, program.dtypes))
+            keep = tuple(i for i in free_indices(product) if i in used)
+            inside = (i for i in free_indices(product) if i not in used)
+            partial = self.tensors.first(product, inside)
+            program, access = with_temporary(program, context, partial, keep, reason)
             rest = [*left, access]
-        value = self.tensors.of(typed_first((*self.numbers, *rest), whole, program.dtypes))
+        value = self.tensors.of(typed_first((*self.numbers, *rest), dtype, program.dtypes))
         remaining = set(free_indices(value))
         outer = (i for i in self.term.reduced if i in remaining)
-        return program, self.around(self.tensors.over(value, outer))
+        return program, self.fill_absent(self.tensors.over(value, outer))
 
     def keeps_type(self, draft: Program) -> bool:
-        """Tell whether each step's product is of the whole product's type, so that it is not
-        rounded and does not wrap sooner."""
+        """Tell whether each step's product has the type of the full product."""
         dtypes = draft.dtypes
-        whole = expression_dtype(self.term.body, dtypes)
-        return all(dtypes[step.target] == whole for step in draft.temporaries)
+        dtype = expression_dtype(self.term.body, dtypes)
+        return all(dtypes[step.target] == dtype for step in draft.temporaries)
 
     def cost_along(
         self, program: Program, context: Context, path: Path, limit: float = inf
     ) -> float:
-        """Return the cost of the kernels of a path with their temporaries; infinite where
-        temporaries alone cost more than the `limit`, or one is too large or of a type of its
-        own."""
+        """Return the cost of a path's kernels and temporaries; infinite above `limit`."""
         draft = program.only_of(self.assignment)
         draft, value = self.follow(draft, context, path, "")
         if not self.keeps_type(draft):
@@ -185,15 +183,15 @@ class _Chain:
         return context.costs.program(draft.with_assignment(last), context, limit)
 
     def depth(self, path: Path) -> int:
-        """Return the loops of the deepest kernel along a path."""
+        """Return the depth of the deepest kernel along a path."""
         groups = [frozenset(free_indices(factor)) for factor in self.tensors.factors]
         deepest = 0
         for pair in path:
             loops = frozenset[str]().union(*(groups[k] for k in pair))
             groups = [g for k, g in enumerate(groups) if k not in pair]
-            needed = frozenset(self.kept).union(*groups)
-            deepest = max(deepest, len(loops if groups else loops | needed))
-            groups.append(loops & needed)
+            used = frozenset(self.output).union(*groups)
+            deepest = max(deepest, len(loops if groups else loops | used))
+            groups.append(loops & used)
         return deepest
 
 
@@ -224,10 +222,10 @@ def _cheapest(program: Program, context: Context, chain: _Chain) -> _Best | None
     if goal.memory < inf:
         limit = f"intermediates of at most {goal.memory:.10g} elements each"
         goal.effort.parts.append(f"only orders with {limit} were compared")
-    trees = near_trees(stats, chain.tensors, chain.kept, goal.effort, goal.memory)
-    whole = context.costs.kernel(program, chain.assignment, context)
+    trees = near_trees(stats, chain.tensors, chain.output, goal.effort, goal.memory)
+    one_kernel = context.costs.kernel(program, chain.assignment, context)
     gain, quickest = goal.machine.copies.detour_gain, goal.machine.quickest_steps
-    least, best = whole * gain, None
+    least, best = one_kernel * gain, None
     pairs, *_ = trees
     for full in (False, True):
         for tree in trees:
@@ -237,24 +235,26 @@ def _cheapest(program: Program, context: Context, chain: _Chain) -> _Best | None
             if cost < least:
                 least = cost
                 other = pairs.path if tree.most > 2 else None
-                best = _Best(tree.path, full, other, cost, whole)
+                best = _Best(tree.path, full, other, cost, one_kernel)
     return best
 
 
-def _why(program: Program, context: Context, chain: _Chain, best: _Best) -> str:
-    """What the path and one kernel cost on the operands as large as they are; and the best pairs,
-    where the path has larger steps."""
+def _explain(program: Program, context: Context, chain: _Chain, best: _Best) -> str:
+    """Describe the costs of the path and of one kernel on the actual operands."""
     larger, real = context.real(program, chain.assignment.value)
     steps = chain.cost_along(larger, real, best.path)
-    whole = context.costs.kernel(larger, chain.assignment, real)
-    how, beside = "in pairs", ""
+    one_kernel = context.costs.kernel(larger, chain.assignment, real)
+    kind, pairs_text = "in pairs", ""
     if best.pairs is not None:
-        how = f"in steps of up to {max(map(len, best.path))} factors"
+        kind = f"in steps of up to {max(map(len, best.path))} factors"
         pairs = chain.cost_along(larger, real, best.pairs)
-        beside = f", {pairs:.2g} in pairs" if pairs < inf else "; pairs are too large or would wrap"
-    if steps < whole:
-        return f"{how} about {steps:.2g} operations instead of {whole:.2g} in one kernel{beside}"
-    text = f"{how} about {steps:.2g} operations, in one kernel {whole:.2g}{beside}"
+        pairs_text = (
+            f", {pairs:.2g} in pairs" if pairs < inf else "; pairs are too large or would wrap"
+        )
+    if steps < one_kernel:
+        cost = f"{steps:.2g} operations instead of {one_kernel:.2g} in one kernel"
+        return f"{kind} about {cost}{pairs_text}"
+    text = f"{kind} about {steps:.2g} operations, in one kernel {one_kernel:.2g}{pairs_text}"
     small = chain.cost_along(program, context, best.path)
     if small < context.costs.kernel(program, chain.assignment, context):
         return f"{text}; planned for sizes of {LEAST_SIZE} and more, where they take fewer"

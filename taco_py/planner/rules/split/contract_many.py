@@ -50,7 +50,7 @@ from taco_py.planner.temporaries import with_temporary
 
 MANY_FACTORS = 10
 """Tensors in a product up to which it is planned as a whole."""
-FEW_FACTORS, WHOLE_SECONDS = 4, 0.04
+FEW_FACTORS, PLAN_SECONDS = 4, 0.04
 """The same where there is less time than it takes for each tensor to plan them as a whole."""
 MANY_TERMS = 6
 """Contractions in a sum up to which they may be loops of one kernel, which then takes a second or
@@ -58,8 +58,7 @@ more to compile."""
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Contract a product of more than ten tensors, or more than six dense ones that are added, in
-    pairs.
+    """Contract a product of very many tensors in pairs.
 
     It is left to other rules where a factor is no tensor or has another type, where a temporary may
     store a limited number of elements only, and where a step of the user's order takes more than
@@ -76,25 +75,24 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     ordered = _ordered(program, context, product, context.goal.path)
     if ordered is None:
         return None
-    pairs, why = ordered.pairs, ordered.why
+    pairs, reason = ordered.pairs, ordered.reason
     if not product.is_full(program):
-        return Rewrite(_in_turn(program, context, product, pairs, why), why)
-    whole = product.network(program).volume(product.indices) * (len(product.tensors) - 1)
-    if whole <= ordered.products:
+        return Rewrite(_in_turn(program, context, product, pairs, reason), reason)
+    one_kernel = product.network(program).volume(product.indices) * (len(product.tensors) - 1)
+    if one_kernel <= ordered.products:
         return Refusal("one kernel takes no more multiplications than steps of two tensors")
-    return Rewrite(_Contraction.of(program, context, [product]).whole(product, pairs), why)
+    return Rewrite(_Contraction.of(program, context, [product]).contract(product, pairs), reason)
 
 
 def _is_many(count: int, context: Context) -> bool:
-    """Tell whether a product has so many tensors, or so little time, that it is not planned as a
-    whole."""
+    """Tell whether a product has too many tensors to plan it as one, or too little time."""
     seconds = context.effort.seconds
-    hurried = seconds is not None and seconds < WHOLE_SECONDS * count
+    hurried = seconds is not None and seconds < PLAN_SECONDS * count
     return count > (FEW_FACTORS if hurried else MANY_FACTORS)
 
 
 def _each_term(program: Program, context: Context) -> Outcome:
-    """Contract each product of a sum that has many."""
+    """Contract each product of a sum with many products."""
     if context.goal.path is not None:
         return None
     products: list[_Product] = []
@@ -109,14 +107,14 @@ def _each_term(program: Program, context: Context) -> Outcome:
     if len(products) <= MANY_TERMS:
         return None
     contraction = _Contraction.of(program, context, products)
-    made: dict[int, Expr] = {}
+    values: dict[int, Expr] = {}
     for product in products:
-        found = _ordered(program, context, product, None)
-        assert found is not None
-        made[id(product.value)] = contraction.term(product, found.pairs)
-    value = map_terms(program.last.value, lambda expr: made.get(id(expr), expr))
-    changed = contraction.before(replace(program.last, value=value), program.result_type)
-    return Rewrite(changed, f"{len(products)} products that are added are contracted one by one")
+        order = _ordered(program, context, product, None)
+        assert order is not None
+        values[id(product.value)] = contraction.term(product, order.pairs)
+    value = map_terms(program.last.value, lambda expr: values.get(id(expr), expr))
+    contracted = contraction.before(replace(program.last, value=value), program.result_type)
+    return Rewrite(contracted, f"{len(products)} products that are added are contracted one by one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,31 +125,31 @@ class _Order:
     """
 
     pairs: Pairs
-    why: str = ""
+    reason: str = ""
     products: float = 0.0
 
 
 def _ordered(
-    program: Program, context: Context, product: _Product, given: Sequence[tuple[int, ...]] | None
+    program: Program, context: Context, product: _Product, path: Sequence[tuple[int, ...]] | None
 ) -> _Order | None:
-    """Return the order of a product; None where the given one has steps of more than two."""
+    """Return the order of a product; None where the given path has steps of more than two."""
     count = len(product.tensors)
-    if given is not None:
-        pairs = _in_pairs(given, count)
+    if path is not None:
+        pairs = _in_pairs(path, count)
         return None if pairs is None else _Order(pairs, "the contraction order was given")
     if count == 2:
         return _Order(((0, 1),))
     if not product.is_full(program):
         stats = context.statistics(program, product.value)
-        factors, kept = Product(MUL, product.tensors), tuple(product.target.indices)
-        best = best_pairs(stats, factors, kept, context.effort)
-        why = f"{count} tensors in pairs, by the nonzeros that are expected"
-        return _Order(tuple((a, b) for a, b in best), why)
+        factors, output = Product(MUL, product.tensors), tuple(product.target.indices)
+        best = best_pairs(stats, factors, output, context.effort)
+        reason = f"{count} tensors in pairs, by the nonzeros that are expected"
+        return _Order(tuple((a, b) for a, b in best), reason)
     steps = context.goal.machine.copies.dense_temporary_element_steps
     order = cheapest_order(product.network(program), context.effort, steps)
-    least = f"{order.products:.2g} multiplications, the least of {order.tried}"
-    why = f"{count} tensors in pairs take about {least} orders"
-    return _Order(order.pairs, why, order.products)
+    least = f"{order.products:.2g} multiplications, the least of {order.candidates}"
+    reason = f"{count} tensors in pairs take about {least} orders"
+    return _Order(order.pairs, reason, order.products)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +167,7 @@ class _Product:
     numbers: tuple[Expr, ...]
 
     def network(self, program: Program) -> Network:
-        """Return the factors by their indices, but for those that one factor alone has and sums."""
+        """Return the network of the factors, without indices that one factor sums alone."""
         sizes = _sizes(program, self.tensors)
         alone = _alone(self.tensors, self.target)
         factors = tuple(
@@ -188,12 +186,12 @@ class _Product:
         return self.indices.difference(self.target.indices)
 
     def is_full(self, program: Program) -> bool:
-        """Tell whether all tensors store every coordinate, the result too."""
+        """Tell whether all tensors, the result included, store every coordinate."""
         names = (self.target.tensor, *(tensor.tensor for tensor in self.tensors))
         return all(is_full(program.facts[name].type.format) for name in names)
 
     def times_numbers(self, access: Access) -> Expr:
-        """Return the factors without indices, multiplied with the product of the others."""
+        """Multiply the product of the other factors by the factors without indices."""
         value: Expr = access
         for number in self.numbers:
             value = Call(MUL, (number, value))
@@ -201,7 +199,7 @@ class _Product:
 
 
 def _product(program: Program, value: Expr) -> _Product | None:
-    """Return a value as a sum of products of tensors of the result's type, or None."""
+    """Return a value as a sum of products of tensors of the result's type; else None."""
     target, pending = program.last.target, [value]
     tensors: list[Access] = []
     numbers: list[Expr] = []
@@ -225,28 +223,28 @@ def _product(program: Program, value: Expr) -> _Product | None:
     types.append(program.result_type)
     if {type.dtype for type in types} != {program.result_type.dtype}:
         return None
-    if any(len({*each.indices}) < len(each.indices) for each in tensors):
+    if any(len({*tensor.indices}) < len(tensor.indices) for tensor in tensors):
         return None
     return _Product(value, target, tuple(tensors), tuple(numbers))
 
 
 def _in_turn(
-    program: Program, context: Context, product: _Product, pairs: Pairs, why: str
+    program: Program, context: Context, product: _Product, pairs: Pairs, reason: str
 ) -> Program:
-    """Return the program with a step for each pair, of tensors that may be sparse."""
-    kept, tensors = frozenset(product.target.indices), list(product.tensors)
+    """Return the program with a step for each pair of tensors, which may be sparse."""
+    output, tensors = frozenset(product.target.indices), list(product.tensors)
     holders = Counter(chain.from_iterable(tensor.indices for tensor in tensors))
     for left, right in pairs[:-1]:
         pair = tensors[left], tensors[right]
         holders.subtract(chain.from_iterable(tensor.indices for tensor in pair))
-        both = Call(MUL, pair)
-        keep = tuple(i for i in free_indices(both) if i in kept or holders[i])
+        product_ = Call(MUL, pair)
+        keep = tuple(i for i in free_indices(product_) if i in output or holders[i])
         holders.update(keep)
-        program, made = with_temporary(program, context, both, keep, why)
-        tensors.append(made)
+        program, access = with_temporary(program, context, product_, keep, reason)
+        tensors.append(access)
     left, right = pairs[-1]
     last = Call(MUL, (product.times_numbers(tensors[left]), tensors[right]))
-    value = summed(last, (index for index in free_indices(last) if index not in kept))
+    value = summed(last, (index for index in free_indices(last) if index not in output))
     return program.with_assignment(replace(program.last, value=value))
 
 
@@ -258,25 +256,25 @@ def _sizes(program: Program, tensors: Sequence[Access]) -> dict[str, int]:
 
 
 def _alone(tensors: Sequence[Access], target: Access) -> frozenset[str]:
-    """Return the indices that one tensor alone has and the result has not."""
-    met: set[str] = set(target.indices)
+    """Return the indices of exactly one tensor that the result lacks."""
+    repeated: set[str] = set(target.indices)
     alone: set[str] = set()
     for index in chain.from_iterable(tensor.indices for tensor in tensors):
-        alone.discard(index) if index in met else alone.add(index)
-        met.add(index)
+        alone.discard(index) if index in repeated else alone.add(index)
+        repeated.add(index)
     return frozenset(alone)
 
 
 def _in_pairs(path: Sequence[tuple[int, ...]], count: int) -> Pairs | None:
-    """Return a user's order as pairs of numbered factors; None where a step takes more than two."""
+    """Return a path as pairs of numbered factors; None where a step has more than two."""
     left = list(range(count))
     pairs: list[tuple[int, int]] = []
     for step in path:
         if len(step) > 2:
             return None
-        chosen = sorted(step)
-        numbers = [left[place] for place in chosen]
-        left = [number for place, number in enumerate(left) if place not in chosen]
+        places = sorted(step)
+        numbers = [left[place] for place in places]
+        left = [number for place, number in enumerate(left) if place not in places]
         if len(numbers) == 2:
             left.append(count + len(pairs))
             pairs.append((numbers[0], numbers[1]))
@@ -294,7 +292,7 @@ class _Contraction:
 
     @classmethod
     def of(cls, program: Program, context: Context, products: Sequence[_Product]) -> _Contraction:
-        """Return the program with some products, of which no step has been made."""
+        """Return the contraction of some products before its first step."""
         tensors = [tensor for product in products for tensor in product.tensors]
         steps = MatrixSteps(
             _sizes(program, tensors),
@@ -306,53 +304,52 @@ class _Contraction:
         )
         return cls(program, steps)
 
-    def whole(self, product: _Product, pairs: Pairs) -> Program:
+    def contract(self, product: _Product, pairs: Pairs) -> Program:
         """Return the program whose last assignment multiplies the last pair of a product."""
         target = product.target
-        one, other, added = self._last_pair(product, pairs)
-        fit = [roles for roles in options(one, other, added) if roles.indices == target.indices]
+        one, other, summed = self._last_pair(product, pairs)
+        fit = [roles for roles in options(one, other, summed) if roles.indices == target.indices]
         if fit:
             return self._as_matrices(product, min(fit, key=self.steps.price))
-        made = self.steps.multiply(one, other, added)
-        value = product.times_numbers(Access(made.name, made.stored))
+        result = self.steps.multiply(one, other, summed)
+        value = product.times_numbers(Access(result.name, result.stored))
         return self.before(Assignment(target, value), self.program.result_type)
 
     def term(self, product: _Product, pairs: Pairs) -> Expr:
-        """What is in the place of a product of a sum after steps that make it."""
-        made = self.steps.multiply(*self._last_pair(product, pairs), product.target.indices)
-        return product.times_numbers(Access(made.name, made.stored))
+        """Add the steps of a product of a sum, and return the value in its place."""
+        result = self.steps.multiply(*self._last_pair(product, pairs), product.target.indices)
+        return product.times_numbers(Access(result.name, result.stored))
 
     def _last_pair(self, product: _Product, pairs: Pairs) -> tuple[Tensor, Tensor, frozenset[str]]:
-        """What the last step multiplies, after all others, and the indices that it sums."""
-        kept, tensors = product.target.indices, self._factors(product)
+        """Return the two operands of the last step, and its summed indices."""
+        output, tensors = product.target.indices, self._factors(product)
         holders = Counter(chain.from_iterable(tensor.stored for tensor in tensors))
         for number, (left, right) in enumerate(pairs, 1):
             one, other = tensors[left], tensors[right]
             shared = frozenset(one.stored).intersection(other.stored)
             holders.subtract(shared)
-            added = frozenset(i for i in shared if holders[i] == 1 and i not in kept)
+            summed = frozenset(i for i in shared if holders[i] == 1 and i not in output)
             if number < len(pairs):
-                tensors.append(self.steps.multiply(one, other, added))
-        return one, other, added
+                tensors.append(self.steps.multiply(one, other, summed))
+        return one, other, summed
 
     def _factors(self, product: _Product) -> list[Tensor]:
-        """Return the factors, each summed over what no other one has."""
+        """Return the factors, each summed over the indices that only it has."""
         alone = _alone(product.tensors, product.target)
-        found = []
+        factors = []
         for access in product.tensors:
-            tensor = self.steps.given(access)
-            own = alone.intersection(access.indices)
-            found.append(self.steps.add_up(tensor, own) if own else tensor)
-        return found
+            tensor = self.steps.tensor_of(access)
+            summed = alone.intersection(access.indices)
+            factors.append(self.steps.add_up(tensor, summed) if summed else tensor)
+        return factors
 
     def _as_matrices(self, product: _Product, roles: Roles) -> Program:
-        """Return the program whose last assignment is a product of matrices, as which the result is
-        made."""
+        """Return the program whose last assignment is the product of matrices of the result."""
         steps, names = self.steps, Names(all_indices(self.program.last))
         left = steps.as_matrix(roles.left, roles.of_left)
         right = steps.as_matrix(roles.right, roles.of_right)
-        groups = list(filter(None, (roles.both, roles.rows, roles.columns, roles.summed)))
-        indices = [each[0] if len(each) == 1 else names.fresh(each[0]) for each in groups]
+        groups = list(filter(None, (roles.batch, roles.rows, roles.columns, roles.summed)))
+        indices = [group[0] if len(group) == 1 else names.fresh(group[0]) for group in groups]
         tensors = (product.target.tensor, left, right)
         assignment, _ = matrix_product(roles.shape, tensors, indices, product.numbers)
         type = self.program.result_type
@@ -361,11 +358,11 @@ class _Contraction:
         return self.before(assignment, type)
 
     def before(self, assignment: Assignment, type: TensorType) -> Program:
-        """Return the program with all steps before its last assignment, whose target has a type."""
+        """Return the program with all steps before its last assignment, whose target has `type`."""
         program, target = self.program, assignment.target.tensor
         facts = {**self.steps.facts, target: replace(program.facts[target], type=type)}
-        changed = program.before(target, self.steps.steps, facts)
-        return changed.with_assignment(assignment)
+        extended = program.before(target, self.steps.steps, facts)
+        return extended.with_assignment(assignment)
 
 
 RULE = Rule(

@@ -25,7 +25,7 @@ from taco_py.planner.temporaries import with_temporary
 
 
 def around_sum(program: Program, site: Site, context: Context, sum_: Reduce) -> Candidate | None:
-    """Compute the cheapest part around an inner sum of a term first, where that pays.
+    """Compute the cheapest part that contains an inner sum first, where that pays.
 
     Compared with one kernel, and with the inner sum computed first by itself.
     """
@@ -35,29 +35,28 @@ def around_sum(program: Program, site: Site, context: Context, sum_: Reduce) -> 
         return None
     prices = [_price(program, context, term, part) for part in options]
     least = min(prices)
-    whole = replace(program.last, value=term)
-    one = context.costs.loops(program, whole, context)
+    assignment = replace(program.last, value=term)
+    one = context.costs.loops(program, assignment, context)
     part = options[prices.index(least)]
 
     def rewrite() -> Rewrite:
-        why = f"about {least:.2g} operations instead of {one:.2g} in loops around the sum in it"
-        changed, access = with_temporary(program, context, part, free_indices(part), why)
-        return Rewrite(site.put(changed, exchange(term, part, access)), why)
+        reason = f"about {least:.2g} operations instead of {one:.2g} in loops around the sum in it"
+        extended, access = with_temporary(program, context, part, free_indices(part), reason)
+        return Rewrite(site.put(extended, exchange(term, part, access)), reason)
 
     before = min(one, _price(program, context, term, sum_))
     return Candidate(before, least, rewrite, Gain.DETOUR)
 
 
 def _options(program: Program, context: Context, expr: Expr, sum_: Reduce) -> Iterator[Expr]:
-    """Yield the parts of a term around a sum that are sparse, of the term's type with all their
-    sums, and need fewer loops than the term."""
+    """Yield the sparse parts of a term that contain a sum and need fewer loops."""
     (term,) = split_terms(expr)
     every = {*program.last.target.indices, *_indices(expr)}
     dtypes = program.dtypes
-    whole = expression_dtype(term.body, dtypes)
-    for part in _around(term.body, sum_):
+    dtype = expression_dtype(term.body, dtypes)
+    for part in _enclosing(term.body, sum_):
         sums = all_reductions(part)
-        alike = all(expression_dtype(each, dtypes) == whole for each in (part, *sums))
+        alike = all(expression_dtype(value, dtypes) == dtype for value in (part, *sums))
         if alike and _indices(part) < every:
             draft, access = with_temporary(program, context, part, free_indices(part), "")
             facts = draft.facts[access.tensor]
@@ -69,18 +68,18 @@ def _indices(expr: Expr) -> set[str]:
     return {index for access in accesses(expr) for index in access.indices}
 
 
-def _around(body: Expr, sum_: Reduce) -> tuple[Expr, ...]:
-    """Return the expressions inside of `body` and around `sum_`, the smallest first."""
+def _enclosing(body: Expr, sum_: Reduce) -> tuple[Expr, ...]:
+    """Return the proper subexpressions of `body` that contain `sum_`, the smallest first."""
     for child in children(body):
         if child is sum_:
             return ()
         if any(node is sum_ for node, _ in walk(child)):
-            return (*_around(child, sum_), child)
+            return (*_enclosing(child, sum_), child)
     return ()
 
 
 def _price(program: Program, context: Context, expr: Expr, part: Expr) -> float:
-    """Return the price of two kernels of which the first computes `part`."""
+    """Return the price of two kernels, of which the first computes `part`."""
     draft = program.only_of(program.last)
     draft, access = with_temporary(draft, context, part, free_indices(part), "")
     last = replace(draft.last, value=exchange(expr, part, access))

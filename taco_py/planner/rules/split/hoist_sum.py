@@ -48,7 +48,7 @@ from taco_py.planner.temporaries import where_asked, with_temporary
 
 
 def apply(program: Program, site: Site, context: Context) -> Trials:
-    """Compute each inner sum of a term first that loops around it would repeat."""
+    """Compute each inner sum of a term first that outer loops would repeat."""
     expr = site.term(program)
     (term, *more) = split_terms(expr)
     inner = tuple(reductions(term.body))
@@ -64,11 +64,11 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
                 break
 
 
-def _hoisted(program: Program, site: Site, context: Context, sum_: Reduce, why: str) -> Rewrite:
-    """Return the program with an inner sum of a term, and those equal to it, in a temporary."""
-    made = where_asked(program, site.term(program), sum_)
-    program, access = with_temporary(program, context, made, free_indices(sum_), why)
-    return Rewrite(site.put(program, exchange_equal(site.term(program), sum_, access)), why)
+def _hoisted(program: Program, site: Site, context: Context, sum_: Reduce, reason: str) -> Rewrite:
+    """Return the program with an inner sum of a term, and equal ones, in a temporary."""
+    value = where_asked(program, site.term(program), sum_)
+    program, access = with_temporary(program, context, value, free_indices(sum_), reason)
+    return Rewrite(site.put(program, exchange_equal(site.term(program), sum_, access)), reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +97,18 @@ class _Loops:
         return _Loops(program, context, term, problem, stats, order, shared)
 
     def repeated(self, program: Program, site: Site, context: Context, sum_: Reduce) -> Candidate:
-        """Return an inner sum computed first, compared by iterations."""
-        own = frozenset(i for a in accesses(sum_) for i in a.indices)
+        """Return the candidate of an inner sum computed first, priced by iterations."""
+        sum_indices = frozenset(i for a in accesses(sum_) for i in a.indices)
         needs = free_indices(sum_)
         depth = max((self.order.index(i) + 1 for i in needs), default=0)
         depth = max(depth, self.shared)
         equal = tuple(equal_sums(self.term.body, sum_))
-        around = frozenset(self.order[:depth]) | own
-        inside = self.stats.iterations(self.term.body, around)
+        bound = frozenset(self.order[:depth]) | sum_indices
+        inside = self.stats.iterations(self.term.body, bound)
         if len(needs) > 1 and any(sum_ is loose for loose in loose_sums(self.term.body)):
-            within = around_loose(self.term.body, (sum_,))
-            inside = min(inside, self.stats.iterations(within, around))
-        alone = self.stats.iterations(sum_.body, own)
+            outer_part = around_loose(self.term.body, (sum_,))
+            inside = min(inside, self.stats.iterations(outer_part, bound))
+        alone = self.stats.iterations(sum_.body, sum_indices)
         alone += self.stats.machine.copies.temporary_entry_steps * result_size(
             self.stats, sum_, needs
         )
@@ -116,17 +116,19 @@ class _Loops:
         copies = copy_cost(self.stats, self.problem, self.term, effort, accesses(sum_))
         if copies:
             inside += copies
-            alone += self._own_copies(sum_)
-        others = tuple(index for index in self.order[:depth] if index not in needs)
-        why = "by itself, this sum needs no copies of operands in another order, or fewer"
+            alone += self._copies_alone(sum_)
+        repeating = tuple(index for index in self.order[:depth] if index not in needs)
+        reason = "by itself, this sum needs no copies of operands in another order, or fewer"
         if len(equal) > 1:
-            why = f"this sum occurs {len(equal)} times, and is computed once"
-        if others:
-            why = f"this sum does not depend on {','.join(others)}, whose loop would repeat it"
-        return Candidate(inside, alone, lambda: _hoisted(program, site, context, sum_, why))
+            reason = f"this sum occurs {len(equal)} times, and is computed once"
+        if repeating:
+            reason = (
+                f"this sum does not depend on {','.join(repeating)}, whose loop would repeat it"
+            )
+        return Candidate(inside, alone, lambda: _hoisted(program, site, context, sum_, reason))
 
-    def _own_copies(self, sum_: Reduce) -> float:
-        """Return the price of the copies that a sum needs when it is computed by itself."""
+    def _copies_alone(self, sum_: Reduce) -> float:
+        """Return the price of the copies that a sum needs when it is computed alone."""
         (term, *more) = split_terms(sum_)
         if more:
             return 0.0
@@ -138,7 +140,7 @@ class _Loops:
 
 
 def _cheaper_first(program: Program, site: Site, context: Context, sum_: Reduce) -> Candidate:
-    """Return an inner sum computed first, compared by the prices of both programs.
+    """Return the candidate of an inner sum computed first, priced by both programs.
 
     Operands are taken as large as they are where they are not taken for larger: a kernel over tiny
     temporaries is compared with one over the operands that they are made from.
@@ -155,11 +157,11 @@ def _cheaper_first(program: Program, site: Site, context: Context, sum_: Reduce)
     last = replace(draft.last, value=exchange_equal(expr, sum_, access))
     two = priced.costs.in_loops(draft.with_assignment(last), priced)
     dense = is_full(draft.facts[access.tensor].type.format)
-    why = f"about {two:.2g} operations instead of {one:.2g} in loops around this sum"
+    reason = f"about {two:.2g} operations instead of {one:.2g} in loops around this sum"
     return Candidate(
         one,
         two,
-        lambda: _hoisted(program, site, context, sum_, why),
+        lambda: _hoisted(program, site, context, sum_, reason),
         Gain.DENSE if dense else Gain.DETOUR,
     )
 

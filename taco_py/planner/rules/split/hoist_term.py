@@ -31,30 +31,30 @@ from taco_py.planner.temporaries import with_temporary
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Compute a sum first that lacks an index of the result, where the loop would repeat it."""
+    """Compute a sum first that lacks an index of the result, whose loop would repeat it."""
     expr = site.term(program)
     if not is_sum(expr):
         return None
     target = program.last.target.indices
     needs = tuple(index for index in target if index in free_indices(expr))
-    others = tuple(index for index in target if index not in needs)
+    repeating = tuple(index for index in target if index not in needs)
     dtypes = program.dtypes
-    whole, type = (expression_dtype(each, dtypes) for each in (program.last.value, expr))
-    if not others or sum_wraps_alone(type, whole):
+    dtype, type = (expression_dtype(value, dtypes) for value in (program.last.value, expr))
+    if not repeating or sum_wraps_alone(type, dtype):
         return None
     (term, *more) = split_terms(expr)
     if more:
         return None
     stats = context.statistics(program, expr)
-    own = frozenset((*needs, *(i for a in accesses(expr) for i in a.indices)))
-    kept = stats.machine.copies.temporary_entry_steps * result_size(stats, expr, needs)
-    alone = stats.iterations(term.body, own) + kept
-    repeated = stats.iterations(term.body, own | frozenset(others))
+    sum_indices = frozenset((*needs, *(i for a in accesses(expr) for i in a.indices)))
+    store_cost = stats.machine.copies.temporary_entry_steps * result_size(stats, expr, needs)
+    alone = stats.iterations(term.body, sum_indices) + store_cost
+    repeated = stats.iterations(term.body, sum_indices | frozenset(repeating))
 
     def rewrite() -> Rewrite:
-        why = f"this sum does not depend on {','.join(others)}, whose loop would repeat it"
-        changed, access = with_temporary(program, context, expr, needs, why, whole)
-        return Rewrite(site.put(changed, access), why)
+        reason = f"this sum does not depend on {','.join(repeating)}, whose loop would repeat it"
+        extended, access = with_temporary(program, context, expr, needs, reason, dtype)
+        return Rewrite(site.put(extended, access), reason)
 
     return Candidate(repeated, alone, rewrite)
 

@@ -36,13 +36,13 @@ from taco_py.planner.rules.base import (
 )
 from taco_py.planner.rules.layout.copy_small_across import walked_order
 
-WHY = "small factors that vary along the innermost loop are multiplied by each other first"
+REASON = "small factors that vary along the innermost loop are multiplied by each other first"
 
 
 def small_first(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
 ) -> StepsBefore | None:
-    """Compute the product of such factors first, where there are several and it is small enough."""
+    """Compute the product of such factors first, where it is small enough."""
     order = walked_order(assignment, operands, request)
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     (term, *_) = split_terms(flatten(assignment.value, dtypes))
@@ -51,31 +51,31 @@ def small_first(
         return None
     sizes = real_statistics(assignment, operands, request.machine).sizes
     volume = prod(sizes[index] for index in order)
-    whole = expression_dtype(term.body, dtypes)
+    dtype = expression_dtype(term.body, dtypes)
     few = [
         factor
         for factor in product.factors
         if isinstance(factor, Access) and order[-1] in factor.indices
-        if {*factor.indices} != {*order} and dtypes[factor.tensor] == whole
+        if {*factor.indices} != {*order} and dtypes[factor.tensor] == dtype
     ]
-    own = {index for factor in few for index in factor.indices}
-    kept = tuple(index for index in order if index in own)
-    count = prod(sizes[index] for index in kept)
+    small_indices = {index for factor in few for index in factor.indices}
+    stored = tuple(index for index in order if index in small_indices)
+    count = prod(sizes[index] for index in stored)
     machine = request.machine
     least = max(machine.calls.small_factor_iterations, machine.calls.small_factor_ratio * count)
     if len(few) < 2 or volume < least:
         return None
-    target = Access(names.fresh("T"), kept)
-    type = TensorType(dense(len(kept)), whole.name, request.type.index_dtype)
-    shape = tuple(int(sizes[index]) for index in kept)
-    new = Operand(type, shape, count, joined=(True,) * (len(kept) - 1))
-    others = [factor for factor in product.factors if factor not in few]
-    factors = typed_first((*others, target), whole, {**dtypes, target.tensor: whole})
+    target = Access(names.fresh("T"), stored)
+    type = TensorType(dense(len(stored)), dtype.name, request.type.index_dtype)
+    shape = tuple(int(sizes[index]) for index in stored)
+    new = Operand(type, shape, count, joined=(True,) * (len(stored) - 1))
+    rest = [factor for factor in product.factors if factor not in few]
+    factors = typed_first((*rest, target), dtype, {**dtypes, target.tensor: dtype})
     return StepsBefore(
         replace(assignment, value=summed(product.of(factors), term.reduced)),
         {**operands, target.tensor: new},
-        (Define(Assignment(target, product.of(few)), WHY),),
-        WHY,
+        (Define(Assignment(target, product.of(few)), REASON),),
+        REASON,
     )
 
 

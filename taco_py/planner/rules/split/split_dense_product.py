@@ -52,12 +52,12 @@ PRODUCT = "a dense product by itself, in register tiles"
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Split the dense products of one assignment off, where register tiles then take less."""
-    own = program.only(site.target)
-    after, before = context.costs.ways(own, own.last, context)
+    """Split off the dense products of one assignment where register tiles then take less time."""
+    part = program.only(site.target)
+    after, before = context.costs.ways(part, part.last, context)
     if after == inf:
         return None
-    split = with_dense_products_split(own, context)
+    split = with_dense_products_split(part, context)
     return Candidate(before, after, lambda: Rewrite(program.spliced(split)))
 
 
@@ -69,12 +69,12 @@ def with_dense_products_split(program: Program, context: Context) -> Program:
     if is_sparse(program.result_type.format):
         return program
     target = program.last.target.indices
-    whole = program.last.value
-    for sum_ in reductions(whole):
+    right_side = program.last.value
+    for sum_ in reductions(right_side):
         product = _product(program, sum_)
         if product is None:
             continue
-        same = sum_ is whole and np.dtype(program.result_type.dtype) == product.whole
+        same = sum_ is right_side and np.dtype(program.result_type.dtype) == product.dtype
         place = _Place(target, same and not product.numbers)
         if place.stays and product.is_of_tensors(program.dtypes):
             continue
@@ -89,7 +89,7 @@ def with_dense_products_split(program: Program, context: Context) -> Program:
 class _Place:
     """The indices that are kept, in order, and whether the product stays in the assignment."""
 
-    kept: tuple[str, ...]
+    output: tuple[str, ...]
     stays: bool
 
 
@@ -101,21 +101,21 @@ class _DenseProduct:
     reduced  the indices that are summed
     factors  the two that have indices
     numbers  the others
-    whole    the type that the products have, and are added up in
+    dtype    the type that the products have, and are added up in
     """
 
     product: Product
     reduced: tuple[str, ...]
     factors: tuple[Expr, Expr]
     numbers: tuple[Expr, ...]
-    whole: DType
+    dtype: DType
 
     def is_of_tensors(self, dtypes: Mapping[str, DType]) -> bool:
-        """Tell whether the factors are tensors that are read as numbers of its type."""
-        return all(isinstance(f, Access) and dtypes[f.tensor] == self.whole for f in self.factors)
+        """Tell whether the factors are plain tensors of the product's type."""
+        return all(isinstance(f, Access) and dtypes[f.tensor] == self.dtype for f in self.factors)
 
     def of_tensors(self, program: Program, context: Context) -> tuple[Program, Expr]:
-        """Return the sum with its factors in temporaries, but for the numbers."""
+        """Return the sum with its factors in temporaries, except the numbers."""
         tensors: list[Expr] = []
         for factor in self.factors:
             program, tensor = self._tensor(factor, program, context)
@@ -123,38 +123,37 @@ class _DenseProduct:
         return program, summed(self.product.of(tensors), self.reduced)
 
     def _tensor(self, factor: Expr, program: Program, context: Context) -> tuple[Program, Access]:
-        """Return a factor, if it is stored as tiles need it, or a temporary."""
-        why = FACTOR
+        """Return a factor that is stored as tiles need it, else a temporary."""
+        reason = FACTOR
         if isinstance(factor, Access):
             type = program.facts[factor.tensor].type
-            if np.dtype(type.dtype) == self.whole and not type.stored:
+            if np.dtype(type.dtype) == self.dtype and not type.stored:
                 return program, factor
-            why = f"{factor.tensor} as {self.whole}, for a dense product in register tiles"
-        return with_temporary(program, context, factor, free_indices(factor), why, self.whole)
+            reason = f"{factor.tensor} as {self.dtype}, for a dense product in register tiles"
+        return with_temporary(program, context, factor, free_indices(factor), reason, self.dtype)
 
     def in_temporaries(
         self, program: Program, context: Context, place: _Place
     ) -> tuple[Program, Expr]:
-        """Return the program with its factors, and itself unless it stays, in temporaries; and what
-        is in the place of the sum."""
+        """Put the factors, and the product if it leaves the assignment, into temporaries."""
         program, product = self.of_tensors(program, context)
         if place.stays:
             return program, product
-        keep = tuple(index for index in place.kept if index in free_indices(product))
-        program, tensor = with_temporary(program, context, product, keep, PRODUCT, self.whole)
-        factors = typed_first((*self.numbers, tensor), self.whole, program.dtypes)
+        keep = tuple(index for index in place.output if index in free_indices(product))
+        program, tensor = with_temporary(program, context, product, keep, PRODUCT, self.dtype)
+        factors = typed_first((*self.numbers, tensor), self.dtype, program.dtypes)
         return program, self.product.of(factors) if self.numbers else tensor
 
 
 def _product(program: Program, sum_: Reduce) -> _DenseProduct | None:
-    """Return a sum as a product of two dense factors that are no integers."""
+    """Return a sum as a product of two dense floating-point factors; else None."""
     (term, *more) = split_terms(sum_)
     dtypes = program.dtypes
     product = as_product(term.body, dtypes)
     if more or term.negative or product is None or product.operator != MUL:
         return None
-    whole = expression_dtype(term.body, dtypes)
-    if not has_matrix_kernels(whole) or any(reductions(term.body)):
+    dtype = expression_dtype(term.body, dtypes)
+    if not has_matrix_kernels(dtype) or any(reductions(term.body)):
         return None
     if any(program.is_sparse(access) for access in accesses(term.body)):
         return None
@@ -162,17 +161,16 @@ def _product(program: Program, sum_: Reduce) -> _DenseProduct | None:
     numbers = tuple(factor for factor in product.factors if not free_indices(factor))
     if len(factors) != 2:
         return None
-    return _DenseProduct(product, term.reduced, factors, numbers, whole)
+    return _DenseProduct(product, term.reduced, factors, numbers, dtype)
 
 
 def _is_worth_it(program: Program, context: Context, product: _DenseProduct, place: _Place) -> bool:
-    """Tell whether tiles make the product of its factors' temporaries and it is large enough, and
-    none stores more than is allowed, nor more than the largest operand or the product do."""
+    """Tell whether tiles make the product, and its size justifies the temporaries."""
     draft, sum_ = product.of_tensors(program, context)
-    kept = tuple(i for i in place.kept if i in free_indices(sum_))
-    part = Assignment(Access("", kept), sum_)
-    made = (each for each in draft.facts if each not in program.facts)
-    factors = [draft.facts[name].stored for name in made]
+    output = tuple(i for i in place.output if i in free_indices(sum_))
+    part = Assignment(Access("", output), sum_)
+    temporaries = (name_ for name_ in draft.facts if name_ not in program.facts)
+    factors = [draft.facts[name].stored for name in temporaries]
     result = described(draft, context, part).stored
     read = {access.tensor for factor in product.factors for access in accesses(factor)}
     most = max(result, *(program.facts[name].stored for name in read))
@@ -180,7 +178,7 @@ def _is_worth_it(program: Program, context: Context, product: _DenseProduct, pla
         return False
     if not place.stays and result > context.goal.memory:
         return False
-    type = replace(program.result_type, format=dense(len(kept)), dtype=product.whole.name)
+    type = replace(program.result_type, format=dense(len(output)), dtype=product.dtype.name)
     problem = draft_of(part, draft.facts, replace(context.goal, type=type))
     return worth_own_kernel(problem, context.statistics(draft, sum_), context.goal.libraries)
 

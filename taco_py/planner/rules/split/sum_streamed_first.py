@@ -43,7 +43,7 @@ from taco_py.planner.temporaries import with_temporary
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Compute the sums first that the largest factor of a term alone has and stores outermost.
+    """Compute first the sums that only the largest factor has and stores outermost.
 
     Only where what is left of that factor stays in the near caches.
     """
@@ -55,7 +55,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     order = stream_order(program.problem(program.last, expr), term.body, term.reduced)
     if order is None:
         return None
-    whole = [f for f in product.factors if isinstance(f, Access) and {*f.indices} == {*order}]
+    largest = [f for f in product.factors if isinstance(f, Access) and {*f.indices} == {*order}]
     users = [access.indices for access in accesses(term.body)]
     alone = {i for i in order if i in term.reduced and sum(i in indices for indices in users) == 1}
     dtype = expression_dtype(expr, program.dtypes)
@@ -64,9 +64,9 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     machine = stats.machine
     first = _first(order, alone, row <= machine.loops.short_row_bytes)
     rest = tuple(index for index in order if index not in first)
-    if len(whole) != 1 or not first or not rest:
+    if len(largest) != 1 or not first or not rest:
         return None
-    dtype = expression_dtype(whole[0], program.dtypes)
+    dtype = expression_dtype(largest[0], program.dtypes)
     summed_row = frozenset(takewhile(alone.__contains__, reversed(order)))
     if stats.volume(summed_row) * itemsize >= machine.loops.summed_row_bytes:
         return Refusal("rows that are summed are long: each is multiplied once anyway")
@@ -75,16 +75,15 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if not near or not long or dtype != expression_dtype(term.body, program.dtypes):
         return Refusal("what is left of the factor is not near, or its sums are short")
     place = "outermost" if order[: len(first)] == first else "outside of short rows"
-    why = f"the sum over {','.join(first)} of one factor alone, which stores it {place}"
-    program, access = with_temporary(program, context, whole[0], rest, why)
-    body = exchange(term.body, whole[0], access)
+    reason = f"the sum over {','.join(first)} of one factor alone, which stores it {place}"
+    program, access = with_temporary(program, context, largest[0], rest, reason)
+    body = exchange(term.body, largest[0], access)
     left = summed(body, (index for index in term.reduced if index not in first))
-    return Rewrite(site.put(program, left), why)
+    return Rewrite(site.put(program, left), reason)
 
 
 def _first(order: Sequence[str], alone: Set[str], short: bool) -> tuple[str, ...]:
-    """Return the indices of `alone` that are stored outermost, for all that is inside is one row
-    then; if there are none, others where rows are `short` and not added up themselves."""
+    """Return the summed indices that are stored outermost, or others where rows are short."""
     outermost = tuple(takewhile(alone.__contains__, order))
     if short and not outermost and order[-1] not in alone:
         return tuple(index for index in order if index in alone)
@@ -92,14 +91,13 @@ def _first(order: Sequence[str], alone: Set[str], short: bool) -> tuple[str, ...
 
 
 def _row(order: Sequence[str], alone: Set[str], users: Sequence[Sequence[str]]) -> frozenset[str]:
-    """Return the innermost indices that the same factors have: those of a loop of the product, at
-    most."""
+    """Return the innermost indices that the same factors have: those of one loop at most."""
 
     def having(index: str) -> list[bool]:
         return [index in indices for indices in users]
 
-    together = takewhile(lambda i: having(i) == having(order[-1]), reversed(order))
-    return frozenset(takewhile(lambda i: i not in alone, together))
+    same_users = takewhile(lambda i: having(i) == having(order[-1]), reversed(order))
+    return frozenset(takewhile(lambda i: i not in alone, same_users))
 
 
 RULE = Rule("sum_streamed_first", Phase.SPLIT, apply, terms, Numbers.ROUNDS, traits=Trait.FACTORS)

@@ -31,17 +31,18 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def of_temporaries(program: Program) -> Iterator[Site]:
-    """Yield the kernels but for those that have such names, and those that make results, whose
-    names are the user's."""
+    """Yield the kernels of temporaries whose names are not canonical."""
     *before, last = program.kernels
     users = {*program.results, last.target if len(program.results) == 1 else ""}
-    named: dict[int, bool] = {}  # whether a problem's names are such, for steps may share one
-    for each in before:
-        problem = id(each.problem)
-        if problem not in named:
-            named[problem] = canonical(each) == each
-    others = (each for each in before if each.target not in users)
-    return iter([Site(each.target) for each in others if not named[id(each.problem)]])
+    is_canonical: dict[
+        int, bool
+    ] = {}  # whether a problem's names are such, for steps may share one
+    for kernel in before:
+        problem = id(kernel.problem)
+        if problem not in is_canonical:
+            is_canonical[problem] = canonical(kernel) == kernel
+    inner = (kernel for kernel in before if kernel.target not in users)
+    return iter([Site(kernel.target) for kernel in inner if not is_canonical[id(kernel.problem)]])
 
 
 def canonical(step: KernelStep) -> KernelStep:
@@ -71,13 +72,13 @@ def canonical(step: KernelStep) -> KernelStep:
 def _renamed(
     side: SideResult, name: str, tensors: dict[str, str], indices: dict[str, str]
 ) -> SideResult:
-    """Return a side result with a name, in other names."""
+    """Return a side result with renamed tensors and indices."""
     new = rename(side.assignment, {**tensors, side.target.tensor: name}, indices)
     return SideResult(new.target, side.type, new.value)
 
 
 def _names(letters: str) -> Iterator[str]:
-    """Yield the letters, then the letters with a number behind them."""
+    """Yield the letters, then the letters with numbers."""
     yield from letters
     for number in count(2):
         yield from (f"{letter}{number}" for letter in letters)

@@ -18,14 +18,14 @@ from taco_py.planner.context import Context
 from taco_py.planner.ir.formats import unordered_last
 from taco_py.planner.ir.nodes import KernelStep
 from taco_py.planner.ir.program import Define, Program
-from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site, whole
+from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site, program_site
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Leave rows as they are met in each temporary whose readers do not mind."""
-    before, asked = program, {*program.results, *_relied_on(program)}
+    """Leave the rows of each temporary unsorted whose readers need no order."""
+    before, ordered = program, {*program.results, *_relied_on(program)}
     for step in before.kernels:
-        new = step if step.target in asked else _unsorted(step)
+        new = step if step.target in ordered else _unsorted(step)
         if new is not step:
             facts = program.facts[step.target]
             type = replace(facts.type, format=unordered_last(facts.type.format))
@@ -44,7 +44,7 @@ def _unsorted(step: KernelStep) -> KernelStep:
 
 
 def _relied_on(program: Program) -> Iterator[str]:
-    """Yield the tensors that are wanted in order: what is copied, what loops rely on."""
+    """Yield the tensors that copies or loops need in order."""
     sparse = {step.target for step in program.kernels if _sparse(step)}
     for step in program.steps:
         if isinstance(step, Define):
@@ -53,13 +53,13 @@ def _relied_on(program: Program) -> Iterator[str]:
             yield step.source
         elif sparse.intersection(step.source(name) for name, _ in step.problem.operands):
             loops = loops_of(step.problem.assignment, step.schedule)
-            for needed in loops.graph(step.problem).requirements:
-                if needed.ordered:
-                    yield step.source(needed.tensor)
+            for requirement in loops.graph(step.problem).requirements:
+                if requirement.ordered:
+                    yield step.source(requirement.tensor)
 
 
 def _sparse(step: KernelStep) -> bool:
     return is_sparse(step.problem.result.format)
 
 
-RULE = Rule("leave_unsorted", Phase.TIDY, apply, whole)
+RULE = Rule("leave_unsorted", Phase.TIDY, apply, program_site)

@@ -20,7 +20,7 @@ from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Give copies the names of what they are copies of in one kernel."""
+    """Give copies the names of their sources within one kernel."""
     kernel = program.kernel(site.target)
     names = _names(_copies(program), kernel)
     return Rewrite(program.with_kernel(_renamed(kernel, names))) if names else None
@@ -29,27 +29,26 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 def reading_copies(program: Program) -> Iterator[Site]:
     """Yield the kernels that read copies under names of their own."""
     copies = _copies(program)
-    found = [each.target for each in program.kernels if copies and _names(copies, each)]
-    return iter(map(Site, found))
+    targets = [kernel.target for kernel in program.kernels if copies and _names(copies, kernel)]
+    return iter(map(Site, targets))
 
 
 def _copies(program: Program) -> dict[str, str]:
-    """What each copy is a copy of."""
+    """Return the source of each copy."""
     return {s.target: s.source for s in program.steps if isinstance(s, Cast | Reformat)}
 
 
 def _names(copies: Mapping[str, str], kernel: KernelStep) -> dict[str, str]:
-    """Return the operands of a kernel that are copies, and what they are copies of, where nothing
-    else in the kernel has this name."""
-    taken = {kernel.problem.assignment.target.tensor, kernel.target}
-    taken |= {name for name, _ in kernel.problem.operands}
-    found: dict[str, str] = {}
+    """Return the operands of a kernel that are copies, with the source names that are free."""
+    used = {kernel.problem.assignment.target.tensor, kernel.target}
+    used |= {name for name, _ in kernel.problem.operands}
+    names_of: dict[str, str] = {}
     for name, _ in kernel.problem.operands:
         source = copies.get(name)
-        if source is not None and kernel.source(name) == name and source not in taken:
-            found[name] = source
-            taken.add(source)
-    return found
+        if source is not None and kernel.source(name) == name and source not in used:
+            names_of[name] = source
+            used.add(source)
+    return names_of
 
 
 def _renamed(step: KernelStep, names: dict[str, str]) -> KernelStep:

@@ -16,28 +16,28 @@ from taco_py.language.problem import Problem
 from taco_py.planner.context import Context
 from taco_py.planner.ir.nodes import Gather, KernelStep, Step, Unfuse
 from taco_py.planner.ir.program import Define, Node, Program
-from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site, whole
+from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site, program_site
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Leave steps out that make what another one has made, and let their readers read that."""
+    """Omit steps equal to an earlier one, and let their readers read its tensor."""
     steps, same = _shared(program)
     if not same:
         return None
     facts = {name: facts for name, facts in program.facts.items() if name not in same}
-    once = frozenset(same.get(name, name) for name in program.once)
-    return Rewrite(replace(program, steps=steps, facts=facts, once=once))
+    unique = frozenset(same.get(name, name) for name in program.unique)
+    return Rewrite(replace(program, steps=steps, facts=facts, unique=unique))
 
 
 def share_equal_steps(program: Program) -> tuple[Node, ...]:
-    """Return the steps without those that make what another one has made; those of results stay."""
+    """Return the steps without repetitions of earlier ones; steps of results stay."""
     steps, _ = _shared(program)
     return steps
 
 
 def _shared(program: Program) -> tuple[tuple[Node, ...], dict[str, str]]:
-    """Return the steps that stay, and what made the tensors of the others before."""
-    made: dict[Hashable, str] = {}
+    """Return the steps that stay, and the equal earlier tensor of each omitted one."""
+    targets: dict[Hashable, str] = {}
     problems = _Numbers()
     same: dict[str, str] = {}
     left: list[Node] = []
@@ -45,7 +45,7 @@ def _shared(program: Program) -> tuple[tuple[Node, ...], dict[str, str]]:
         step = step if isinstance(step, Define) or not same else _reading(step, same)
         first = step.target
         if not isinstance(step, Define):
-            first = made.setdefault(_made_by(step, problems), step.target)
+            first = targets.setdefault(_key_of(step, problems), step.target)
         if first == step.target or step.target in program.results:
             left.append(step)
         else:
@@ -62,29 +62,31 @@ class _Numbers:
 
     def of(self, problem: Problem) -> int:
         """Return the number of a problem."""
-        found = self._by_identity.get(id(problem))
-        if found is None:
-            found = self._of.setdefault(problem, len(self._of))
-            self._by_identity[id(problem)] = found
-        return found
+        number = self._by_identity.get(id(problem))
+        if number is None:
+            number = self._of.setdefault(problem, len(self._of))
+            self._by_identity[id(problem)] = number
+        return number
 
 
-def _made_by(step: Step, problems: _Numbers) -> Hashable:
-    """Return all of a step but its target."""
+def _key_of(step: Step, problems: _Numbers) -> Hashable:
+    """Return a key of all fields of a step but its target."""
     if not isinstance(step, KernelStep):
-        return (type(step), *(getattr(step, each) for each in type(step).__slots__[1:]))
-    others = (step.schedule, step.sizes, step.sources, step.why, step.looked_up, step.added)
-    return (problems.of(step.problem), *others)
+        return (type(step), *(getattr(step, slot) for slot in type(step).__slots__[1:]))
+    parts = (step.schedule, step.sizes, step.sources, step.reason, step.looked_up, step.in_turn)
+    return (problems.of(step.problem), *parts)
 
 
 def _reading(step: Step, same: Mapping[str, str]) -> Step:
-    """Return the step with other tensors in the places of those that are the same."""
+    """Return the step with other tensors in place of the equal ones."""
     if isinstance(step, KernelStep):
         names = tuple(name for name, _ in step.problem.operands)
         if not any(step.source(name) in same for name in names):
             return step
         sources = ((name, same.get(step.source(name), step.source(name))) for name in names)
-        return replace(step, sources=tuple((name, own) for name, own in sources if name != own))
+        return replace(
+            step, sources=tuple((name, source) for name, source in sources if name != source)
+        )
     if isinstance(step, Unfuse):
         sizes = tuple((same.get(tensor, tensor), mode) for tensor, mode in step.sizes)
         step = replace(step, sizes=sizes)
@@ -93,4 +95,4 @@ def _reading(step: Step, same: Mapping[str, str]) -> Step:
     return replace(step, source=same.get(step.source, step.source))
 
 
-RULE = Rule("share_equal_steps", Phase.TIDY, apply, whole)
+RULE = Rule("share_equal_steps", Phase.TIDY, apply, program_site)

@@ -23,7 +23,7 @@ from taco_py.planner.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, S
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Write the commands that share the loops of a GPU's kernel."""
+    """Add the commands that share the loops of a GPU's kernel."""
     kernel = program.kernel(site.target)
     facts = {name: program.facts[kernel.source(name)] for name, _ in kernel.problem.operands}
     stats = real_statistics(kernel.problem.assignment, facts, context.goal.machine)
@@ -34,19 +34,19 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if choice is None and fixed and not is_fixed(kernel.problem, kernel.schedule, target):
         one = kernel.schedule.then(Schedule((Serial(),)))
         if is_fixed(kernel.problem, one, target):
-            kernel = replace(kernel, schedule=one, why=ONE_THREAD)
+            kernel = replace(kernel, schedule=one, reason=ONE_THREAD)
             return Rewrite(program.with_kernel(kernel), ONE_THREAD)
     if choice is None:
         return None
     schedule = scheduled(kernel.schedule, choice.sharing)
-    kernel = replace(kernel, schedule=schedule, why=choice.reason)
+    kernel = replace(kernel, schedule=schedule, reason=choice.reason)
     return Rewrite(program.with_kernel(kernel), choice.sharing.words)
 
 
 def gpu_kernels(program: Program) -> Iterator[Site]:
     """Yield every kernel of loops that runs on a GPU."""
-    ways = ((each, way_of(each.schedule.make)) for each in program.kernels)
-    return (Site(each.target) for each, way in ways if way.on_gpu and way.in_loops)
+    ways = ((kernel, way_of(kernel.schedule.make)) for kernel in program.kernels)
+    return (Site(kernel.target) for kernel, way in ways if way.on_gpu and way.in_loops)
 
 
 RULE = Rule("share_units", Phase.KERNEL, apply, gpu_kernels, Numbers.ROUNDS, traits=Trait.INDICES)
