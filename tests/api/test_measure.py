@@ -232,7 +232,7 @@ def test_decisions_of_the_log_are_tried_the_other_way() -> None:
             (decision,) = choice.reversed
             plans = call.prepared.plan, changed.plan
             before, after = (plan.log.decisions[decision] for plan in plans)
-            assert before.taken is not after.taken
+            assert before.accepted is not after.accepted
             result = run(changed.plan, start(changed, choice, None))
             np.testing.assert_allclose(result.values, expected)
 
