@@ -201,7 +201,7 @@ def test_costs_are_changed_by_their_names() -> None:
 LIMITS = {
     "compiler/order/beam.py": {"BEAM_SETS"},
     "compiler/order/blocks_innermost.py": {"MOST_ELEMENTS", "MOST_ROWS"},
-    "planner/rules/kernel/widen_scatter.py": {"MANY"},
+    "planner/rules/kernel/widen_scatter.py": {"LEAST_TERMS"},
     "planner/rules/scatters.py": {"LEAST_THREADS"},
     "compiler/order/locality.py": {"NEIGHBOUR_SHARE", "ELSEWHERE_RATIO"},
     "compiler/order/orders.py": {"SEARCH_NODES", "NEAR_ROUNDS", "BETTER_SHARE", "EQUAL_SHARE"},
@@ -221,7 +221,7 @@ LIMITS = {
     "planner/rules/forms/multiply_out.py": {"MOST_TERMS", "FORMS_AT_ONCE", "FURTHER_ROUNDS"},
     "planner/matrix_steps.py": {"LARGEST_CLASS", "MOST"},
     "planner/rules/split/contract_many.py": {
-        "MANY_FACTORS", "FEW_FACTORS", "WHOLE_SECONDS", "MANY_TERMS",
+        "MANY_FACTORS", "FEW_FACTORS", "PLAN_SECONDS", "MANY_TERMS",
     },
     "planner/rules/kernel/fuse_temporary.py": {"ALIKE"},
     "planner/rules/layout/order_result.py": {"REORDERED_MODES"},
