@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from taco_py.compiler.ways.ways import way_of
 from taco_py.language.diagnostics.errors import NotationError
 from taco_py.language.notation.nodes import Assignment, Expr
 from taco_py.language.notation.parser import parse_expression
@@ -51,6 +52,8 @@ def program_of(text: str) -> Program:
 def after(rule: Rule, before: Program) -> Program:
     """The program after a rule, at all of its sites."""
     goal = Request(before.facts[before.results[-1]].type, sized=True, any_order=True)
+    if any(way_of(kernel.schedule.make).on_gpu for kernel in before.kernels):
+        goal = goal.on("cuda")
     context = Context(goal, Lookahead(), Search())
     return apply_rules(((rule, "to see what it does"),), before, context)
 
