@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import taco_py as tp
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.options import CallOptions
-from taco_py.calls.call.compute import compute
+from taco_py.calls.call.compute import compute_one as compute
 from taco_py.calls.call.prepare import prepare
 from taco_py.calls.statements.read_text import parsed
 from taco_py.language.notation.checks import operand_names
