@@ -55,7 +55,7 @@ def test_errors_have_their_codes(tmp_path: Path) -> None:
     names = ("good", "refused", "unfit", "fault", "full")
     every = [task(name, seed=n) for n, name in enumerate(names)]
     lost = tp.tuning.task("y[i] = 2 * x[i]", {"x": {"file": "none.tns"}}, name="lost")
-    odd = tp.tuning.task("y[i] = 2 * x[i+1]", {"x": VECTOR}, name="odd")  # has no key
+    odd = tp.tuning.task("y[i] = x[i+1] * x[i]", {"x": VECTOR}, name="odd")  # beyond x
     with tp.TuningStore() as store:
         report = tp.tuning.farm(
             [*every, lost, odd], store, workers=0, tune=troubled, progress=False, attempts=2

@@ -263,7 +263,7 @@ def test_without_a_store_and_without_time(tmp_path: Path, monkeypatch: pytest.Mo
 def test_where_there_are_no_operands_or_several_statements(store: tp.TuningStore) -> None:
     with pytest.raises(tp.ScheduleError, match="'tuned', which looks plans up"):
         tp.compile(TEXT, A=tp.CSR, x=tp.dense(1), schedule="tuned")
-    with pytest.raises(tp.ScheduleError, match="no schedule for several statements"):
+    with pytest.raises(tp.ScheduleError, match="schedules by name for several statements"):
         tp.evaluate("y[i] = A[i,j] * x[j]; z[i] = y[i] * 2", A=A, x=X, schedule="tuned")
     with pytest.raises(tp.ScheduleError, match="tuned"):
         tp.evaluate(TEXT, A=A, x=X, schedule="tunde")
