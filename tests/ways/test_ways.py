@@ -144,7 +144,7 @@ def test_it_is_replayed(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
     tp.evaluate(TEXT, x=RNG.random(20))
     CALLS.clear()
     monkeypatch.setattr(prepare, "make_plan", refuse)
-    monkeypatch.setattr("taco_py.calls.call.compute.prepare", refuse)
+    monkeypatch.setattr("taco_py.calls.call.compute.prepare_within", refuse)
     x = RNG.random(25)
     np.testing.assert_array_equal(tp.evaluate(TEXT, x=x), x)
     KERNELS.memo.clear()  # as in a new process, which finds the call on disk
