@@ -117,6 +117,37 @@ def test_kernels_over_semirings(semiring: str) -> None:
             np.testing.assert_array_equal(found, wanted)
 
 
+def test_operands_that_are_missing_or_not_needed_under_a_semiring() -> None:
+    given = only(operands(), "A[ x[ b[")
+    without = {name: each for name, each in given.items() if name != "b"}
+    with pytest.raises(tp.OperandError, match="Expected an operand b"):
+        tp.evaluate("; ".join(CHAIN), without, semiring="min_plus")
+    text, wanted = f"{'; '.join(CHAIN)}; z[i] = q[i] * 2", tp.evaluate("; ".join(CHAIN), given)
+    options = {"outputs": "y", "semiring": "plus_times", "mask": np.ones(7, bool)}
+    np.testing.assert_array_equal(tp.evaluate(text, given, **options), wanted)
+    formats = {"A": "csr", "x": "d", "b": "d"}
+    kernel = tp.compile(text, formats, outputs="y", semiring="min_plus")
+    chain = tp.evaluate("; ".join(CHAIN), given, semiring="min_plus")
+    np.testing.assert_array_equal(kernel(**given), chain)
+
+
+def test_one_output_of_a_tuple_keeps_what_its_mask_leaves_out() -> None:
+    given, mask, out = only(operands(), "A[ x[ b["), np.arange(7) % 2 == 0, np.full(7, 9.0)
+    text = f"{'; '.join(CHAIN)}; z[i] = y[i] * 2"
+    (found,) = tp.evaluate(text, given, outputs=("y",), out={"y": out}, mask=mask)
+    wanted = np.where(mask, tp.evaluate("; ".join(CHAIN), given), 9.0)
+    np.testing.assert_array_equal(found, wanted)
+    assert found is out
+
+
+def test_einsum_takes_the_schedule_of_its_result() -> None:
+    given = operands()
+    report = tp.explain("ij,j->i", given["A"], given["x"], schedule={"out": "serial()"})
+    assert "one thread was asked for" in report
+    with pytest.raises(tp.ScheduleError, match="Expected schedule= of out, found one of y"):
+        tp.einsum("ij,j->i", given["A"], given["x"], schedule={"y": "serial()"})
+
+
 def test_derivatives_under_a_mask_of_several_statements() -> None:
     given, text = only(operands(), "A[ x[ b["), "t[i] = A[i,j] * x[j]; y[i] = t[i] * t[i]"
     del given["b"]

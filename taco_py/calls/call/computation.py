@@ -10,6 +10,7 @@ from codegen.records import dataclass
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.requested_outputs import RequestedOutputs
+from taco_py.calls.call.statement_commands import with_commands_of_one
 from taco_py.data.storage.tensor_data import Array
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.nodes import Assignment
@@ -43,8 +44,10 @@ class Computation:
         name = assignment.target.tensor
         outs = {} if call.out is None else {name: call.out}
         formats = {} if call.options.format is None else {name: call.options.format}
-        requested = RequestedOutputs((name,), formats, outs, True)
-        return cls((assignment,), call.objects, call.options, requested, **more)
+        requested, options = RequestedOutputs((name,), formats, outs, True), call.options
+        if options.schedules or options.paths:
+            options = with_commands_of_one(options, assignment)
+        return cls((assignment,), call.objects, options, requested, **more)
 
     @property
     def last(self) -> Assignment:

@@ -52,7 +52,8 @@ def compute_over(
     """
     if over is None:
         return compute(computation, key)
-    last, outs = computation.last, computation.outs
+    outs, wanted = computation.outs, computation.requested.outputs
+    last = next(e for e in reversed(computation.written) if e.target.tensor in wanted)
     added = last.operator is not None
     if added and over.replace:
         raise OperandError(
@@ -70,10 +71,11 @@ def compute_over(
     key = key if is_plain else None
     if outs and over.mask is not None and not over.replace and not added:
         writable_out(prepare_computation(inner), inner.requested, inner.options)
-        requested = replace(inner.requested, outs={})
+        requested = replace(inner.requested, outs={}, alone=True)
         made = compute(replace(inner, requested=requested, place=""), key=None, watched=False)
         (out,) = outs.values()
-        return _merged(out, made, over)
+        merged = _merged(out, made, over)
+        return merged if inner.requested.alone else (merged,)
     return compute(inner, key, watched=False)
 
 

@@ -25,7 +25,7 @@ from taco_py.calls.call.over.over_semirings import (
     unfilled_operand,
 )
 from taco_py.calls.statements.elaborate import Elaborated, ResultOptions, elaborate
-from taco_py.calls.statements.sequence import in_single_assignment
+from taco_py.calls.statements.sequence import check_passed, in_single_assignment, needed
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import operand_names, unique
 from taco_py.language.notation.dtypes import DType, value_dtype
@@ -47,6 +47,8 @@ def arithmetic_statements(computation: Computation, over: SemiringMask) -> tuple
     """
     options, requested, written = computation.options, computation.requested, computation.written
     over.check_outputs(requested.outputs, written[-1])
+    single = in_single_assignment(written, requested.outputs, computation.objects)
+    check_passed(written, single, computation.objects)
     asked = options.dtype if over.semiring.computes_truths else None
     if over.semiring.computes_truths:
         options = replace(options, wide_sums=False, dtype=None)
@@ -71,7 +73,11 @@ def arithmetic_statements(computation: Computation, over: SemiringMask) -> tuple
     mask, plain = None, all(objects[name] is obj for name, obj in computation.objects.items())
     if over.mask is not None:
         names = {n for each in written for n in (each.target.tensor, *operand_names(each))}
-        name, target = Names({*objects, *names}).fresh("mask"), _last_of(written, requested.outputs)
+        target = assigned_last(written, requested.outputs)
+        name = Names({*objects, *names}).fresh("mask")
+            Names({*objects, *names}).fresh("mask"),
+            assigned_last(written, requested.outputs),
+        )
         mask, objects[name] = allowed_by(over.mask, Access(name, target.indices), options)
         plain = plain and objects[name] is over.mask.array
         described = describe(objects[name], name)
@@ -97,7 +103,7 @@ def draft_over_statements(
     over.check_outputs(outputs, written[-1])
     allowed = None
     if over.mask is not None:
-        element = Access(mask, _last_of(written, outputs).indices)
+        element = Access(mask, assigned_last(written, outputs).indices)
         by_value = over.mask.by_value or types[mask].format.is_dense
         allowed = condition(element, by_value, over.mask.complement)
     rewriting = _Rewriting(over, types, outputs, elaborated, allowed)
@@ -110,7 +116,7 @@ def wanted_so_far(statements: Sequence[Assignment], outputs: Sequence[str]) -> t
     return tuple(name for name in names if name in outputs or name == last)
 
 
-def _last_of(written: Sequence[Assignment], outputs: Sequence[str]) -> Access:
+def assigned_last(written: Sequence[Assignment], outputs: Sequence[str]) -> Access:
     """Return the access that assigns the one output last."""
     return next(each.target for each in reversed(written) if each.target.tensor == outputs[0])
 
@@ -136,9 +142,12 @@ class _Rewriting:
         dtypes = {name: type.promoted for name, type in self.types.items()}
         sparse = [name for name, type in self.types.items() if not is_full(type.format)]
         last = {each.target.tensor: place for place, each in enumerate(written)}
+        kept, _ = needed(written, self.outputs)
         rewritten: list[Assignment] = []
         for place, each in enumerate(written):
             name = each.target.tensor
+            if each not in kept:  # whose operands need not be passed
+                continue
             is_wanted = last[name] == place and name in self.outputs
             onto = dtypes.get(name) if each.operator is not None else None
             read = with_semiring(each, self.over.semiring, dtypes, sparse, onto, self.dtype)
