@@ -75,9 +75,6 @@ def arithmetic_statements(computation: Computation, over: SemiringMask) -> tuple
         names = {n for each in written for n in (each.target.tensor, *operand_names(each))}
         target = assigned_last(written, requested.outputs)
         name = Names({*objects, *names}).fresh("mask")
-            Names({*objects, *names}).fresh("mask"),
-            assigned_last(written, requested.outputs),
-        )
         mask, objects[name] = allowed_by(over.mask, Access(name, target.indices), options)
         plain = plain and objects[name] is over.mask.array
         described = describe(objects[name], name)
