@@ -52,8 +52,8 @@ def compute_over(
     """
     if over is None:
         return compute(computation, key)
-    outs, wanted = computation.outs, computation.requested.outputs
-    last = next(e for e in reversed(computation.written) if e.target.tensor in wanted)
+    outs, names = computation.outs, computation.requested.outputs
+    last = next(e for e in reversed(computation.written) if e.target.tensor in names)
     added = last.operator is not None
     if added and over.replace:
         raise OperandError(

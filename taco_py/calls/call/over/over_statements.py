@@ -139,11 +139,11 @@ class _Rewriting:
         dtypes = {name: type.promoted for name, type in self.types.items()}
         sparse = [name for name, type in self.types.items() if not is_full(type.format)]
         last = {each.target.tensor: place for place, each in enumerate(written)}
-        kept, _ = needed(written, self.outputs)
+        live, _ = needed(written, self.outputs)
         rewritten: list[Assignment] = []
         for place, each in enumerate(written):
             name = each.target.tensor
-            if each not in kept:  # whose operands need not be passed
+            if each not in live:  # whose operands need not be passed
                 continue
             is_wanted = last[name] == place and name in self.outputs
             onto = dtypes.get(name) if each.operator is not None else None
