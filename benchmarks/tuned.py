@@ -24,7 +24,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from benchmarks.inputs import shared_loader
 from benchmarks.measure import TOLERANCE, Record, in_turns, record
-from taco_py.calls.call.prepare import prepare
+from taco_py.calls.call.prepare import prepare_computation
 from taco_py.planner.ir.printer import program_text
 from taco_py.tool.demo import compare
 from taco_py.tool.inputs import poisson, rmat, tensor_coordinates, uniform
@@ -101,11 +101,11 @@ def plan_of(task: Task) -> tuple[Callable[[], Any], str]:
     """The call with the plan that the store in use leads to, whatever is in use later, and its
     text."""
     call = tunable(task.text, task.objects, {})
-    asked = replace(call.settings, tuned=True)
-    settings = resolved(call.assignment, call.objects, asked).settings
-    bench = PlanBench(call.assignment, call.objects, call.settings)
-    plan = settings.plan or program_text(
-        prepare(call.assignment, call.objects, settings).plan.program
+    asked = call.with_options(replace(call.options, tuned=True))
+    options = resolved(asked).settings
+    bench = PlanBench(call)
+    plan = options.plan or program_text(
+        prepare_computation(call.with_options(options)).plan.program
     )
     bench.build(plan)
     bench.first(plan)

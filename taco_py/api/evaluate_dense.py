@@ -55,7 +55,6 @@ from taco_py.language import oracle
 from taco_py.language.diagnostics.cautions import issue_warnings as give_cautions
 from taco_py.language.diagnostics.errors import DimensionError, OperandError
 from taco_py.language.fill import as_number
-from taco_py.language.formats import Format
 from taco_py.language.legal.types import computes_exactly
 from taco_py.language.notation.checks import accesses, free_indices, operand_names
 from taco_py.language.notation.dtypes import dtype_of_number, sum_dtype
@@ -358,24 +357,8 @@ def _in_order(
             array, has = oracle.evaluate_stored(filled, own, own_places, sum_type)
         type = made.operands[step.target].type
         fills.update(fills_of({step.target: made.operands[step.target]}))
-        arrays[step.target], places[step.target] = array, positions(has, type.format)
+        arrays[step.target], places[step.target] = array, oracle.stored_positions(has, type.format)
     return tuple(arrays[target] for target in statements.outputs.values())
-
-
-def positions(has: Array, form: Format) -> Array:
-    """Where a tensor in a format stores something that has values at some places.
-
-    A dense level stores every coordinate below a position, a compressed one those that lead to a
-    value.
-    """
-    ordered = has.transpose(form.mode_order)
-    found = np.ones((1,) * ordered.ndim, bool)
-    for depth, level in enumerate(form.levels, 1):
-        below = tuple(range(depth, ordered.ndim))
-        leads = ordered.any(axis=below, keepdims=True)
-        found = np.broadcast_to(found, leads.shape) if level.full else found & leads
-    found = np.broadcast_to(found, ordered.shape)
-    return found.transpose(np.argsort(form.mode_order)) if ordered.ndim else found
 
 
 def _with_duplicates_added(

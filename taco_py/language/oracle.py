@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from codegen.records import dataclass
 from taco_py.language.diagnostics.errors import DimensionError, OperandError, OperandTypeError
+from taco_py.language.formats import Format
 from taco_py.language.legal.absent import arg_fill, call_fill, differing, operator_of, reduced_fill
 from taco_py.language.notation.checks import (
     accesses,
@@ -142,6 +143,22 @@ def evaluate_stored(
     dtype = result_dtype(replace(assignment, operator=None), _dtypes(original))
     half = is_half(dtype) and result.dtype == computed_dtype(dtype)
     return result.astype(dtype) if half else result, places
+
+
+def stored_positions(has: Array, form: Format) -> Array:
+    """Return where a tensor in a format stores something, which has values at some places.
+
+    A dense level stores every coordinate below a position, a compressed one those that lead to a
+    value.
+    """
+    ordered = has.transpose(form.mode_order)
+    stored = np.ones((1,) * ordered.ndim, bool)
+    for depth, level in enumerate(form.levels, 1):
+        below = tuple(range(depth, ordered.ndim))
+        leads = ordered.any(axis=below, keepdims=True)
+        stored = np.broadcast_to(stored, leads.shape) if level.full else stored & leads
+    stored = np.broadcast_to(stored, ordered.shape)
+    return stored.transpose(np.argsort(form.mode_order)) if ordered.ndim else stored
 
 
 # ---------------------------------------------------------------- operands

@@ -15,16 +15,16 @@ from types import MappingProxyType
 
 import numpy as np
 
-from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.compiler.cost.estimate import result_size
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.language.diagnostics.errors import InternalError
 from taco_py.language.legal.stored import is_sparse
-from taco_py.language.notation.checks import operand_names, rename
+from taco_py.language.notation.checks import operand_names
 from taco_py.language.notation.dtypes import expression_dtype
 from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.operators import Number
+from taco_py.language.own_indices import with_own_indices
 from taco_py.language.problem import TensorType
 from taco_py.planner.context import Context
 from taco_py.planner.ir.formats import temporary_format
@@ -138,30 +138,12 @@ def _program(
     facts = dict(operands)
     sizes: dict[str, float] = {}
     defines: list[Define] = []
-    for statement in statements:
-        statement, new_sizes = _of_own_sizes(statement, facts, sizes, context)
-        sizes.update(new_sizes)
+    shapes = {name: operand.shape for name, operand in operands.items()}
+    for statement in with_own_indices(statements, shapes):
+        sizes.update(real_statistics(statement, facts, context.goal.machine).sizes)
         facts[statement.target.tensor] = _facts(statement, facts, types, context)
         defines.append(Define(statement))
     return Program(tuple(defines), facts, results, sizes, context.goal.static)
-
-
-def _of_own_sizes(
-    statement: Assignment,
-    facts: Mapping[str, Operand],
-    sizes: Mapping[str, float],
-    context: Context,
-) -> tuple[Assignment, Mapping[str, float]]:
-    """Return the assignment with clashing indices renamed, and the sizes of its indices.
-
-    y[i] = x[i];  z[i] = v[i], where v is longer  →  z[i_1] = v[i_1]
-    """
-    sizes_of = real_statistics(statement, facts, context.goal.machine).sizes
-    names = Names({*sizes, *sizes_of})
-    new = {i: names.fresh(i) for i, size in sizes_of.items() if sizes.get(i, size) != size}
-    if not new:
-        return statement, sizes_of
-    return rename(statement, indices=new), {new.get(i, i): size for i, size in sizes_of.items()}
 
 
 def _facts(

@@ -20,7 +20,9 @@ import taco_py as tp
 from codegen.toolchain.entries import write_note
 from codegen.toolchain.errors import KernelCacheWarning
 from codegen.toolchain.store import Store
+from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.options import CallOptions
+from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.prepare import prepare, start
 from taco_py.calls.statements.read_text import parsed
 from taco_py.data.kernels import KERNELS
@@ -198,7 +200,8 @@ def test_formats_alone_cannot_be_measured() -> None:
 
 
 def space_at(text: str, given: dict[str, Any], **options: Any) -> CallSpace:
-    return space_of(parsed(text), given, CallOptions(**options))
+    call = CallArguments(given, CallOptions(**options))
+    return space_of(Computation.of_one(parsed(text), call))
 
 
 CHAIN = "Z[i,l] = A[i,j] * B[j,k] * C[k,l]"

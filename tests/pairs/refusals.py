@@ -36,7 +36,3 @@ REFUSALS: tuple[Refusal, ...] = (
     _of("verb", "in a traced function, found it", "a graph chooses how values are computed"),
     _of("format=", "Expected no out=", "an array holds no sparse result"),
 )
-UNFINISHED: tuple[Refusal, ...] = (
-    _of("several & verb", "for a key of tuned plans", "plans of one statement are tuned"),
-)
-"""The refusals that are to be lifted: nothing forbids these calls but how they are computed."""

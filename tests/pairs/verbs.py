@@ -92,9 +92,11 @@ def _trace(call: Call) -> Any:
 
 
 def _tune(call: Call) -> Any:
-    with tp.TuningStore() as store:
-        tp.tune(call.text, call.operands(), trials=1, seconds=2, store=store, **_only(call, "tune"))
-    return _evaluate(call)
+    """The value by the plan that the store has of the call."""
+    options = _only(call, "tune")
+    with tp.TuningStore() as store, tp.tuning_store(store):
+        tp.tune(call.text, call.operands(), trials=1, seconds=2, store=store, **options)
+        return _evaluate(replace(call, options={**call.options, "schedule": "tuned"}))
 
 
 def _gradient(call: Call) -> Any:

@@ -108,8 +108,8 @@ def bench(name: str) -> tuple[BenchHere, str]:
     text, objects = KINDS[name]
     options = {"semiring": "min_plus"} if name == "min plus" else {}
     call = tunable(text, objects, options)
-    found = space_of(call.assignment, call.objects, call.settings)
-    plans = PlanBench(call.assignment, call.objects, call.settings)
+    found = space_of(call)
+    plans = PlanBench(call)
     return BenchHere(plans), found.space.text(())
 
 
@@ -150,7 +150,7 @@ def test_plans_that_give_other_numbers_are_found(monkeypatch: pytest.MonkeyPatch
 def test_sizes_that_plans_compile_in_stay() -> None:
     call = tunable(*KINDS["csr"], {})
     sizes = {"i": 100_000, "j": 3, "k": 70_000, "l": 200, "m": 500}
-    small = small_sizes(call.assignment, sizes, {"l": 200})
+    small = small_sizes(call.written, sizes, {"l": 200})
     assert (small["j"], small["l"]) == (3, 200)
     assert np.prod(list(small.values())) <= 1_000_000
     assert min(small.values()) >= 3
@@ -159,11 +159,11 @@ def test_sizes_that_plans_compile_in_stay() -> None:
 def test_indices_of_one_mode_have_one_size() -> None:
     square = sp.eye_array(70, format="csr")
     call = tunable("s[] = A[i,k] * A[k,j] * x[l] * x[m]", {"A": square, "x": np.ones(90)}, {})
-    small = small_sizes(call.assignment, {"i": 70, "k": 70, "j": 70, "l": 90, "m": 90}, {})
+    small = small_sizes(call.written, {"i": 70, "k": 70, "j": 70, "l": 90, "m": 90}, {})
     assert small["i"] == small["k"] == small["j"] < 70
     assert small["l"] == small["m"] < 90
     assert np.prod(list(small.values())) <= 1_000_000
-    kept = small_sizes(call.assignment, {"i": 70, "k": 70, "j": 70, "l": 90, "m": 90}, {"k": 70})
+    kept = small_sizes(call.written, {"i": 70, "k": 70, "j": 70, "l": 90, "m": 90}, {"k": 70})
     assert kept["i"] == kept["j"] == 70
 
 
@@ -222,9 +222,8 @@ def test_a_process_that_ended_has_built_nothing(fake: BenchProcess) -> None:
 def test_a_call_in_a_process_of_its_own() -> None:
     text, objects = KINDS["columns"]
     call = tunable(text, objects, {})
-    plan = space_of(call.assignment, call.objects, call.settings).space.text(())
-    content = call.assignment, call.objects, call.settings
-    with bench_process(content) as there:
+    plan = space_of(call).space.text(())
+    with bench_process(call) as there:
         timed = there.time(plan)
         assert (timed.result, timed.note) == ("ok", "")
         assert there.usual == timed.seconds
@@ -238,8 +237,8 @@ def test_a_call_in_a_process_of_its_own() -> None:
 def test_what_a_plan_raises_comes_back_from_its_process() -> None:
     long = np.ones(3_000_000)
     call = tunable("C[i,j] = x[i] * z[j]", {"x": long, "z": long}, {})
-    plan = space_of(call.assignment, call.objects, call.settings).space.text(())
-    with bench_process((call.assignment, call.objects, call.settings)) as there:
+    plan = space_of(call).space.text(())
+    with bench_process(call) as there:
         timed = there.time(plan)
     assert (timed.result, timed.raised) == ("crashed", "OutOfMemoryError")
     assert "Expected memory for C" in timed.note

@@ -13,12 +13,12 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.calls.call.prepare import check, prepare, start
+from taco_py.calls.call.prepare import prepare_computation, start
 from taco_py.data.storage.pack import to_dense
 from taco_py.language.diagnostics.cautions import TuningStoreWarning
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.running.execute.run import run
-from taco_py.running.plan_texts.compare_plan import Statement, UnequalPlanError, check_agrees
+from taco_py.running.plan_texts.compare_plan import CallStatements, UnequalPlanError, check_agrees
 from taco_py.running.plan_texts.fitted_plan import parsed_plan
 from taco_py.tuning.bench.call_space import CallSpace, space_of
 from taco_py.tuning.bench.tune_call import tunable
@@ -49,14 +49,15 @@ OTHERS: tuple[Call, ...] = (
 
 def space(text: str, objects: dict[str, Any], options: dict[str, Any]) -> CallSpace:
     call = tunable(text, objects, options)
-    return space_of(call.assignment, call.objects, call.settings)
+    return space_of(call)
 
 
-def statement_of(found: CallSpace) -> Statement:
-    checked = check(found.assignment, found.objects, found.settings)
+def statements_of(found: CallSpace) -> CallStatements:
+    checked = found.prepared.checked
     made = checked.elaborated
     facts = {name: each.operand for name, each in checked.given.items()}
-    return Statement(made.assignments[0], facts, (), made.types[checked.target])
+    results = (*checked.statements.outputs.values(),)
+    return CallStatements(checked.assignments, facts, made.types, results)
 
 
 def accepts_all(found: CallSpace, numbers: Random, count: int) -> None:
@@ -67,7 +68,7 @@ def accepts_all(found: CallSpace, numbers: Random, count: int) -> None:
             text = found.space.text(point)
         except ScheduleError:
             continue
-        check_agrees(parsed_plan(text), statement_of(found))
+        check_agrees(parsed_plan(text), statements_of(found))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -130,7 +131,7 @@ def changed(name: str) -> str:
 
 def prepared(text: str) -> Any:
     call = tunable("y[i] = A[i,j] * x[j]", {"A": A, "x": x}, {})
-    return prepare(call.assignment, call.objects, replace(call.settings, plan=text))
+    return prepare_computation(call.with_options(replace(call.options, plan=text)))
 
 
 def test_a_true_plan_is_taken() -> None:
@@ -214,12 +215,12 @@ def mutated(text: str, numbers: Random) -> str:
 def test_mutated_texts_compute_the_same_or_are_refused(call: Call) -> None:
     found, numbers = space(*call), Random(2)
     text, refused = found.space.text(()), 0
-    plain = prepare(found.assignment, found.objects, found.settings)
-    wanted = to_dense(run(plain.plan, start(plain, found.settings, None)))
+    plain = found.prepared
+    wanted = to_dense(run(plain.plan, start(plain, found.space.settings, None)))
     for _ in range(60):
-        settings = replace(found.settings, plan=mutated(text, numbers))
+        settings = replace(found.space.settings, plan=mutated(text, numbers))
         try:
-            ready = prepare(found.assignment, found.objects, settings)
+            ready = prepare_computation(found.computation.with_options(settings))
         except ScheduleError:
             refused += 1
             continue

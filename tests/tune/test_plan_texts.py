@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.calls.call.prepare import prepare, start
+from taco_py.calls.call.prepare import prepare_computation, start
 from taco_py.compiler.driver import compile_recipe
 from taco_py.compiler.ways.recipe import Recipe
 from taco_py.data.storage.pack import to_dense
@@ -21,6 +21,7 @@ from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.planner.ir.parser import parse_program
 from taco_py.planner.ir.printer import program_text
 from taco_py.running.execute.run import run
+from taco_py.running.plan_texts.compare_plan import CallStatements
 from taco_py.running.plan_texts.fitted_plan import parsed_plan, plan_of_text, renamed
 from taco_py.tuning.bench.call_space import CallSpace, space_of
 from taco_py.tuning.bench.tune_call import tunable
@@ -49,12 +50,12 @@ CALLS: dict[str, Callable[[], tuple[str, dict[str, Any]]]] = {
 def space(name: str) -> CallSpace:
     text, objects = CALLS[name]()
     call = tunable(text, objects, {})
-    return space_of(call.assignment, call.objects, call.settings)
+    return space_of(call)
 
 
 def result(found: CallSpace, text: str) -> np.ndarray[Any, Any]:
-    settings = replace(found.settings, plan=text)
-    prepared = prepare(found.assignment, found.objects, settings)
+    settings = replace(found.space.settings, plan=text)
+    prepared = prepare_computation(found.computation.with_options(settings))
     assert not text or program_text(prepared.plan.program) == text
     return to_dense(run(prepared.plan, start(prepared, settings, None)))
 
@@ -87,8 +88,8 @@ def test_auto_s_plan_is_made_again_from_its_text(case: Case) -> None:
         for name, each in arrays.items()
     }
     call = tunable(case.text, objects, {})
-    text = program_text(prepare(call.assignment, call.objects, call.settings).plan.program)
-    again = prepare(call.assignment, call.objects, replace(call.settings, plan=text))
+    text = program_text(prepare_computation(call).plan.program)
+    again = prepare_computation(call.with_options(replace(call.options, plan=text)))
     assert program_text(again.plan.program) == text
 
 
@@ -104,7 +105,7 @@ def test_axes_of_another_program_are_those_of_its_kernels() -> None:
     text = "C[i,l] = A[i,j] * B[j,k] * E[k,l]"
     objects = {"A": A, "B": A.T.tocsr(), "E": RANDOM.random((60, 20))}
     call = tunable(text, objects, {})
-    found = space_of(call.assignment, call.objects, call.settings).space
+    found = space_of(call).space
     assert any(axis.name.startswith("kernel T: ") for axis in found.axes(()))
     one = point_of({"plan: contraction": "one kernel"})
     assert not any(axis.name.startswith("kernel T: ") for axis in found.axes(one))
@@ -133,7 +134,7 @@ def plan_text(name: str = "spmv") -> str:
 def refused(text: str, objects: dict[str, Any], words: str) -> None:
     call = tunable("y[i] = A[i,j] * x[j]", objects, {})
     with pytest.raises(tp.ScheduleError, match=words):
-        prepare(call.assignment, call.objects, replace(call.settings, plan=text))
+        prepare_computation(call.with_options(replace(call.options, plan=text)))
 
 
 def test_texts_that_are_no_plans_or_do_not_fit() -> None:
@@ -149,19 +150,20 @@ def test_texts_that_are_no_plans_or_do_not_fit() -> None:
     written = (
         "A: ds/float64/int32 of 1 by 1, 1 entries\ny[i] = A[i,i]    → d/float64 of 1, 1 entries"
     )
-    refused(written + "\nreturn y", usual, "text of a plan|a plan of one result")
+    refused(written + "\nreturn y", usual, "text of a plan|a plan with its kernels")
 
 
 def test_sizes_that_are_compiled_in_go_where_they_differ() -> None:
     x, y = np.ones((500, 3)), np.ones((3, 300))
     text, objects = "C[i,k] = A[i,j] + B[j,k] * A[i,j]", {"A": x, "B": y}
     call = tunable(text, objects, {})
-    plan = space_of(call.assignment, call.objects, call.settings).space.text(())
+    plan = space_of(call).space.text(())
     assert "static" in plan
     other = {"A": np.ones((500, 4)), "B": np.ones((4, 300))}
-    prepared = prepare(call.assignment, other, replace(call.settings, plan=plan))
+    options = replace(call.options, plan=plan)
+    prepared = prepare_computation(replace(call, objects=other, options=options))
     assert "static" not in program_text(prepared.plan.program)
-    found = run(prepared.plan, start(prepared, call.settings, None))
+    found = run(prepared.plan, start(prepared, call.options, None))
     np.testing.assert_allclose(to_dense(found), tp.evaluate(text, other))
 
 
@@ -170,7 +172,7 @@ def test_a_plan_over_tensors_of_other_names() -> None:
     other = renamed(program, {"A": "B", "B": "A", "C": "D"})
     assert other.results == ("D",)
     call = tunable("D[i,k] = B[i,j] * A[j,k]", {"B": A, "A": A.T.tocsr()}, {})
-    found = space_of(call.assignment, call.objects, call.settings)
+    found = space_of(call)
     np.testing.assert_allclose(result(found, program_text(other)), (A @ A.T).toarray())
     clash = renamed(parsed_plan(plan_text("mttkrp")), {"T": "M_1", "C": "C", "D": "D", "M": "M"})
     assert len(set(clash.facts)) == len(clash.facts)
@@ -185,7 +187,11 @@ def test_loops_that_make_a_result_out_of_order_are_refused() -> None:
         from taco_py.planner.ir.goal import Request
 
         request = Request(found.prepared.plan.result)
-        plan_of_text(text.replace("loops(i,k,l,r)", loops), facts, request)
+        checked = found.prepared.checked
+        call = CallStatements(
+            checked.assignments, facts, checked.elaborated.types, (checked.target,)
+        )
+        plan_of_text(text.replace("loops(i,k,l,r)", loops), facts, request, call, False)
 
 
 # ---------------------------------------------------------------- commands of planned kernels
@@ -209,15 +215,15 @@ def test_how_many_threads_run_a_kernel_is_part_of_its_text() -> None:
 def test_rows_and_depth_of_register_tiles_are_part_of_a_text() -> None:
     a, b = RANDOM.random((70, 90)), RANDOM.random((90, 50))
     call = tunable("C[i,j] = A[i,k] * B[k,j]", {"A": a, "B": b}, {"libraries": False})
-    found = space_of(call.assignment, call.objects, call.settings)
+    found = space_of(call)
     (name,) = [axis.name for axis in found.space.axes(()) if axis.name.endswith(": way")]
     told = set()
     for way in ("make(tiles,0,4)", "make(tiles,0,0,64)"):
         text = found.space.text(point_of({name: way}))
         assert way in text
         np.testing.assert_allclose(result(found, text), a @ b)
-        (kernel,) = prepare(
-            call.assignment, call.objects, replace(call.settings, plan=text)
+        (kernel,) = prepare_computation(
+            call.with_options(replace(call.options, plan=text))
         ).plan.kernels
         told.add(compile_recipe(Recipe(kernel.problem, kernel.schedule)).report.tiles[0])
     assert len(told) == 2

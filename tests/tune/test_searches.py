@@ -27,7 +27,7 @@ TEXT, OBJECTS = "y[i] = A[i,j] * x[j]", {"A": A, "x": np.ones(200)}
 @cache
 def call_space() -> CallSpace:
     call = tunable(TEXT, OBJECTS, {})
-    return space_of(call.assignment, call.objects, call.settings)
+    return space_of(call)
 
 
 class Bench:
@@ -115,7 +115,7 @@ def test_all_points_of_a_small_space() -> None:
     bench = Bench({"Insert": 0.5})
     text, objects = "C[i,j] = A[i,j] + B[i,j]", {"A": A, "B": A[::-1].tocsr()}
     call = tunable(text, objects, {"libraries": False})
-    found = space_of(call.assignment, call.objects, call.settings)
+    found = space_of(call)
     own = [axis for axis in found.space.planner if "loops" not in axis.name]
     space = replace(found.space, planner=tuple(own[:1]))
     outcome = Session(space, bench, found.price, Limits(500, 60.0)).run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,8 @@ def tune(
     seed: int = 0,
     store: TuningStore | str | Path | None = None,
     progress: bool | None = None,
-    format: Format | str | None = None,
+    format: Format | str | Mapping[str, Format | str] | None = None,
+    outputs: Sequence[str] | str | None = None,
     dtype: DTypeLike | None = None,
     casting: str = "safe",
     threads: int | None = None,
@@ -55,7 +56,7 @@ def tune(
     plan that is chosen without timing stays unless another one beats it clearly. An interrupt
     (Ctrl-C) ends the search, and what was found is kept.
 
-    text      index notation of one assignment
+    text      index notation, of several statements too
     trials    plans that are run at most
     seconds   for the search, compiling included
     search    "model" measures the best by price first, and corrects prices by what it sees;
@@ -65,16 +66,16 @@ def tune(
               `tuning_store` names another; by default one beside the compiled kernels, where calls
               of all processes look
     progress  whether a line on the standard error shows how it goes; by default on a terminal
-    operands, named, format, dtype, casting, threads, static, libraries, schedule_budget, forbid,
-    allow, semiring, mask   as in `evaluate`
+    operands, named, format, outputs, dtype, casting, threads, static, libraries, schedule_budget,
+    forbid, allow, semiring, mask   as in `evaluate`
 
-    Raises what `evaluate` raises, OperandError for texts of several statements, and
-    TuningStoreError.
+    Raises what `evaluate` raises, and TuningStoreError.
     """
     options = {
-        "format": format, "dtype": dtype, "casting": casting, "threads": threads,
-        "static": static, "libraries": libraries, "schedule_budget": schedule_budget,
-        "forbid": forbid, "allow": allow, "target": "c", "semiring": semiring, "mask": mask,
+        "format": format, "outputs": outputs, "dtype": dtype, "casting": casting,
+        "threads": threads, "static": static, "libraries": libraries,
+        "schedule_budget": schedule_budget, "forbid": forbid, "allow": allow, "target": "c",
+        "semiring": semiring, "mask": mask,
     }  # fmt: skip
     from taco_py.arguments.option_checks import merged
 

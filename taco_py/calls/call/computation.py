@@ -64,6 +64,14 @@ class Computation:
         """Tell whether the text is one assignment."""
         return len(self.written) == 1
 
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Return the part of a key that tells it from others with such operands and options."""
+        if self.is_single:
+            return (*self.written, self.squeezed)
+        requested = self.requested
+        return (*self.written, self.squeezed, requested.outputs, *requested.formats.items())
+
     def with_options(self, options: CallOptions) -> Computation:
         """Return the computation with other options."""
         return replace(self, options=options)

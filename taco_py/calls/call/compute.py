@@ -70,11 +70,7 @@ def compute(
 def with_chosen_plan(computation: Computation) -> tuple[Computation, str]:
     """Return a computation with a plan that is timed or tuned if that is asked, and the lines of
     explain() on it."""
-    if not computation.is_single:
-        return computation, ""
-    options, lines = PLAN_CHOICE.options(
-        computation.last, computation.objects, computation.options, computation.squeezed
-    )
+    options, lines = PLAN_CHOICE.options(computation)
     return computation.with_options(options), lines
 
 

@@ -128,6 +128,10 @@ def _statement_lines(statements: Statements, elaborated: Elaborated, plan: Plan)
     yield f"results   {', '.join(results)}"
     wanted = statements.outputs.values()
     inlined = {entry.target: entry.reason for entry in plan.log.of(inline_statement.RULE.name)}
+    if not plan.log.entries:  # of a plan that is read from its text
+        targets = {assignment.target.tensor for assignment in statements.assignments}
+        targets -= {step.target for step in plan.steps}
+        inlined = dict.fromkeys(targets, "as the plan says")
     for each in statements.assignments:
         name = each.target.tensor
         if name in inlined:

@@ -26,7 +26,7 @@ def with_checked_path(options: CallOptions, assignment: Assignment) -> CallOptio
     """
     if options.path is None:
         return options
-    if not _is_product(assignment.value):
+    if not is_product(assignment.value):
         raise NotationError(
             "Expected a product of tensors where path= gives its contraction order, found another "
             "expression",
@@ -56,7 +56,7 @@ def steps_of(path: Any) -> Sequence[Sequence[Any]] | None:
     return steps if all(isinstance(step, list | tuple) for step in steps) else None
 
 
-def _is_product(value: Expr) -> bool:
+def is_product(value: Expr) -> bool:
     """Tell whether a value is a sum of products of tensors and numbers alone."""
     pending = [value]
     while pending:

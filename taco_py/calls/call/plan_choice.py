@@ -6,13 +6,12 @@ import.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-from taco_py.arguments.options import CallOptions
-from taco_py.language.notation.einsum import Squeezed
-from taco_py.language.notation.nodes import Assignment
+if TYPE_CHECKING:
+    from taco_py.arguments.options import CallOptions
+    from taco_py.calls.call.computation import Computation
 
 
 class PlanChoice:
@@ -26,20 +25,12 @@ class PlanChoice:
     def __init__(self) -> None:
         self.home = ""
 
-    def options(
-        self,
-        assignment: Assignment,
-        objects: Mapping[str, Any],
-        options: CallOptions,
-        squeezed: Squeezed,
-    ) -> tuple[CallOptions, str]:
+    def options(self, computation: Computation) -> tuple[CallOptions, str]:
         """Return options with a plan that is priced or given, and the lines of explain() on it."""
-        if not (options.measure or options.tuned):
-            return options, ""
-        chosen: tuple[CallOptions, str] = import_module(self.home).chosen(
-            assignment, objects, options, squeezed
-        )
-        return chosen
+        if not computation.options.chosen_by_data:
+            return computation.options, ""
+        options: tuple[CallOptions, str] = import_module(self.home).chosen(computation)
+        return options
 
 
 PLAN_CHOICE = PlanChoice()

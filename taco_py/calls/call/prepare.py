@@ -43,6 +43,7 @@ from taco_py.language.notation.dtypes import DType
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.half_types import computed_dtype, is_half
 from taco_py.language.notation.nodes import Assignment
+from taco_py.language.own_indices import with_own_indices
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.make import make_plan
 from taco_py.planner.statements import plan_statements
@@ -78,6 +79,17 @@ class Checked:
     def assignment(self) -> Assignment:
         """Return the last assignment, before what wraps and what is not stored is written out."""
         return self.elaborated.written[-1]
+
+    @property
+    def assignments(self) -> tuple[Assignment, ...]:
+        """Return the assignments that are planned, with indices of one size each."""
+        return with_own_indices(self.elaborated.assignments, self.shapes)
+
+    @property
+    def written(self) -> tuple[Assignment, ...]:
+        """Return the assignments before wraps and fill values are written out, with indices of one
+        size each."""
+        return with_own_indices(self.elaborated.written, self.shapes)
 
     @property
     def target(self) -> str:
@@ -158,11 +170,16 @@ def prepare(
 
 def prepare_computation(computation: Computation) -> Prepared:
     """Check the operands of a computation, and plan its statements together."""
+    return make_prepared(*check_computation(computation))
+
+
+def check_computation(computation: Computation) -> tuple[Checked, CallOptions]:
+    """Check the operands of a computation; return them with the options that it is planned by."""
     options, requested = computation.options, computation.requested
     written, objects = computation.written, computation.objects
     if computation.is_single:
         alone = replace(options, format=requested.formats.get(written[0].target.tensor))
-        return prepare(written[0], objects, alone, computation.squeezed)
+        return check(written[0], objects, alone, computation.squeezed), alone
     statements = in_single_assignment(written, requested.outputs, objects)
     check_passed(written, statements, objects)
     if len(statements.steps) == 1:
@@ -170,8 +187,7 @@ def prepare_computation(computation: Computation) -> Prepared:
         (name,), (step,) = requested.outputs, statements.steps
         target = replace(step.assignment.target, tensor=name)
         options = with_commands_of_one(options, replace(step.assignment, target=target))
-    checked = check_statements(statements, objects, options, requested.formats)
-    return make_prepared(checked, options)
+    return check_statements(statements, objects, options, requested.formats), options
 
 
 def check(
@@ -301,10 +317,11 @@ def _plan(checked: Checked, options: CallOptions, results: tuple[str, ...]) -> P
     any_order = is_tensor and options.format is None
     request = replace(goal_of(options, types[results[-1]]), sized=True, any_order=any_order)
     if options.plan:
+        from taco_py.running.plan_texts.compare_plan import CallStatements
         from taco_py.running.plan_texts.fitted_plan import plan_of_text
 
-        (alone,) = elaborated.assignments
-        return plan_of_text(options.plan, operands, request, alone, checked.squeezed)
+        call = CallStatements(checked.assignments, operands, types, results, checked.squeezed)
+        return plan_of_text(options.plan, operands, request, call)
     asked, assignments = planner_options(options), elaborated.assignments
     if checked.is_single:
         return make_plan(assignments[0], operands, request, asked, checked.squeezed)

@@ -57,12 +57,11 @@ def commands_of(
 
 def _check_by_name(options: CallOptions) -> None:
     """Raise where a call has one schedule, or one contraction order, for several statements."""
-    if options.schedule is not None or options.chosen_by_data:
+    if options.schedule is not None:
         raise ScheduleError(
             "Expected schedules by name for several statements, each of which has loops of its "
             "own, found one for all of them",
-            hint='as in schedule={"y": "reorder(i,j)"}; "measure" and "tuned" are for one '
-            "statement",
+            hint='as in schedule={"y": "reorder(i,j)"}; "measure" and "tuned" are for all',
         )
     if options.path is not None:
         raise NotationError(

@@ -15,6 +15,7 @@ from taco_py.compiler.schedule.parser import parse_commands
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.language.diagnostics.errors import NotationError
 from taco_py.language.formats import Format
+from taco_py.language.notation.functions.function_table import NEAREST
 from taco_py.language.notation.lexer import TokenKind, tokenize
 from taco_py.language.notation.nodes import Assignment, Call, Expr, Literal
 from taco_py.language.notation.operators import COMPILER, NEG
@@ -32,7 +33,7 @@ _FACTS = re.compile(
     r"(?:, joined(?P<joined>(?: yes| no)+))?"
 )
 _MOVE = re.compile(r"(?P<target>\w+) = (?P<verb>\w+)\((?P<arguments>.*)\)")
-_OPERATORS = COMPILER | PRODUCTS
+_OPERATORS = COMPILER | PRODUCTS | {op.name: op for op in NEAREST.values()}
 DETAIL = "    "
 """What lines begin with that are about the kernel above them."""
 _HINT = "program_text shows what a program looks like"

@@ -1,4 +1,4 @@
-"""Whether a plan computes what an assignment says: the same terms of the same entries.
+"""Whether a plan computes what statements say: the same terms of the same entries.
 
     y[i] = sum(j, A[i,j] * x[j])     against   T[j] = 2 * x[j];  y[i] = sum(j, A[i,j] * T[j])
     y[0] = A00 x0 + A02 x2           against   y[0] = 2 A00 x0 + 2 A02 x2          refused
@@ -24,14 +24,14 @@ from taco_py.language.fill import as_number
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.einsum import Squeezed
-from taco_py.language.notation.nodes import Assignment
+from taco_py.language.notation.nodes import Access, Assignment
 from taco_py.language.notation.printer import to_text
 from taco_py.language.problem import TensorType
 from taco_py.planner.ir.nodes import Operand, TakeSize
 from taco_py.planner.ir.program import Program
 from taco_py.running.plan_texts.entry_terms import NOTHING, Atoms, Term, TooLargeError, key_of
 from taco_py.running.plan_texts.step_types import check_types
-from taco_py.running.plan_texts.step_values import program_value, stored_as, whole_blocks
+from taco_py.running.plan_texts.step_values import program_values, stored_as, whole_blocks
 from taco_py.running.plan_texts.term_arrays import Terms, filled
 from taco_py.running.plan_texts.term_operators import spread
 
@@ -44,52 +44,69 @@ class UnequalPlanError(ScheduleError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Statement:
-    """What a call computes.
+class CallStatements:
+    """What a call computes: statements in order, an index of which has one size in all of them.
 
-    squeezed  modes of operands, of size 1, that the assignment has no index for
-    result    the type that its result is wanted in
+    types     of the tensors that statements make
+    results   the tensors that are wanted, in order
+    squeezed  modes of operands, of size 1, that statements have no index for
     """
 
-    assignment: Assignment
+    assignments: tuple[Assignment, ...]
     operands: Mapping[str, Operand]
-    squeezed: Squeezed
-    result: TensorType
+    types: Mapping[str, TensorType]
+    results: tuple[str, ...]
+    squeezed: Squeezed = ()
+
+    @property
+    def is_single(self) -> bool:
+        """Tell whether one assignment is computed, whose result may have its modes fused."""
+        return len(self.assignments) == 1
+
+    @property
+    def reads(self) -> tuple[Access, ...]:
+        """Return the accesses of all statements; among several also those that they assign."""
+        statements = self.assignments
+        targets = () if self.is_single else tuple(statement.target for statement in statements)
+        return (*(access for s in statements for access in accesses(s.value)), *targets)
+
+    def __str__(self) -> str:
+        return "; ".join(map(to_text, self.assignments))
 
 
-def check_agrees(program: Program, statement: Statement) -> None:
-    """Raise UnequalPlanError unless a plan computes its statement over the operands.
+def check_agrees(program: Program, call: CallStatements) -> None:
+    """Raise UnequalPlanError unless a plan computes a call's statements over the operands.
 
     It is checked once in a process, for operands of these types.
     """
-    types = tuple((name, each.type) for name, each in statement.operands.items())
+    types = tuple((name, each.type) for name, each in call.operands.items())
     key = (
         "agrees",
         program.steps,
         program.results,
         tuple((name, facts.type) for name, facts in program.facts.items()),
-        statement.assignment,
-        statement.squeezed,
-        statement.result,
+        call.assignments,
+        call.squeezed,
+        tuple(call.types.items()),
+        call.results,
         types,
     )
-    why: str = KERNELS.recall(key, lambda: _difference(program, statement))
+    why: str = KERNELS.recall(key, lambda: _difference(program, call))
     if why:
         raise UnequalPlanError(
-            f"Expected a plan that computes {to_text(statement.assignment)}, {why}",
+            f"Expected a plan that computes {call}, {why}",
             hint="the plan is of another computation, or was changed; tune this call",
         )
 
 
-def _difference(program: Program, statement: Statement) -> str:
+def _difference(program: Program, call: CallStatements) -> str:
     """Describe the difference of two results; "" where they agree."""
     try:
         check_types(program)
-        for number in range(_trials(program, statement)):
-            place = _differing_element(program, statement, number)
-            if place is not None:
+        for number in range(_trials(program, call)):
+            for result, place in _differing_elements(program, call, number):
                 where = f"[{', '.join(map(str, place))}]" if place else ""
-                return f"found one whose element {program.result}{where} is another expression"
+                return f"found one whose element {result}{where} is another expression"
     except TooLargeError:
         return "found one of too many terms to be compared"
     except (TacoError, InternalError) as error:
@@ -99,21 +116,26 @@ def _difference(program: Program, statement: Statement) -> str:
     return ""
 
 
-def _differing_element(
-    program: Program, statement: Statement, trial: int
-) -> tuple[int, ...] | None:
-    """Return the first element at which two results differ."""
-    atoms, type = Atoms(), statement.result
-    leaves = dict(_leaves(statement, trial, atoms))
-    own = {name: _squeezed(name, terms, statement.squeezed) for name, terms in leaves.items()}
-    indices = statement.assignment.target.indices
-    wanted = _result(stored_as(statement.assignment.value, indices, type, own, atoms), type, atoms)
-    found = _result(program_value(program, leaves, atoms), type, atoms)
-    if found.size != wanted.size:
-        raise ValueError(f"a result of {found.size} elements where {wanted.size} are expected")
-    found = found.reshape(wanted.shape)
-    places = np.ndindex(wanted.shape)
-    return next((p for p in places if not _same(atoms, wanted[p], found[p])), None)
+def _differing_elements(
+    program: Program, call: CallStatements, trial: int
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the results that differ, by their names in the plan, with each element that does."""
+    atoms = Atoms()
+    leaves = dict(_leaves(call, trial, atoms))
+    values = {name: _squeezed(name, terms, call.squeezed) for name, terms in leaves.items()}
+    for statement in call.assignments:
+        name, indices = statement.target.tensor, statement.target.indices
+        values[name] = stored_as(statement.value, indices, call.types[name], values, atoms)
+    results = program_values(program, leaves, atoms)
+    for name, result in zip(call.results, program.results, strict=True):
+        type = call.types[name]
+        wanted, found = (_result(terms, type, atoms) for terms in (values[name], results[result]))
+        if found.size != wanted.size:
+            raise ValueError(f"a result of {found.size} elements where {wanted.size} are expected")
+        found = found.reshape(wanted.shape)
+        for place in np.ndindex(wanted.shape):
+            if not _same(atoms, wanted[place], found[place]):
+                yield result, place
 
 
 def _same(atoms: Atoms, wanted: Term, found: Term) -> bool:
@@ -136,11 +158,11 @@ def _result(terms: Terms, type: TensorType, atoms: Atoms) -> Any:
 # ---------------------------------------------------------------- operands
 
 
-def _leaves(statement: Statement, trial: int, atoms: Atoms) -> Iterator[tuple[str, Terms]]:
+def _leaves(call: CallStatements, trial: int, atoms: Atoms) -> Iterator[tuple[str, Terms]]:
     """Yield each operand as an array of symbols."""
     numbers = np.random.default_rng(trial)
-    for name, shape in _shapes(statement, trial).items():
-        type = statement.operands[name].type
+    for name, shape in _shapes(call, trial).items():
+        type = call.operands[name].type
         dtype = np.dtype(type.dtype)
         array = filled(shape, NOTHING)
         for place in np.ndindex(shape):
@@ -154,12 +176,14 @@ def _leaves(statement: Statement, trial: int, atoms: Atoms) -> Iterator[tuple[st
         yield name, Terms(kept, stored, 0, dtype)
 
 
-def _trials(program: Program, statement: Statement) -> int:
+def _trials(program: Program, call: CallStatements) -> int:
     """Count how many comparisons there are: any two indices differ in size in one of them, and no
     index has one size in all of them where a step counts it."""
-    indices = len({*_first_of_mode(statement).values()})
+    indices = len({*_first_of_mode(call).values()})
     counts = any(isinstance(step, TakeSize) for step in program.steps)
-    return 2 if indices <= 4 and not counts else 3 if indices <= 4 else 4
+    if indices <= 4:
+        return 3 if counts else 2
+    return max(4, 1 + (indices - 1).bit_length())
 
 
 def _size(index: int, trial: int) -> int:
@@ -169,22 +193,24 @@ def _size(index: int, trial: int) -> int:
     0       2 3 2 3 2
     1       3 2 2 3 3
     2       3 2 3 2 3
-    3       2 2 2 2 3
+    3       2 2 2 2 3           the bits of the number from here on
     """
-    bits = index & 1, index >> 1 & 1, index >> 2 & 1
-    return 2 + (bits[0], bits[0] ^ bits[1] ^ 1, bits[0] ^ 1, bits[2])[trial]
+    low, high = index & 1, index >> 1 & 1
+    return 2 + ((low, low ^ high ^ 1, low ^ 1)[trial] if trial < 3 else index >> trial - 1 & 1)
 
 
-def _shapes(statement: Statement, trial: int) -> dict[str, tuple[int, ...]]:
-    """Return a small shape of each operand; indices that read one mode have one size."""
-    first = _first_of_mode(statement)
+def _shapes(call: CallStatements, trial: int) -> dict[str, tuple[int, ...]]:
+    """Return a small shape of each operand; indices of one mode have one size."""
+    first = _first_of_mode(call)
     groups = dict.fromkeys(first.values())
     size = {index: _size(number, trial) for number, index in enumerate(groups)}
-    axes = dict(statement.squeezed)
+    axes = dict(call.squeezed)
     found = {}
-    for access in accesses(statement.assignment.value):
+    for access in call.reads:
+        if access.tensor not in call.operands:
+            continue
         left = iter(access.indices)
-        order = len(statement.operands[access.tensor].shape)
+        order = len(call.operands[access.tensor].shape)
         alone = axes.get(access.tensor, ())
         found[access.tensor] = tuple(
             1 if mode in alone else size[first[next(left)]] for mode in range(order)
@@ -192,11 +218,11 @@ def _shapes(statement: Statement, trial: int) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _first_of_mode(statement: Statement) -> dict[str, str]:
-    """Return the first index of all that read the same modes."""
+def _first_of_mode(call: CallStatements) -> dict[str, str]:
+    """Return the first index of all that stand for the same modes."""
     first: dict[str, str] = {}
     of_mode: dict[tuple[str, int], str] = {}
-    for access in accesses(statement.assignment.value):
+    for access in call.reads:
         for mode, index in enumerate(access.indices):
             first.setdefault(index, index)
             one = first[of_mode.setdefault((access.tensor, mode), index)]
@@ -206,7 +232,7 @@ def _first_of_mode(statement: Statement) -> dict[str, str]:
 
 
 def _squeezed(name: str, terms: Terms, squeezed: Squeezed) -> Terms:
-    """Return an operand without the modes that the statement has no index for."""
+    """Return an operand without the modes that statements have no index for."""
     axes = dict(squeezed).get(name)
     if not axes:
         return terms

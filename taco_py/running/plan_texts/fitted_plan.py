@@ -24,8 +24,6 @@ from taco_py.compiler.ways.ways import WAYS, check_recipe, graph_of, way_of
 from taco_py.language.diagnostics.errors import InternalError, NotationError, ScheduleError
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses
-from taco_py.language.notation.einsum import Squeezed
-from taco_py.language.notation.nodes import Assignment
 from taco_py.language.problem import Problem, TensorType
 from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.nodes import Gather, KernelStep, Operand, Step, Unfuse
@@ -35,7 +33,7 @@ from taco_py.planner.ir.program import Define, Node, Program
 from taco_py.planner.ir.verify import verify
 from taco_py.planner.make_kernel import beyond_scatter
 from taco_py.running.execute.step_shapes import shape_made
-from taco_py.running.plan_texts.compare_plan import Statement, check_agrees
+from taco_py.running.plan_texts.compare_plan import CallStatements, check_agrees
 
 Shape = tuple[int, ...]
 
@@ -44,24 +42,22 @@ def plan_of_text(
     text: str,
     operands: Mapping[str, Operand],
     request: Request,
-    assignment: Assignment | None = None,
-    squeezed: Squeezed = (),
+    call: CallStatements,
+    is_compared: bool = True,
 ) -> Plan:
     """Return the plan that a text spells, for these operands.
 
-    assignment  what it has to compute; None where it was compared before, with operands of other
-                sizes
-    squeezed    modes of operands that the assignment has no index for
+    call         the statements that it has to compute
+    is_compared  whether that is checked, as it need not be again for operands of other sizes
 
     Raises ScheduleError where the text is none of a plan, or the plan is for other operands, and
-    UnequalPlanError where it is not shown to compute the assignment.
+    UnequalPlanError where it is not shown to compute the statements.
     """
     program = parsed_plan(text)
     _check_operands(program, operands)
-    made = program.facts[program.result].type
-    _check_result(made, request)
-    if assignment is not None:
-        check_agrees(program, Statement(assignment, operands, squeezed, request.type))
+    made = _check_results(program, call, request)
+    if is_compared:
+        check_agrees(program, call)
     for step in program.kernels:
         check_kernel(step, request.machine.target.name)
     shapes = {name: operand.shape for name, operand in operands.items()}
@@ -80,12 +76,8 @@ def parsed_plan(text: str) -> Program:
         verify(program)
     except (NotationError, InternalError, ValueError, KeyError, IndexError) as error:
         raise ScheduleError(f"Expected the text of a plan, found another: {error}") from error
-    if (
-        len(program.results) != 1
-        or program.after
-        or any(isinstance(step, Define) for step in program.steps)
-    ):
-        raise ScheduleError("Expected a plan of one result, with its kernels, found another")
+    if program.after or any(isinstance(step, Define) for step in program.steps):
+        raise ScheduleError("Expected a plan with its kernels, found another")
     return program
 
 
@@ -111,15 +103,26 @@ def _check_operands(program: Program, operands: Mapping[str, Operand]) -> None:
             raise _misfit(f"operand {name} with levels joined", own.joined, facts.joined)
 
 
-def _check_result(made: TensorType, request: Request) -> None:
-    """Raise ScheduleError unless the result is stored as it is wanted; a sparse one may be in any
-    order of its modes where nobody asks for one, a dense one may have neighbours as one mode."""
-    wanted = request.type
+def _check_results(program: Program, call: CallStatements, request: Request) -> TensorType:
+    """Return the type of the last result. Raises ScheduleError unless each is stored as it is
+    wanted, and several have the names that are wanted."""
+    names = program.results
+    if len(names) != len(call.results) or (len(names) > 1 and names != call.results):
+        raise _misfit("results", ", ".join(call.results), ", ".join(names))
+    for name, result in zip(names, call.results, strict=True):
+        _check_result(program.facts[name].type, call.types[result], request, call.is_single)
+    return program.facts[names[-1]].type
+
+
+def _check_result(made: TensorType, wanted: TensorType, request: Request, alone: bool) -> None:
+    """Raise ScheduleError unless a result is stored as it is wanted; of one statement a sparse one
+    may be in any order of its modes where nobody asks for one, a dense one may have neighbours as
+    one mode."""
     same = replace(made, format=wanted.format, unit_stride=wanted.unit_stride) == wanted
     levels = made.format.levels == wanted.format.levels
-    stored = levels and (made.format == wanted.format or request.any_order)
+    stored = levels and (made.format == wanted.format or (alone and request.any_order))
     dense = is_full(wanted.format) and is_full(made.format)
-    fused = dense and made.format.order < wanted.format.order
+    fused = alone and dense and made.format.order < wanted.format.order
     if not same or not (stored or fused):
         raise _misfit("result", wanted, made)
 
@@ -149,7 +152,7 @@ def _check_schedule(step: KernelStep, way: Way) -> None:
     """Raise ScheduleError where a way cannot make a kernel, or its loops are in a wrong order."""
     problem = step.problem
     if not way.in_loops:
-        if not way.can(Question(problem)):
+        if not (way.can(Question(problem)) or _is_with_epilogue(step, way)):
             raise _misfit("kernel made by", way.name, problem)
         return
     _check_orders(step)
@@ -162,6 +165,13 @@ def _check_schedule(step: KernelStep, way: Way) -> None:
             f"{loops}",
             hint="a result of other levels takes them; plan for these loops",
         )
+
+
+def _is_with_epilogue(step: KernelStep, way: Way) -> bool:
+    """Tell whether a way computes a kernel as a product with an epilogue."""
+    loops = (other for other in WAYS.values() if other.in_loops)
+    makes = (maker.epilogue for maker in (way, *loops) if maker.epilogue is not None)
+    return any(make(step.problem, step.schedule) == step.schedule.make for make in makes)
 
 
 def _check_orders(step: KernelStep) -> None:

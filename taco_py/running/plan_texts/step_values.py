@@ -36,14 +36,14 @@ Made = Mapping[str, Terms]
 Side = dict[tuple[str, int], Terms]
 
 
-def program_value(program: Program, leaves: Made, atoms: Atoms) -> Terms:
-    """Return the result of a program over operands of terms."""
+def program_values(program: Program, leaves: Made, atoms: Atoms) -> Made:
+    """Return the tensors of a program over operands of terms."""
     known: dict[str, Terms] = dict(leaves)
     side: Side = {}
     for step in program.steps:
         assert not isinstance(step, Define)
         known[step.target] = _made(step, program, known, side, atoms)
-    return known[program.result]
+    return known
 
 
 def _made(  # noqa: C901 - a table

@@ -107,7 +107,7 @@ class BenchProcess:
 def bench_process(content: Any, target: str = WORKER) -> Iterator[BenchProcess]:
     """Yield a bench in a process that has the call, until the block is left.
 
-    content  what the worker makes a `PlanBench` of
+    content  the computation that the worker makes a `PlanBench` of
 
     Raises UnpassableError where the call cannot be passed.
     """

@@ -29,7 +29,7 @@ def answer(head: Mapping[str, Any], _: Sequence[Any]) -> Answer:
     """Open a call, or build, check or time one of its plans, as a message asks."""
     if head["do"] == "open":
         warnings.simplefilter("ignore")  # the process that asks has given them
-        OPENED.bench = BenchHere(PlanBench(*read_operands(head["path"])))
+        OPENED.bench = BenchHere(PlanBench(read_operands(head["path"])))
         return {}, ()
     bench = OPENED.bench
     if bench is None:

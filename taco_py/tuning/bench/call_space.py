@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field, replace
 from math import inf
-from typing import Any
 
 from codegen.records import dataclass
 from taco_py.arguments.options import CallOptions
+from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.libraries import libraries_of
 from taco_py.calls.call.planner_request import open_goal
-from taco_py.calls.call.prepare import Prepared, prepare
+from taco_py.calls.call.prepare import Prepared, prepare_computation
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.notation.einsum import Squeezed
-from taco_py.language.notation.nodes import Assignment
 from taco_py.language.problem import TensorType
-from taco_py.planner.algebra.normalize import normal_form
-from taco_py.planner.ir.nodes import Operand
+from taco_py.planner.ir.plan import Plan
 from taco_py.planner.unit_modes import squeezed_facts
 from taco_py.tuning.space.axis import Point
 from taco_py.tuning.space.plan_price import PricedFor
-from taco_py.tuning.space.planner_options import planner_axes
+from taco_py.tuning.space.planner_options import PlannedCall, planner_axes
 from taco_py.tuning.space.point_texts import Space
 
 
@@ -30,13 +26,10 @@ from taco_py.tuning.space.point_texts import Space
 class CallSpace:
     """A call, its plans, and their prices.
 
-    prices  what was found, by point
+    prices  those that were computed, by point
     """
 
-    assignment: Assignment
-    objects: Mapping[str, Any]
-    settings: CallOptions
-    squeezed: Squeezed
+    computation: Computation
     prepared: Prepared
     space: Space
     priced: PricedFor
@@ -52,37 +45,29 @@ class CallSpace:
         return self.prices[point]
 
 
-def space_of(
-    assignment: Assignment,
-    objects: Mapping[str, Any],
-    settings: CallOptions,
-    squeezed: Squeezed = (),
-) -> CallSpace:
-    """Return the space of a call whose sums are explicit. Raises what the call raises."""
-    prepared = prepare(assignment, objects, settings, squeezed)
-    operands = _facts(prepared, squeezed)
+def space_of(computation: Computation) -> CallSpace:
+    """Return the space of statements whose sums are explicit. Raises what the call raises."""
+    prepared, options = prepare_computation(computation), computation.options
     type = TensorType(prepared.kind.format, prepared.dtype.name)
-    request = replace(open_goal(settings, type), libraries=libraries_of(settings))
-    product = normal_form(prepared.assignment, operands)
+    request = replace(open_goal(options, type), libraries=libraries_of(options))
 
-    def planned(asked: CallOptions) -> Any:
-        return prepare(assignment, objects, asked, squeezed).plan
+    def plan(other: CallOptions) -> Plan:
+        return prepare_computation(computation.with_options(other)).plan
 
-    axes = planner_axes(prepared.plan, operands, request, settings, product)
-    threads = settings.threads or KERNELS.cores
-    given = {name: g.operand for name, g in prepared.given.items()}
-    return CallSpace(
-        assignment,
-        objects,
-        settings,
-        squeezed,
-        prepared,
-        Space(settings, planned, axes, threads),
-        PricedFor(given, request.machine, threads),
+    threads = options.threads or KERNELS.cores
+    operands = {name: given.operand for name, given in prepared.given.items()}
+    space = Space(options, plan, planner_axes(_planned_call(prepared), request, options), threads)
+    return CallSpace(computation, prepared, space, PricedFor(operands, request.machine, threads))
+
+
+def _planned_call(prepared: Prepared) -> PlannedCall:
+    """Return the plan of a call with the facts of tensors as statements read them."""
+    checked = prepared.checked
+    operands = {name: given.operand for name, given in prepared.given.items()}
+    facts = {**checked.elaborated.operands, **operands}
+    facts |= {name: squeezed_facts(facts[name], axes) for name, axes in checked.squeezed}
+    if checked.is_single:
+        return PlannedCall(prepared.plan, facts, (prepared.assignment,), {})
+    return PlannedCall(
+        prepared.plan, facts, checked.elaborated.assignments, checked.statements.names
     )
-
-
-def _facts(prepared: Prepared, squeezed: Squeezed) -> dict[str, Operand]:
-    """Return the facts of the operands as the assignment reads them."""
-    facts = {name: g.operand for name, g in prepared.given.items()}
-    return facts | {name: squeezed_facts(facts[name], axes) for name, axes in squeezed}

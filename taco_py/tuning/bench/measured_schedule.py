@@ -12,17 +12,15 @@ from dataclasses import field, replace
 from functools import partial
 from math import inf
 from time import monotonic
-from typing import Any
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import facts
 from taco_py.arguments.options import CallOptions
-from taco_py.calls.call.prepare import prepare, start
+from taco_py.calls.call.computation import Computation
+from taco_py.calls.call.prepare import check_computation, prepare_computation, start
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.notation.einsum import Squeezed
-from taco_py.language.notation.nodes import Assignment
-from taco_py.running.execute.run import run
+from taco_py.running.execute.run import run_all
 from taco_py.tuning.bench.bench_here import PATIENCE, in_words, timed_of
 from taco_py.tuning.bench.call_space import CallSpace, space_of
 from taco_py.tuning.measure.turns import alone, in_turns
@@ -57,28 +55,23 @@ class Measured:
     is_recalled: bool = False
 
 
-def measured(
-    assignment: Assignment,
-    objects: Mapping[str, Any],
-    settings: CallOptions,
-    squeezed: Squeezed = (),
-) -> Measured:
+def measured(computation: Computation) -> Measured:
     """Return the fastest settings for these operands.
 
     They are remembered for operands with the same facts, in this process and beside the kernels on
     disk.
     """
-    plain = replace(settings, measure=False)
-    prepared = prepare(assignment, objects, plain, squeezed)
-    key = ("measured", assignment, squeezed, plain, facts(prepared.given, plain.counts))
+    plain = computation.with_options(replace(computation.options, measure=False))
+    checked, options = check_computation(plain)
+    key = ("measured", *plain.identity, options, facts(checked.given, options.counts))
 
     def search() -> Measured:
         def attempt(choice: CallOptions) -> None:
-            ready = prepare(assignment, objects, choice, squeezed)
-            run(ready.plan, start(ready, choice, None))
+            prepared = prepare_computation(plain.with_options(choice))
+            run_all(prepared.plan, start(prepared, choice, None))
 
-        call = space_of(assignment, objects, plain, squeezed)
-        points, note = points_of(call), note_key(key, prepared.given)
+        call = space_of(plain)
+        points, note = points_of(call), note_key(key, checked.given)
         times = recalled(note, points)
         is_recalled = times is not None
         label, timings = times or measure(call, points, attempt)
@@ -94,7 +87,7 @@ def points_of(call: CallSpace) -> dict[str, Point]:
 
     There are none where the user said which operands are contracted in turn.
     """
-    axes = call.space.planner if call.settings.path is None else ()
+    axes = call.space.planner if call.space.settings.path is None else ()
     options = ((axis.name, option) for axis in axes for option in axis.options)
     changed = {option.words: ((axis, option.name),) for axis, option in options if option.words}
     return {PLAIN: (), **changed}

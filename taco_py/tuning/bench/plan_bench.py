@@ -17,19 +17,18 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arguments.operands import joined_of, type_of
 from taco_py.arguments.options import CallOptions
-from taco_py.calls.call.prepare import Prepared, prepare, start
+from taco_py.calls.call.computation import Computation
+from taco_py.calls.call.prepare import Checked, Prepared, prepare_computation, start
 from taco_py.compiler.driver import compile_recipes
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.pack import to_dense, unpack
 from taco_py.data.storage.tensor_data import TensorData, converted_to, on_host
 from taco_py.language.notation.checks import accesses
-from taco_py.language.notation.einsum import Squeezed
-from taco_py.language.notation.nodes import Assignment
-from taco_py.language.oracle import evaluate_stored
+from taco_py.language.oracle import evaluate_stored, stored_positions
 from taco_py.language.phase import EVALUATE
 from taco_py.planner.ir.goal import Request
-from taco_py.planner.ir.plan import Plan
-from taco_py.running.execute.run import Execution, run
+from taco_py.running.execute.run import Execution, run_all
+from taco_py.running.plan_texts.compare_plan import CallStatements
 from taco_py.running.plan_texts.fitted_plan import parsed_plan, plan_of_text
 from taco_py.running.replay.call_text import by_place
 from taco_py.running.replay.make_call import make_call
@@ -39,8 +38,8 @@ from taco_py.tuning.measure.turns import Times, Turns, alone, in_turns
 
 Call = Callable[[], object]
 Sizes = tuple[tuple[str, int], ...]
-Small = tuple[Prepared, dict[str, TensorData], np.ndarray[Any, Any]]
-"""A call prepared, small operands of its kinds, and the result for them."""
+Small = tuple[Prepared, dict[str, TensorData], dict[str, np.ndarray[Any, Any]]]
+"""A call prepared, small operands of its kinds, and the results for them by name."""
 TOLERANCE = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 2e-4, "complex64": 2e-4}
 """Of the largest element, where a type has another one than float64."""
 USUAL_TOLERANCE = 1e-9
@@ -63,10 +62,7 @@ class PlanBench:
     checks   what the oracle gives for small operands, found once
     """
 
-    assignment: Assignment
-    objects: Mapping[str, Any]
-    settings: CallOptions
-    squeezed: Squeezed = ()
+    computation: Computation
     ready: dict[str, Prepared] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
     checks: dict[Any, Any] = field(default_factory=dict)
@@ -77,8 +73,8 @@ class PlanBench:
         """Compile a plan. Raises ScheduleError where it cannot be so, and CompilerError."""
         if text in self.ready:
             return
-        settings = replace(self.settings, plan=text)
-        prepared = prepare(self.assignment, self.objects, settings, self.squeezed)
+        options = replace(self.computation.options, plan=text)
+        prepared = prepare_computation(self.computation.with_options(options))
         steps = prepared.plan.kernels
         kernels = compile_recipes(prepared.plan.recipes)
         for step, kernel in zip(steps, kernels, strict=True):
@@ -89,36 +85,38 @@ class PlanBench:
         """Run a plan once that was built. Raises WrongResultError."""
         if text in self.calls:
             return
-        prepared, settings = self.ready[text], replace(self.settings, plan=text)
-        execution = start(prepared, settings, None)
-        self._compare("result", on_host(run(prepared.plan, execution)))
-        self.calls[text] = self._call(prepared, settings, execution.threads)
+        prepared, options = self.ready[text], replace(self.computation.options, plan=text)
+        execution = start(prepared, options, None)
+        results = run_all(prepared.plan, execution).values()
+        for name, data in zip(prepared.outputs, results, strict=True):
+            self._compare(name, on_host(data), _named(name, prepared))
+        self.calls[text] = self._call(prepared, options, execution.threads)
 
-    def _call(self, prepared: Prepared, settings: CallOptions, threads: int) -> Call:
+    def _call(self, prepared: Prepared, options: CallOptions, threads: int) -> Call:
         """Return a function that does the work of later calls like this one."""
         from taco_py.calls.call.fast_paths import task_of
 
         def long() -> object:
-            return run(prepared.plan, start(prepared, settings, None))
+            return run_all(prepared.plan, start(prepared, options, None))
 
+        objects, alone = self.computation.objects, self.computation.requested.alone
         task = (
             None
-            if self.squeezed or prepared.checked.copied
-            else task_of(prepared, self.objects, None)
+            if self.computation.squeezed or prepared.checked.copied
+            else task_of(prepared, objects, alone=alone)
         )
         if task is None:
             return long
-        short = partial(make_call(task, by_place, threads)[0], *self.objects.values())
+        short = partial(make_call(task, by_place, threads)[0], *objects.values())
         return long if short() is None else short
 
-    def _compare(self, what: str, found: TensorData) -> None:
-        """Keep the first result of each kind, which is auto's, and compare others with it."""
-        array = to_dense(found) if found.format.is_dense else None
-        summary = array if array is not None else _sparse_summary(found)
-        if what not in self.checks:
-            self.checks[what] = summary
-        elif not alike(summary, self.checks[what], found.dtype.name):
-            raise WrongResultError(f"the {what} differs from that of the plan without timing")
+    def _compare(self, name: str, data: TensorData, words: str) -> None:
+        """Keep the first result of each name, which is auto's, and compare others with it."""
+        summary = to_dense(data) if data.format.is_dense else _sparse_summary(data)
+        if name not in self.checks:
+            self.checks[name] = summary
+        elif not alike(summary, self.checks[name], data.dtype.name):
+            raise WrongResultError(f"{words} differs from that of the plan without timing")
 
     # ------------------------------------------------------------ timing
 
@@ -147,84 +145,100 @@ class PlanBench:
         if isinstance(small, str):
             return small
         prepared, tensors, wanted = small
-        request = Request(prepared.plan.result, self.settings.static, any_order=True)
-        machine = prepared.plan.machine.with_costs(parallel_iterations=0)
-        facts = {n: g.operand for n, g in prepared.given.items()}
-        own = {
-            n: replace(facts[n], shape=t.shape, nnz=float(t.nnz), entries=None)
-            for n, t in tensors.items()
-        }
-        plan = plan_of_text(text, own, request.on(self.settings.target))
-        found = self._run_small(plan, tensors, prepared, machine)
-        if not alike(to_dense(found), wanted, found.dtype.name):
-            raise WrongResultError("the result on small operands differs from the oracle's")
+        made = self._run_small(text, tensors, prepared)
+        for (name, expected), data in zip(wanted.items(), made, strict=True):
+            if not alike(to_dense(data), expected, data.dtype.name):
+                words = f"{_named(name, prepared)} on small operands"
+                raise WrongResultError(f"{words} differs from the oracle's")
         return ""
 
     def _run_small(
-        self, plan: Plan, tensors: Mapping[str, TensorData], prepared: Prepared, machine: Any
-    ) -> TensorData:
-        threads = self.settings.threads or KERNELS.cores
-        sizes = _sizes(prepared.assignment, tensors, dict(self.squeezed))
-        shape = tuple(sizes[i] for i in prepared.assignment.target.indices)
-        execution = Execution(dict(tensors), threads, machine=machine, shape=shape)
-        return on_host(run(plan, execution))
+        self, text: str, tensors: Mapping[str, TensorData], prepared: Prepared
+    ) -> tuple[TensorData, ...]:
+        """Return the results of a plan on small operands."""
+        options, checked, plan = self.computation.options, prepared.checked, prepared.plan
+        request = Request(plan.result, options.static, any_order=True).on(options.target)
+        facts = {
+            n: replace(g.operand, shape=t.shape, nnz=float(t.nnz), entries=None)
+            for n, g in prepared.given.items()
+            if (t := tensors.get(n)) is not None
+        }
+        types = checked.elaborated.types
+        if checked.is_single:
+            types[checked.target] = plan.result
+        results = (*prepared.outputs.values(),)
+        call = CallStatements(checked.assignments, facts, types, results)
+        small = plan_of_text(text, facts, request, call, is_compared=False)
+        shape = None
+        if checked.is_single:
+            sizes = _sizes(checked, tensors)
+            shape = tuple(sizes[i] for i in prepared.assignment.target.indices)
+        machine, threads = plan.machine.with_costs(parallel_iterations=0), options.threads
+        execution = Execution(dict(tensors), threads or KERNELS.cores, machine=machine, shape=shape)
+        return tuple(map(on_host, run_all(small, execution).values()))
 
     def _small(self, static: Sizes) -> Small | str:
-        """Return the call prepared, its operands small, and its result; or why there are none.
+        """Return the call prepared, its operands small, and its results; or why there are none.
 
         static  sizes that a plan has compiled in, which stay
         """
         if static not in self.checks:
             self.checks[static] = self._made_small(static)
-        found: Small | str = self.checks[static]
-        return found
+        small: Small | str = self.checks[static]
+        return small
 
     def _made_small(self, static: Sizes) -> Small | str:
-        prepared = prepare(self.assignment, self.objects, self.settings, self.squeezed)
-        axes = dict(self.squeezed)
-        whole = {name: g.data for name, g in prepared.given.items()}
+        prepared = prepare_computation(self.computation)
+        checked = prepared.checked
+        tensors = {name: g.data for name, g in prepared.given.items()}
         facts = {name: g.operand for name, g in prepared.given.items()}
-        sizes = _sizes(prepared.assignment, whole, axes)
+        sizes = _sizes(checked, tensors)
         compiled = (index for index, size in static if sizes.get(index) == size)
-        kept = {**dict(self.settings.static), **dict.fromkeys(compiled, 0)}
-        small = small_sizes(prepared.assignment, sizes, kept)
-        tensors = small_tensors(prepared.assignment, whole, facts, small, axes)
+        kept = {**dict(self.computation.options.static), **dict.fromkeys(compiled, 0)}
+        small = small_sizes(checked.written, sizes, kept)
+        axes = dict(checked.squeezed)
+        tensors = small_tensors(checked.written, tensors, facts, small, axes)
         for name, data in tensors.items():
             wanted, own = facts[name], type_of(data)
             if (own.format, joined_of(data)) != (wanted.type.format, wanted.joined):
                 return f"no small operand is stored as {name} is"
-        return prepared, tensors, _by_oracle(prepared, tensors, facts, axes)
+        return prepared, tensors, _by_oracle(prepared, tensors)
 
 
-def _sizes(
-    assignment: Assignment, tensors: Mapping[str, TensorData], axes: Mapping[str, tuple[int, ...]]
-) -> dict[str, int]:
-    """Return the size of each index."""
-    found: dict[str, int] = {}
-    for access in accesses(assignment):
+def _named(name: str, prepared: Prepared) -> str:
+    """Return the words for a result, by its name where there are several."""
+    return f"the result {name}" if len(prepared.outputs) > 1 else "the result"
+
+
+def _sizes(checked: Checked, tensors: Mapping[str, TensorData]) -> dict[str, int]:
+    """Return the size of each index of statements over these operands."""
+    axes, sizes = dict(checked.squeezed), dict[str, int]()
+    for access in (access for each in checked.written for access in accesses(each)):
         if access.tensor in tensors:
-            left_out = axes.get(access.tensor, ())
-            kept = (
-                n for mode, n in enumerate(tensors[access.tensor].shape) if mode not in left_out
-            )
-            found.update(zip(access.indices, kept, strict=True))
-    return found
+            out, shape = axes.get(access.tensor, ()), tensors[access.tensor].shape
+            left = (n for mode, n in enumerate(shape) if mode not in out)
+            sizes.update(zip(access.indices, left, strict=True))
+    return sizes
 
 
 def _by_oracle(
-    prepared: Prepared,
-    tensors: Mapping[str, TensorData],
-    facts: Mapping[str, Any],
-    axes: Mapping[str, tuple[int, ...]],
-) -> np.ndarray[Any, Any]:
-    """Return the oracle's result on small operands, in the types that kernels read them in."""
+    prepared: Prepared, tensors: Mapping[str, TensorData]
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the oracle's results on small operands, in the types that kernels read them in."""
+    checked = prepared.checked
+    axes, types = dict(checked.squeezed), checked.elaborated.types
     arrays, places = {}, {}
     for name, data in tensors.items():
-        read = converted_to(np.dtype(facts[name].type.dtype), data)
+        read = converted_to(np.dtype(prepared.given[name].operand.type.dtype), data)
         arrays[name] = np.squeeze(to_dense(read), axes.get(name, ()))
         if not data.format.is_dense:
             places[name] = np.squeeze(stored_places(data, unpack(data)[0]), axes.get(name, ()))
-    return evaluate_stored(prepared.assignment, arrays, places)[0]
+    for each in checked.written:
+        name = each.target.tensor
+        array, has = evaluate_stored(each, arrays, places)
+        arrays[name] = array if checked.is_single else array.astype(types[name].dtype)
+        places[name] = stored_positions(has, types[name].format)
+    return {name: arrays[target] for name, target in prepared.outputs.items()}
 
 
 def _sparse_summary(data: TensorData) -> np.ndarray[Any, Any]:

@@ -16,6 +16,7 @@ from codegen.records import dataclass
 from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.operands import give
 from taco_py.arguments.options import CallOptions
+from taco_py.calls.call.computation import Computation
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import OperandTypeError
 from taco_py.report.limits.operand_memory import OperandMemory, operand_memory
@@ -25,7 +26,7 @@ from taco_py.tuning.bench.bench_process import bench_process
 from taco_py.tuning.bench.call_key import key_of_call
 from taco_py.tuning.bench.call_space import space_of
 from taco_py.tuning.bench.plan_bench import PlanBench
-from taco_py.tuning.bench.text_key import KeyedCall, keyed_call
+from taco_py.tuning.bench.text_key import keyed_computation
 from taco_py.tuning.bench.tuning_store import TuningStore
 from taco_py.tuning.measure.operand_file import UnpassableError
 from taco_py.tuning.searches.search_table import search_of
@@ -52,15 +53,15 @@ class Tuned:
     where: str = ""
 
 
-def tunable(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -> KeyedCall:
-    """Return the call of a text over operands, whose plans may be searched for.
+def tunable(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -> Computation:
+    """Return the computation of a text over operands, whose plans may be searched for.
 
     options  the arguments of `evaluate` by name
 
-    Raises what the call raises, and OperandError for calls that have no key.
+    Raises what the call raises.
     """
     _refuse_devices(objects)
-    return keyed_call(text, objects, options)
+    return replace(keyed_computation(text, objects, options), cautions=())
 
 
 def _refuse_devices(objects: Mapping[str, Any]) -> None:
@@ -92,16 +93,14 @@ def tune_text(
     """
     begin, start = monotonic(), search_of(search.search)
     call = tunable(text, objects, options)
-    key = key_of_call(call.assignment, call.objects, call.settings)
-    found = space_of(call.assignment, call.objects, call.settings)
-    content = call.assignment, call.objects, _with_threads(call.settings)
-    with _bench(content, isolated) as (bench, where):
+    key, plans = key_of_call(call), space_of(call)
+    with _bench(call.with_options(_with_threads(call.options)), isolated) as (bench, where):
         session = Session(
-            found.space,
+            plans.space,
             bench,
-            found.price,
+            plans.price,
             Limits(search.trials, float(search.seconds)),
-            partial(least_seconds, threads=call.settings.threads, memory=_memory(call)),
+            partial(least_seconds, threads=call.options.threads, memory=_memory(call)),
             _recording(key, store, watch),
             begin=begin,
         )
@@ -110,22 +109,22 @@ def tune_text(
 
 
 @contextmanager
-def _bench(content: tuple[Any, ...], isolated: bool) -> Iterator[tuple[Bench, str]]:
+def _bench(call: Computation, isolated: bool) -> Iterator[tuple[Bench, str]]:
     """Yield the bench of a call, and why its plans run in this process, "" where they do not."""
     if not isolated:
-        yield BenchHere(PlanBench(*content)), "in this process, as asked"
+        yield BenchHere(PlanBench(call)), "in this process, as asked"
         return
     with ExitStack() as stack:
         try:
-            bench: Bench = stack.enter_context(bench_process(content))
+            bench: Bench = stack.enter_context(bench_process(call))
             why = ""
         except UnpassableError as error:
-            bench = BenchHere(PlanBench(*content))
+            bench = BenchHere(PlanBench(call))
             why = f"in this process, for the call cannot be passed to another one: {error}"
         yield bench, why
 
 
-def _memory(call: KeyedCall) -> OperandMemory:
+def _memory(call: Computation) -> OperandMemory:
     """Return the operands that share memory."""
     return operand_memory({name: each.data for name, each in give(call.objects).items()})
 

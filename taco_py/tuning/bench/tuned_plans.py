@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.arguments.operands import check_names
+from taco_py.calls.call.requested_outputs import requested_outputs
 from taco_py.calls.statements.read_text import statements_of
+from taco_py.calls.statements.sequence import check_passed, in_single_assignment
 from taco_py.data.kernels import KERNELS
 from taco_py.language.notebook.markup import block, table
 from taco_py.tuning.bench.tune_call import Tuned, tune_text
@@ -22,7 +23,7 @@ from taco_py.tuning.tasks.call_options import CALL_OPTIONS
 from taco_py.tuning.tasks.search_options import SEARCH_OPTIONS, SearchOptions
 
 OPTIONS = frozenset(
-    {*SEARCH_OPTIONS, *CALL_OPTIONS, "store", "progress", "schedule_budget", "mask"}
+    {*SEARCH_OPTIONS, *CALL_OPTIONS, "outputs", "store", "progress", "schedule_budget", "mask"}
 )
 """The keywords of `tune`, which cannot be the names of operands there."""
 FAILED = ("wrong", "crashed", "timed out")
@@ -120,7 +121,7 @@ def tuned_call(
     search  the arguments of `SearchOptions` by name
     """
     searched = SearchOptions.of(search)
-    _check_names(text, objects)
+    _check_names(text, objects, options["outputs"])
     own = store if isinstance(store, TuningStore) else TuningStore(_path_of(store))
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     shown = Progress(
@@ -145,14 +146,11 @@ def tuned_call(
     return _summary(found)
 
 
-def _check_names(text: str, objects: Mapping[str, Any]) -> None:
+def _check_names(text: str, objects: Mapping[str, Any], outputs: Any) -> None:
     """Raise OperandError for operands that the text does not use, or options misspelt."""
-    read = statements_of(text, objects)
-    if len(read) > 1:  # none of them is tuned
-        return
-    assignment = read[0].assignment
-    begun = () if assignment.operator is None else (assignment.target.tensor,)
-    check_names(assignment, [name for name in objects if name not in begun], OPTIONS)
+    written = tuple(each.assignment for each in statements_of(text, objects))
+    names = requested_outputs(written, outputs).outputs
+    check_passed(written, in_single_assignment(written, names, objects), objects, OPTIONS)
 
 
 def _path_of(store: str | Path | None) -> Path:

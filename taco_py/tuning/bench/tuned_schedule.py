@@ -10,22 +10,20 @@ It is looked for when a plan is made. Calls that were made before do not come he
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from codegen.records import dataclass
 from codegen.user_line import warn_user
 from taco_py.arguments.operands import facts
 from taco_py.arguments.options import CallOptions
-from taco_py.calls.call.prepare import prepare
+from taco_py.calls.call.computation import Computation
+from taco_py.calls.call.prepare import check_computation, prepare_computation
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.cautions import TuningStoreWarning
 from taco_py.language.diagnostics.errors import ScheduleError, TuningStoreError
-from taco_py.language.notation.einsum import Squeezed
-from taco_py.language.notation.nodes import Assignment
 from taco_py.planner.ir.printer import program_text
 from taco_py.running.plan_texts.compare_plan import UnequalPlanError
 from taco_py.running.plan_texts.fitted_plan import parsed_plan, renamed
@@ -53,29 +51,22 @@ class Resolved:
     told: tuple[str, ...]
 
 
-def resolved(
-    assignment: Assignment,
-    objects: Mapping[str, Any],
-    settings: CallOptions,
-    squeezed: Squeezed = (),
-) -> Resolved:
+def resolved(computation: Computation) -> Resolved:
     """Return the plan of a call, looked up once for operands with the same facts."""
-    plain = replace(settings, tuned=False)
-    given = prepare(assignment, objects, plain, squeezed).given
-    key = ("tuned", assignment, squeezed, plain, facts(given, plain.counts))
-    found: Resolved | None = KERNELS.memo.get(key)
-    if found is None:
-        found = _looked_up(assignment, objects, plain, squeezed)
-        KERNELS.memo.put(key, found)
-    return found
+    plain = computation.with_options(replace(computation.options, tuned=False))
+    checked, options = check_computation(plain)
+    key = ("tuned", *plain.identity, options, facts(checked.given, options.counts))
+    known: Resolved | None = KERNELS.memo.get(key)
+    if known is None:
+        known = _looked_up(plain)
+        KERNELS.memo.put(key, known)
+    return known
 
 
-def _looked_up(
-    assignment: Assignment, objects: Mapping[str, Any], plain: CallOptions, squeezed: Squeezed
-) -> Resolved:
-    file = active_file()
-    key = key_of_call(assignment, objects, plain, squeezed)
-    search = _Found(assignment, objects, plain, squeezed, key)
+def _looked_up(computation: Computation) -> Resolved:
+    file, plain = active_file(), computation.options
+    key = key_of_call(computation)
+    search = _Found(computation, key)
     plan = None if file is None else search.in_store(file)
     if search.unequal:
         _warn_unequal(search.unequal, file)
@@ -119,10 +110,7 @@ class _Found:
     unequal                   why plans are not shown to compute the call
     """
 
-    assignment: Assignment
-    objects: Mapping[str, Any]
-    settings: CallOptions
-    squeezed: Squeezed
+    computation: Computation
     key: TuningKey
     timed: int = 0
     lost: int = 0
@@ -135,7 +123,7 @@ class _Found:
     def space(self) -> CallSpace:
         """Return the space of the call, made when it is first needed."""
         if self.made is None:
-            self.made = space_of(self.assignment, self.objects, self.settings, self.squeezed)
+            self.made = space_of(self.computation)
         return self.made
 
     def in_store(self, file: StoreFile) -> tuple[str, tuple[str, ...]] | None:
@@ -160,9 +148,8 @@ class _Found:
         self.timed += found.is_timed
         try:
             text = in_names_of_call(found)
-            plan = prepare(
-                self.assignment, self.objects, replace(self.settings, plan=text), self.squeezed
-            ).plan
+            options = replace(self.computation.options, plan=text)
+            plan = prepare_computation(self.computation.with_options(options)).plan
         except UnequalPlanError as error:
             self.unequal.append(error.message)
             return None

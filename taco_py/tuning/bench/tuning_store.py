@@ -134,6 +134,7 @@ class TuningStore:
         /,
         *,
         format: Any = None,
+        outputs: Any = None,
         dtype: Any = None,
         casting: str = "safe",
         threads: int | None = None,
@@ -148,9 +149,9 @@ class TuningStore:
     ) -> TuningKey:
         """Return the key of a call with these arguments, which `evaluate` takes too."""
         options = {
-            "format": format, "dtype": dtype, "casting": casting, "threads": threads,
-            "static": static, "libraries": libraries, "forbid": forbid, "allow": allow,
-            "target": target, "semiring": semiring, "mask": mask,
+            "format": format, "outputs": outputs, "dtype": dtype, "casting": casting,
+            "threads": threads, "static": static, "libraries": libraries, "forbid": forbid,
+            "allow": allow, "target": target, "semiring": semiring, "mask": mask,
         }  # fmt: skip
         return key_of_text(text, merged(operands, named), options)
 

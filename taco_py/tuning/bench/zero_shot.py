@@ -49,8 +49,8 @@ def zero_shot(call: CallSpace, file: StoreFile | None) -> tuple[str, ZeroShot]:
     """Return the text of the best plan by price, "" for the one that is chosen without timing."""
     seconds = (
         SECONDS
-        if call.settings.schedule_budget is None
-        else min(SECONDS, call.settings.schedule_budget)
+        if call.space.settings.schedule_budget is None
+        else min(SECONDS, call.space.settings.schedule_budget)
     )
     lessons = lessons_in(file)
     begin = monotonic()
@@ -106,7 +106,7 @@ def _can(call: CallSpace, point: Point) -> bool:
     """Tell whether the kernels of a point's plan can be made."""
     try:
         for step in call.space.plan(point).kernels:
-            check_kernel(step, call.settings.target)
+            check_kernel(step, call.space.settings.target)
     except ScheduleError:
         return False
     return True

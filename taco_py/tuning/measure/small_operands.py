@@ -18,7 +18,7 @@ from taco_py.data.storage.pack import pack_coo
 from taco_py.data.storage.size_classes import SHORT
 from taco_py.data.storage.tensor_data import Array, TensorData, dense_data
 from taco_py.language.notation.checks import accesses
-from taco_py.language.notation.nodes import Assignment
+from taco_py.language.notation.nodes import Access, Assignment
 from taco_py.planner.ir.nodes import Operand
 
 SIZES = (37, 29, 41, 31, 23, 43)
@@ -31,13 +31,13 @@ LEAST = 4
 
 
 def small_sizes(
-    assignment: Assignment, sizes: Mapping[str, int], static: Mapping[str, int]
+    statements: Sequence[Assignment], sizes: Mapping[str, int], static: Mapping[str, int]
 ) -> dict[str, int]:
     """Return a small size for each index; static ones, and those of two and three, as they are.
 
     Indices that read one mode of a tensor, as k and j of A[i,k] * A[k,j], have one size.
     """
-    first = _first_of_mode(assignment, sizes)
+    first = _first_of_mode(statements, sizes)
     fixed = {first[i] for i, n in sizes.items() if i in static or n in SHORT or n < LEAST}
     kept = {i: n for i, n in sizes.items() if first[i] in fixed}
     free = list(dict.fromkeys(first[i] for i in sizes if i not in kept))
@@ -50,12 +50,18 @@ def small_sizes(
     return _each(sizes, first, kept, found)
 
 
-def _first_of_mode(assignment: Assignment, sizes: Iterable[str]) -> dict[str, str]:
+def all_accesses(statements: Sequence[Assignment]) -> list[Access]:
+    """Return what statements read; of several also what they assign."""
+    targets = [each.target for each in statements] if len(statements) > 1 else []
+    return [*(access for each in statements for access in accesses(each)), *targets]
+
+
+def _first_of_mode(statements: Sequence[Assignment], sizes: Iterable[str]) -> dict[str, str]:
     """Return the first index of all that read the same modes: in A[i,k] * A[k,j] that is i of
     each."""
     first = {index: index for index in sizes}
     of_mode: dict[tuple[str, int], str] = {}
-    for access in accesses(assignment):
+    for access in all_accesses(statements):
         for mode, index in enumerate(access.indices):
             if index not in first:
                 continue
@@ -76,7 +82,7 @@ def _each(
 
 
 def small_tensors(
-    assignment: Assignment,
+    statements: Sequence[Assignment],
     tensors: Mapping[str, TensorData],
     operands: Mapping[str, Operand],
     sizes: Mapping[str, int],
@@ -89,7 +95,7 @@ def small_tensors(
     """
     numbers = np.random.default_rng(seed)
     shapes: dict[str, tuple[int, ...]] = {}
-    for access in accesses(assignment):
+    for access in all_accesses(statements):
         if access.tensor in tensors:
             left = iter(access.indices)
             axes = squeezed.get(access.tensor, ())

@@ -18,13 +18,17 @@ from math import inf
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.arguments.options import CallOptions
+from taco_py.calls.call.given_path import is_product
 from taco_py.compiler.concrete.terms import map_terms, reductions, split_terms
 from taco_py.compiler.order.orders import ranked_orders
 from taco_py.language.legal.stored import sparse_indices
-from taco_py.language.notation.checks import all_indices, free_indices
+from taco_py.language.notation.checks import all_indices, free_indices, unique
 from taco_py.language.notation.nodes import Assignment
+from taco_py.language.own_indices import with_own_indices
 from taco_py.planner.algebra.contraction_trees import simple_trees
+from taco_py.planner.algebra.normalize import normal_form
 from taco_py.planner.algebra.products import as_product, flatten
 from taco_py.planner.ir.goal import Request, draft_of, statistics
 from taco_py.planner.ir.log import Entry
@@ -53,33 +57,74 @@ MULTIPLIED_OUT = Option(
 ONE_KERNEL = Option("one kernel", "one kernel", (("contract", False),), words="in one kernel")
 
 
-def planner_axes(
-    plan: Plan,
-    operands: Mapping[str, Operand],
-    request: Request,
-    settings: CallOptions,
-    assignment: Assignment,
-) -> tuple[Axis, ...]:
-    """Return the axes around the plan of an assignment that is chosen without timing."""
-    found: list[tuple[str, tuple[Option, ...]]] = []
-    if settings.libraries:
-        found.append(("libraries", (NO_LIBRARIES,)))
-    found.append(("look up", (NO_LOOK_UP,)))
-    if settings.contract:
-        found.append(("forms", (AS_WRITTEN, MULTIPLIED_OUT)))
-        trees = () if settings.path is not None else _contractions(assignment, operands, request)
-        found.append(("contraction", (ONE_KERNEL, *trees)))
-    found += list(_sizes(plan, settings))
-    found += [(f"decision {_told(d)}", (o,)) for d, o in _decisions(plan)]
-    found += [(f"rule {name}", (option,)) for name, option in _rules(plan)]
-    found += list(_orders(plan, operands, request))
-    return tuple(Axis(PLAN + name, (AS_PLANNED, *options)) for name, options in found if options)
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedCall:
+    """The plan of a call that is chosen without timing.
+
+    facts       of the operands, and of the tensors that statements make
+    statements  in order
+    names       by which a text of several statements calls what they make
+    """
+
+    plan: Plan
+    facts: Mapping[str, Operand]
+    statements: tuple[Assignment, ...]
+    names: Mapping[str, str]
+
+    @property
+    def indices(self) -> set[str]:
+        """Return the indices that have one size in all statements."""
+        shapes = {name: operand.shape for name, operand in self.facts.items()}
+        pairs = zip(self.statements, with_own_indices(self.statements, shapes), strict=True)
+        indices = [({*all_indices(each)}, {*all_indices(renamed)}) for each, renamed in pairs]
+        return set().union(*(old for old, _ in indices)) - set().union(*(o - n for o, n in indices))
+
+
+def planner_axes(call: PlannedCall, request: Request, options: CallOptions) -> tuple[Axis, ...]:
+    """Return the axes around the plan of a call."""
+    axes: list[tuple[str, tuple[Option, ...]]] = []
+    if options.libraries:
+        axes.append(("libraries", (NO_LIBRARIES,)))
+    axes.append(("look up", (NO_LOOK_UP,)))
+    if options.contract:
+        axes.append(("forms", (AS_WRITTEN, MULTIPLIED_OUT)))
+        axes += _contraction_axes(call, request, options)
+    axes += _sizes(call, options)
+    axes += [(f"decision {_told(d)}", (o,)) for d, o in _decisions(call.plan)]
+    axes += [(f"rule {name}", (option,)) for name, option in _rules(call.plan)]
+    axes += _orders(call, request)
+    return tuple(Axis(PLAN + name, (AS_PLANNED, *others)) for name, others in axes if others)
+
+
+def _contraction_axes(
+    call: PlannedCall, request: Request, options: CallOptions
+) -> Iterator[tuple[str, tuple[Option, ...]]]:
+    """Yield the contractions of the one statement, or of each of several by its name."""
+    if not call.names:
+        (only,) = call.statements
+        trees = () if options.path is not None else _contractions(only, call.facts, request)
+        yield "contraction", (ONE_KERNEL, *trees)
+        return
+    yield "contraction", (ONE_KERNEL,)
+    targets = {name: target for target, name in call.names.items()}
+    for statement in call.statements:
+        name = call.names.get(statement.target.tensor, "")
+        if targets.get(name) == statement.target.tensor and is_product(statement.value):
+            trees = _contractions(statement, call.facts, request)
+            yield f"contraction of {name}", tuple(_of_statement(tree, name) for tree in trees)
+
+
+def _of_statement(tree: Option, name: str) -> Option:
+    """Return the contraction of a single statement as that of one among several."""
+    ((_, path),) = tree.changes
+    return replace(tree, changes=(("paths", ((name, path),)),), words=f"{name} {tree.words}")
 
 
 def _contractions(
-    assignment: Assignment, operands: Mapping[str, Operand], request: Request
+    written: Assignment, operands: Mapping[str, Operand], request: Request
 ) -> Iterator[Option]:
     """Yield contractions of a product in turn, in other orders than the plan's."""
+    assignment = normal_form(written, operands)
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
     (term, *more) = split_terms(value)
@@ -95,15 +140,18 @@ def _contractions(
             yield Option(name, "other contraction", (("path", tree.path),), words=name)
 
 
-def _sizes(plan: Plan, settings: CallOptions) -> Iterator[tuple[str, tuple[Option, ...]]]:
+def _sizes(call: PlannedCall, options: CallOptions) -> Iterator[tuple[str, tuple[Option, ...]]]:
     """Yield small sizes to compile in, of indices that no sparse operand has."""
-    if plan.selection is None:
+    if call.plan.selection is None:
         return
-    text = plan.selection.text
-    known = {index for index, _ in settings.static}
-    known |= sparse_indices(text.last, text.is_sparse)
-    every = [i for i in all_indices(text.last) if i in text.sizes and i not in known]
-    small = [i for i in every if SMALLEST <= text.sizes[i] <= SMALL]
+    text = call.plan.selection.text
+    statements = [define.assignment for define in text.defines]
+    known = {index for index, _ in options.static}
+    known.update(*(sparse_indices(each, text.is_sparse) for each in statements))
+    indices = unique(i for each in statements for i in all_indices(each))
+    known |= {*indices} - call.indices
+    free = [i for i in indices if i in text.sizes and i not in known]
+    small = [i for i in free if SMALLEST <= text.sizes[i] <= SMALL]
     for index in small[:COMPILED]:
         size = int(text.sizes[index])
         changes = (("static", ((index, size),)),)
@@ -142,14 +190,12 @@ def _rules(plan: Plan) -> Iterator[tuple[str, Option]]:
         yield name, Option("left out", f"no {name}", (("forbid", frozenset((name,))),))
 
 
-def _orders(
-    plan: Plan, operands: Mapping[str, Operand], request: Request
-) -> Iterator[tuple[str, tuple[Option, ...]]]:
+def _orders(call: PlannedCall, request: Request) -> Iterator[tuple[str, tuple[Option, ...]]]:
     """Yield loop orders for each assignment of the program, one term at a time."""
-    if plan.selection is None:
+    if call.plan.selection is None:
         return
-    program = plan.selection.program
-    known = {n: o for n, o in operands.items() if program.facts.get(n) == o}  # with coordinates
+    program = call.plan.selection.program
+    known = {n: o for n, o in call.facts.items() if program.facts.get(n) == o}  # with coordinates
     facts = program.with_facts(known).facts
     for define in program.defines:
         own = replace(request, type=facts[define.target].type)

@@ -179,8 +179,8 @@ class Space:
 
 
 def _added(own: Any, name: str, value: Any) -> Any:
-    """Return the value of a field of settings: of sets and of static sizes, with those that are
-    there."""
+    """Return the value of a field of settings: of sets, static sizes and paths by name, with those
+    that are there."""
     if isinstance(own, frozenset):
         return own | value
-    return tuple(sorted((*own, *value))) if name == "static" else value
+    return tuple(sorted((*own, *value))) if name in ("static", "paths") else value

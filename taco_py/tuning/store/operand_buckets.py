@@ -19,7 +19,7 @@ from taco_py.compiler.cost.spread import Entries, recall_in
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.tensor_data import Array
 from taco_py.planner.ir.nodes import Operand
-from taco_py.tuning.store.problem_text import Computation, Names
+from taco_py.tuning.store.problem_text import KeyedProblem, Names
 
 MOMENTS = ("mean", "most", "square")
 """Of the entries of a mode's coordinates."""
@@ -47,15 +47,15 @@ def distance(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     return sum(abs(a - b) for a, b in zip(one, other, strict=True))
 
 
-def buckets_of(computation: Computation, names: Names) -> Buckets:
-    """Return the buckets of a computation's operands, in order of their new names."""
+def buckets_of(keyed: KeyedProblem, names: Names) -> Buckets:
+    """Return the buckets of a problem's operands, in order of their new names."""
     found: list[tuple[str, int]] = []
-    sizes = computation.sizes()
+    sizes = keyed.sizes()
     for index, new in names.indices.items():
         if index in sizes:
             found.append((f"size {new}", bucket(sizes[index])))
     for name, new in names.tensors.items():
-        operand = computation.operands.get(name)
+        operand = keyed.operands.get(name)
         if operand is not None and operand.entries is not None:
             measures = _measures_of(new, len(operand.shape))
             found += zip(measures, _remembered(operand, operand.entries), strict=True)

@@ -1,4 +1,4 @@
-"""A computation as text in which the user's names do not matter, for the keys of tuned plans.
+"""Statements as text in which the user's names do not matter, for the keys of tuned plans.
 
     y[i] = A[i,j] * x[j]   A CSR, x an array
     →
@@ -8,8 +8,9 @@
     t0: ndarray d/float64
     threads all
 
-Tensors and indices are named in order of appearance. Semirings, masks and fill values are operators
-of the assignment by then. Sizes below 4, which plans compile in, are part of it; others are in
+Tensors and indices are named in order of appearance; an index has one size in all statements, and
+of several the results have a line. Semirings, masks and fill values are operators of assignments by
+then. Sizes below 4, which plans compile in, are part of it; others are in
 buckets (`operand_buckets`).
 """
 
@@ -31,11 +32,12 @@ SHORT = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Computation:
+class KeyedProblem:
     """What is computed, of operands that are known, for which a plan is looked for.
 
     operands  by name: their types, sizes and entries
-    results   by name: how each is handed out, and its type
+    results   by name in order: how each is handed out, and its type
+    between   the types of the tensors that statements make for others
     squeezed  modes of operands that no index stands for
     options   what else plans depend on, as lines
     static    the sizes that are compiled in, by index
@@ -44,6 +46,7 @@ class Computation:
     assignments: Sequence[Assignment]
     operands: Mapping[str, Operand]
     results: Mapping[str, tuple[str, TensorType]]
+    between: Mapping[str, TensorType] = field(default_factory=dict)
     squeezed: Sequence[tuple[str, tuple[int, ...]]] = ()
     options: Sequence[str] = ()
     static: Sequence[tuple[str, int]] = ()
@@ -104,40 +107,43 @@ class Names:
                 return map_children(expr, self._expression)
 
 
-def problem_of(computation: Computation) -> tuple[str, Names]:
+def problem_of(problem: KeyedProblem) -> tuple[str, Names]:
     """Return the text, and which names stand for which in it."""
     names = Names()
-    lines = [assignment_text(names.renamed(each)) for each in computation.assignments]
-    lines += _types(computation, names)
-    for name, axes in computation.squeezed:
+    lines = [assignment_text(names.renamed(each)) for each in problem.assignments]
+    lines += _types(problem, names)
+    if len(problem.assignments) > 1:
+        lines.append(f"results {' '.join(map(names.tensor, problem.results))}")
+    for name, axes in problem.squeezed:
         lines.append(f"{names.tensor(name)} without modes {','.join(map(str, axes))}")
-    sizes = computation.sizes()
+    sizes = problem.sizes()
     short = (f"{names.index(i)}={n}" for i, n in sizes.items() if n < SHORT)
     lines += [f"short {each}" for each in sorted(short)]
-    static = (f"static {names.index(i)}={n}" for i, n in computation.static)
-    lines += [*sorted(static), *_functions(computation)]
-    lines += computation.options
+    static = (f"static {names.index(i)}={n}" for i, n in problem.static)
+    lines += [*sorted(static), *_functions(problem)]
+    lines += problem.options
     return "\n".join(lines), names
 
 
-def _types(computation: Computation, names: Names) -> Iterator[str]:
+def _types(problem: KeyedProblem, names: Names) -> Iterator[str]:
     """Yield a line for each operand and each result, in order of their new names."""
-    every = {**computation.operands, **computation.results}
-    for name in [own for own in names.tensors if own in every]:
-        if name in computation.operands:
-            operand = computation.operands[name]
+    for name in tuple(names.tensors):
+        if name in problem.operands:
+            operand = problem.operands[name]
             joined = ", joined" if operand.joined and all(operand.joined) else ""
             if operand.joined and not joined:
                 joined = f", joined {' '.join('yes' if each else 'no' for each in operand.joined)}"
             yield f"{names.tensor(name)}: {type_text(operand.type)}{joined}"
-        else:
-            kind, type = computation.results[name]
+        elif name in problem.between:
+            yield f"{names.tensor(name)}: between {type_text(problem.between[name])}"
+        elif name in problem.results:
+            kind, type = problem.results[name]
             yield f"{names.tensor(name)}: {kind} {type_text(type)}"
 
 
-def _functions(computation: Computation) -> Iterator[str]:
+def _functions(problem: KeyedProblem) -> Iterator[str]:
     """Yield the bodies of the functions of users that are called."""
-    nodes = [node for each in computation.assignments for node, _ in walk(each.value)]
+    nodes = [node for each in problem.assignments for node, _ in walk(each.value)]
     used = [node.operator for node in nodes if isinstance(node, Call | Reduce)]
     for name in sorted(DEFINED.operators):
         if DEFINED.operators[name] in used:

@@ -12,7 +12,7 @@ from codegen.records import dataclass
 from taco_py.language.diagnostics.errors import OperandTypeError
 from taco_py.tuning.store.fingerprint import Target, sha256
 from taco_py.tuning.store.operand_buckets import buckets_of
-from taco_py.tuning.store.problem_text import Computation, problem_of
+from taco_py.tuning.store.problem_text import KeyedProblem, problem_of
 
 OK, SLOWER, EXPECTED = "ok", "slower", "expected"
 RESULTS = (OK, SLOWER, EXPECTED, "wrong", "crashed", "timed out", "refused")
@@ -54,10 +54,10 @@ class TuningKey:
         return " ".join(map(str, self.buckets))
 
 
-def key_for(computation: Computation, target: Target) -> TuningKey:
-    """Return the key of a computation on a target."""
-    problem, names = problem_of(computation)
-    found = buckets_of(computation, names)
+def key_for(keyed: KeyedProblem, target: Target) -> TuningKey:
+    """Return the key of a problem on a target."""
+    problem, names = problem_of(keyed)
+    found = buckets_of(keyed, names)
     return TuningKey(target, problem, found.measures, found.values, names.pairs())
 
 

@@ -15,6 +15,7 @@ from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.compute import compute, compute_one
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.over.compute_over import arithmetic, compute_over
+from taco_py.calls.call.prepare import check_computation
 from taco_py.calls.call.statement_commands import with_commands_of_one
 from taco_py.calls.call.texts.in_blocks import (
     blocked_call,
@@ -113,17 +114,19 @@ def compute_read(read: Sequence[Understood], call: CallArguments) -> Any:
     return _compute_indexed(one, call)
 
 
-def plain_computation(read: Understood, call: CallArguments) -> Computation:
-    """Return the computation over numbers that a call of one statement plans: of operands that are
-    made for its subscripts, or over the modes that blocks store."""
+def plain_computation(read: Sequence[Understood], call: CallArguments) -> Computation:
+    """Return the computation over numbers that a call plans: of operands that are made for
+    subscripts, or over the modes that blocks store."""
     if concerns(call.objects.values(), call.options.format):
-        stored = blocked_call(read, call) if is_plain((read,), call) else None
+        stored = blocked_call(read[0], call) if is_plain(read, call) else None
         if stored is not None:
             return Computation.of_one(*stored)
         call = unblock_operands(call).call
-    assignment = read.assignment
-    if reads_derived((read,), call) or _stretches(read, call.objects):
-        assignment, call, _ = _over_indices(read, call)
+    if computes_several(read, call):
+        return _plain_several(read, call)
+    assignment = read[0].assignment
+    if reads_derived(read, call) or _stretches(read[0], call.objects):
+        assignment, call, _ = _over_indices(read[0], call)
     return arithmetic(Computation.of_one(assignment, call), call.over)[0]
 
 
@@ -283,6 +286,23 @@ def _compute_several(read: Sequence[Understood], call: CallArguments) -> Any:
     result = compute(inner, key_of(plain))
     KERNELS.memo.put(key, fast_path)
     return result
+
+
+def _plain_several(read: Sequence[Understood], call: CallArguments) -> Computation:
+    """Return the computation over numbers that statements are planned as."""
+    computation = _several(read, call)
+    if not reads_derived(read, call):
+        try:
+            inner, _ = arithmetic(computation, call.over)
+            check_computation(inner)
+        except DimensionError:
+            if not _may_stretch(call.objects):
+                raise
+        else:
+            return inner
+    plain = _plain_statements(computation)
+    inner = replace(computation, written=plain.assignments, objects=plain.objects)
+    return arithmetic(inner, call.over)[0]
 
 
 def _plain_statements(computation: Computation) -> PlainStatements:
