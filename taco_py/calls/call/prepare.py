@@ -37,13 +37,13 @@ from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.room import room
 from taco_py.data.storage.tensor_data import Array, converted_to
 from taco_py.language.diagnostics.errors import OperandTypeError, TacoError
+from taco_py.language.index_sizes import with_own_indices
 from taco_py.language.legal.types import computes_exactly
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.dtypes import DType
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.half_types import computed_dtype, is_half
 from taco_py.language.notation.nodes import Assignment
-from taco_py.language.own_indices import with_own_indices
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.make import make_plan
 from taco_py.planner.statements import plan_statements
