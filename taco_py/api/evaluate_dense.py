@@ -25,11 +25,11 @@ from taco_py.calls.call.over.over_statements import arithmetic_statements
 from taco_py.calls.call.requested_outputs import requested_outputs
 from taco_py.calls.indexed.by_fancy_indexing import gather, write
 from taco_py.calls.indexed.domains import ERROR, FILL, BoundaryOptions
-from taco_py.calls.indexed.indexed_call import boundary_options, is_indexed
 from taco_py.calls.indexed.indexed_statements import (
     AMONG_SEVERAL,
     OVER_SEMIRINGS,
-    boundary_options_of_several,
+    boundary_options,
+    is_indexed,
     refuse_computed_positions,
     refuse_scatter,
 )
@@ -173,7 +173,7 @@ def _several(
     """Compute statements; ends are the arguments border and shape."""
     asked = requested_outputs(statements, outputs)
     if any(is_indexed(each, *ends) for each in statements) or _has_ones(given):
-        boundary = boundary_options_of_several(*ends)
+        boundary = boundary_options(*ends, several=True)
         single = in_single_assignment(statements, asked.outputs, given)
         check_passed(statements, single, given, OPTIONS)
         for each in statements:

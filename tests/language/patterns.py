@@ -14,7 +14,7 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import semiring_mask_of
 from taco_py.calls.call.over.over_semirings import to_arithmetic
 from taco_py.calls.indexed.domains import ERROR
-from taco_py.calls.indexed.indexed_call import is_indexed
+from taco_py.calls.indexed.indexed_statements import is_indexed
 from taco_py.calls.statements.read_text import accumulated, statements_of
 from taco_py.data.storage.pack import unpack
 from taco_py.language import oracle

@@ -13,25 +13,16 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.numpy_einsum import left_to_numpy
-from taco_py.arguments.operands import taken
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
+from taco_py.calls.call.conversions.apply_conversions import compute_converted, explain_converted
+from taco_py.calls.call.conversions.block_modes import facts_of
 from taco_py.calls.call.devices.placed import placed_operands
 from taco_py.calls.call.given_path import checked_path, steps_of
 from taco_py.calls.call.kept_order import kept_order
-from taco_py.calls.call.over.compute_over import arithmetic, compute_over
 from taco_py.calls.call.sum_bounds import narrow_sum
-from taco_py.calls.call.texts.in_blocks import (
-    concerns,
-    explained_over_blocks,
-    facts_of,
-    over_blocks,
-    told_plain,
-    unblock_operands,
-)
 from taco_py.calls.call.views import look_of
-from taco_py.calls.statements.read_text import Understood
 from taco_py.data.storage.tensor_data import TensorData
 from taco_py.data.tensors.traced_operands import said_options, taken_over, taker_of
 from taco_py.language.diagnostics.errors import NotationError, OperandError, OperandTypeError
@@ -44,8 +35,6 @@ from taco_py.running.replay.make_call import remember_shown
 
 ORDERS = ("C", "F", "A", "K")
 STRATEGIES = ("greedy", "optimal", "auto")
-PLAIN_ALONE = "this call reads plain formats alone"
-"""Why operands in blocks are converted."""
 
 
 @lru_cache(maxsize=1024)
@@ -88,31 +77,8 @@ def contract(subscripts: Any, call: CallArguments, optimize: Any, order: str = "
 
     order  of a dense result: "K", or "C" for one that is contiguous as its indices are written
     """
-    if not concerns(call.objects.values(), call.options.format):
-        return _contract(subscripts, call, optimize, order)
-    einsum = None if call.over is not None else _einsum_of_blocks(subscripts, call, optimize)
-    if einsum is not None:
-        found = over_blocks(Understood(einsum.assignment, ()), einsum.call)
-        if found is not None:
-            return found.result
-    unblocked = unblock_operands(call)
-    return unblocked.finished(_contract(subscripts, unblocked.call, optimize, order))
-
-
-def _einsum_of_blocks(subscripts: Any, call: CallArguments, optimize: Any) -> _Einsum | None:
-    """Return the einsum of operands in blocks; None where modes of size 1 are broadcast, or sums
-    may pass a small type, of which plain ways warn."""
-    datas = [facts_of(t, f"operand {k}") for k, t in enumerate(call.objects.values())]
-    assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
-    einsum = _einsum(assignment, call, datas, optimize, False)
-    warned = call.options.dtype is None and narrow_sum(assignment, datas)
-    return None if einsum.squeezed or warned else einsum
-
-
-def _contract(subscripts: Any, call: CallArguments, optimize: Any, order: str) -> Any:
-    """Return the einsum of operands in plain formats."""
     tensors, out, over = tuple(call.objects.values()), call.out, call.over
-    datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
+    datas = _datas(tensors)
     orders = tuple(len(d.shape) for d in datas)
     if isinstance(subscripts, str):
         assignment = _parsed(subscripts, orders)
@@ -137,7 +103,7 @@ def _contract(subscripts: Any, call: CallArguments, optimize: Any, order: str) -
         axes=einsum.axes,
         cautions=cautions,
     )
-    found = compute_over(computation, over, inner.key)
+    found = compute_converted(computation, inner.key)
     if order == "C" and out is None and isinstance(found, np.ndarray):
         return np.asarray(found, order="C")
     return found
@@ -174,40 +140,17 @@ def explain_subscripts(
 
     seconds  of the comparison with the frontier, None for as many as the search may take
     """
-    from taco_py.calls.call.explain_call import explained
-
     subscripts, tensors = split_operands(operands)
-    call = CallArguments(_named(tensors), options, over=over)
-    shown, why = call.objects, PLAIN_ALONE
-    if over is not None:
-        shown, why = {**shown, **over.named_arrays}, over.why_plain
-    notes = told_plain(shown, call.options, why)
-    if concerns(call.objects.values(), call.options.format):
-        if over is None:
-            told, notes = _told_blocks(subscripts, call, optimize, seconds)
-            if told:
-                return told
-        call = unblock_operands(call).call
-    datas = [taken(t, f"operand {k}") for k, t in enumerate(call.objects.values())]
+    call, datas = CallArguments(_named(tensors), options, over=over), _datas(tensors)
     assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
     einsum = _einsum(assignment, call, datas, optimize, True)
     computation = Computation.of_one(einsum.assignment, einsum.call, squeezed=einsum.squeezed)
-    computation, _ = arithmetic(computation, over)
-    return notes + _told_order(einsum, assignment) + explained(computation, seconds)
+    return explain_converted(computation, seconds, _told_order(einsum, assignment))
 
 
-def _told_blocks(
-    subscripts: Any, call: CallArguments, optimize: Any, seconds: float | None
-) -> tuple[str, str]:
-    """What is planned over stored modes, "" where nothing is; then what is converted instead."""
-    einsum = _einsum_of_blocks(subscripts, call, optimize)
-    if einsum is None:
-        why = "modes of size 1 stretch, or sums may not fit into the type of the elements"
-        return "", told_plain(call.objects, call.options, why)
-    read, inner = Understood(einsum.assignment, ()), einsum.call
-    told = explained_over_blocks(read, inner, seconds)
-    notes = "" if told else told_plain(inner.objects, inner.options, PLAIN_ALONE, read)
-    return told or "", notes
+def _datas(tensors: Sequence[Any]) -> list[TensorData]:
+    """Return the arrays of operands, or of those in blocks what is known of them."""
+    return [facts_of(tensor, f"operand {place}") for place, tensor in enumerate(tensors)]
 
 
 def _told_order(einsum: _Einsum, assignment: Assignment) -> str:

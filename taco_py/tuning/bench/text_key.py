@@ -44,7 +44,7 @@ def keyed_call(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]
     settings = CallOptions.of({name: options[name] for name in KEYED if name in options})
     over = semiring_mask_of(options.get("semiring"), options.get("mask"), False)
     call = CallArguments(objects, settings, over=None if over.is_usual else over)
-    plain = plain_computation(read[0], call)
+    plain = plain_computation(read, call)
     return KeyedCall(plain.last, plain.objects, plain.options)
 
 

@@ -19,7 +19,7 @@ from taco_py.calls.call.devices.on_device import to_device
 from taco_py.calls.call.over.compute_over import arithmetic
 from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
 from taco_py.calls.indexed.domains import ERROR
-from taco_py.calls.indexed.indexed_call import boundary_options
+from taco_py.calls.indexed.indexed_statements import boundary_options
 from taco_py.calls.statements.read_text import statements_of
 from taco_py.calls.statements.sequence import in_single_assignment
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
@@ -189,7 +189,8 @@ def _over_numbers(
                 each.span,
                 "multiply by the mask in the text, or read the operand at positions before",
             )
-    computation, _ = arithmetic(Computation(statements, objects, CallOptions(), asked), over)
+    computation = Computation(statements, objects, CallOptions(), asked, over=over)
+    computation, _ = arithmetic(computation)
     written = (replace(e, value=_where_stored(e.value)) for e in computation.written)
     return tuple(written), dict(computation.objects)
 

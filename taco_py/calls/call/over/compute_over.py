@@ -22,13 +22,15 @@ from taco_py.language.diagnostics.errors import OperandError
 from taco_py.running.replay.call_watch import WATCH
 
 
-def arithmetic(computation: Computation, over: SemiringMask | None) -> tuple[Computation, bool]:
+def arithmetic(computation: Computation) -> tuple[Computation, bool]:
     """Return a computation over a semiring, under a mask, as one over numbers.
 
     Returns it, and whether its operands are those that the user passed.
     """
+    over = computation.over
     if over is None:
         return computation, True
+    computation = replace(computation, over=None)
     if not computation.is_single:
         return arithmetic_statements(computation, over)
     (written,) = computation.written
@@ -41,15 +43,12 @@ def arithmetic(computation: Computation, over: SemiringMask | None) -> tuple[Com
     return computation, call.key is not None
 
 
-def compute_over(
-    computation: Computation,
-    over: SemiringMask | None,
-    key: tuple[object, ...] | None = None,
-) -> Any:
-    """Compute statements over a semiring, under a mask.
+def compute_over(computation: Computation, key: tuple[object, ...] | None = None) -> Any:
+    """Compute statements, over a semiring or under a mask where the call has one.
 
     key  under which to remember the fast path of calls like this one
     """
+    over = computation.over
     if over is None:
         return compute(computation, key)
     outs, names = computation.outs, computation.requested.outputs
@@ -67,7 +66,7 @@ def compute_over(
         said: dict[str, Any] = {"squeezed": computation.squeezed, "out": out, "mask": over.mask}
         said |= {"semiring": over.semiring, "several": not computation.is_single}
         WATCH.tell(last, computation.objects, computation.options, said)
-    inner, is_plain = arithmetic(computation, over)
+    inner, is_plain = arithmetic(computation)
     key = key if is_plain else None
     if outs and over.mask is not None and not over.replace and not added:
         writable_out(prepare_computation(inner), inner.requested, inner.options)
