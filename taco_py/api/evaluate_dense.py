@@ -42,7 +42,7 @@ from taco_py.calls.statements.read_text import (
     statements_of,
     target_of,
 )
-from taco_py.calls.statements.sequence import check_passed, in_single_assignment, needed
+from taco_py.calls.statements.sequence import check_passed, in_single_assignment, partition_live
 from taco_py.calls.statements.widened import read_types
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.storage.pack import is_unique, to_dense, unpack
@@ -179,7 +179,7 @@ def _several(
         for each in statements:
             refuse_scatter(each.target, AMONG_SEVERAL)
         refuse_computed_positions(statements)
-        statements, _ = needed(statements, asked.outputs)
+        statements, _ = partition_live(statements, asked.outputs)
         statements, given, stored = _gathered(statements, given, stored, boundary)
     wide = True
     if not over.is_usual:
@@ -347,7 +347,7 @@ def _in_order(
     places.update((name, np.asarray(each, bool)) for name, each in stored.items())
     for step in statements.steps:
         own, own_places = dict(arrays), dict(places)
-        added = arrays.get(step.added)
+        added = arrays.get(step.accumulator)
         target = None if added is None else np.asarray(added).dtype
         sum_type = partial(sum_dtype, target=target) if wide else np.dtype
         with room("what evaluate_dense makes on its way", _largest(step.assignment, own), SMALLER):

@@ -59,7 +59,7 @@ def task_of(
                 axes,
             )
         )
-    statements = prepared.checked.elaborated.written
+    statements = prepared.checked.elaborated.source_assignments
     accumulators = {name: names[name] for name in begun}
     return Task(
         statements, objects, prepared.given, plan, kernels, tuple(results), alone, accumulators

@@ -77,7 +77,7 @@ class Checked:
     @property
     def assignment(self) -> Assignment:
         """Return the last assignment, before what wraps and what is not stored is written out."""
-        return self.elaborated.written[-1]
+        return self.elaborated.source_assignments[-1]
 
     @property
     def target(self) -> str:
@@ -221,10 +221,10 @@ def check_statements(
     reads = {name: _read(given, read) for name, read in elaborated.reads.items()}
     copied = any(read.converted for read in elaborated.reads.values())
     given, shapes = {**given, **reads}, {n: o.shape for n, o in elaborated.operands.items()}
-    last = elaborated.written[-1]
+    last = elaborated.source_assignments[-1]
     sizes = _sizes_of(last, shapes, squeezed)
     if len(statements.steps) == 1:
-        added = statements.steps[0].added
+        added = statements.steps[0].accumulator
         fixed = (added, *(name for name, _ in squeezed))
         given = {**lined_up(last, given, sizes, options, fixed)}
     return Checked(statements, elaborated, given, sizes, shapes, squeezed, copied)

@@ -382,7 +382,7 @@ class Kernel:
         outs = out if isinstance(out, Mapping) else {} if out is None else self.formats
         begun = dict(objects)
         for step in self.statements.steps:
-            name, assignment = step.added, step.assignment
+            name, assignment = step.accumulator, step.assignment
             if name not in self.formats or name in objects or name in outs:
                 continue
             shapes = {n: taken(obj, f"operand {n}").shape for n, obj in objects.items()}
@@ -501,7 +501,7 @@ class Kernel:
         }
         shapes = {name: tuple(g.data.shape) for name, g in given.items()}
         sizes: dict[str, int] = {}
-        for each in elaborated.written:
+        for each in elaborated.source_assignments:
             check_orders(each, shapes)
             sizes = check_sizes(each, shapes)
             for index, size in self.options.static:
@@ -611,5 +611,5 @@ def compile_plan(
     compiled = compile_recipes(plan.recipes)
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
     fields = (statements, elaborated, plan, formats, types, requested, options)
-    accumulates = any(step.added in formats for step in statements.steps)
+    accumulates = any(step.accumulator in formats for step in statements.steps)
     return Kernel(*fields, compiled, kernels, over, accumulates)

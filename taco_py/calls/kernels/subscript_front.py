@@ -41,7 +41,7 @@ from taco_py.calls.kernels.draft import (
 from taco_py.calls.kernels.front import Recipe
 from taco_py.calls.kernels.kernel import Kernel, compile_draft
 from taco_py.calls.statements.read_text import Understood, accumulated, names_read
-from taco_py.calls.statements.sequence import needed
+from taco_py.calls.statements.sequence import partition_live
 from taco_py.data.storage.borrow import as_dtype
 from taco_py.data.storage.pack import pack_coo
 from taco_py.data.tensors.tensor import Tensor
@@ -251,7 +251,7 @@ def _sampled(
     else:
         boundary = boundary_options_of_several(options.border, options.shape)
         asked = requested_outputs(written, options.outputs)
-        written, _ = needed(written, asked.outputs)
+        written, _ = partition_live(written, asked.outputs)
         read = [each for each in read if each.assignment in written]
     given, uses = dict(arguments.formats), list[Assignment]()
     for each in written:

@@ -25,7 +25,7 @@ from taco_py.calls.call.over.over_semirings import (
     unfilled_operand,
 )
 from taco_py.calls.statements.elaborate import Elaborated, ResultOptions, elaborate
-from taco_py.calls.statements.sequence import check_passed, in_single_assignment, needed
+from taco_py.calls.statements.sequence import check_passed, in_single_assignment, partition_live
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import operand_names, unique
 from taco_py.language.notation.dtypes import DType, value_dtype
@@ -139,7 +139,7 @@ class _Rewriting:
         dtypes = {name: type.promoted for name, type in self.types.items()}
         sparse = [name for name, type in self.types.items() if not is_full(type.format)]
         last = {each.target.tensor: place for place, each in enumerate(written)}
-        live, _ = needed(written, self.outputs)
+        live, _ = partition_live(written, self.outputs)
         rewritten: list[Assignment] = []
         for place, each in enumerate(written):
             name = each.target.tensor

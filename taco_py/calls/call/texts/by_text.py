@@ -291,7 +291,7 @@ def _plain_statements(computation: Computation) -> PlainStatements:
         boundary_options_of_several,
         indexed_statements,
     )
-    from taco_py.calls.statements.sequence import check_passed, in_single_assignment, needed
+    from taco_py.calls.statements.sequence import check_passed, in_single_assignment, partition_live
 
     statements, objects, outputs = (
         computation.written,
@@ -300,7 +300,7 @@ def _plain_statements(computation: Computation) -> PlainStatements:
     )
     boundary = boundary_options_of_several(computation.options.border, computation.options.shape)
     check_passed(statements, in_single_assignment(statements, outputs, objects), objects)
-    return indexed_statements(needed(statements, outputs)[0], objects, boundary)
+    return indexed_statements(partition_live(statements, outputs)[0], objects, boundary)
 
 
 def _explain_several(read: Sequence[Understood], call: CallArguments, seconds: float | None) -> str:
