@@ -62,7 +62,7 @@ def task_of(
     statements = prepared.checked.elaborated.source_assignments
     accumulators = {name: names[name] for name in begun}
     return Task(
-        statements, objects, prepared.given, plan, kernels, tuple(results), alone, accumulators
+        statements, objects, prepared.operands, plan, kernels, tuple(results), alone, accumulators
     )
 
 
@@ -119,7 +119,7 @@ def remember_on_device(
     The plan is for tensors of one signature, which has their exact sizes; its kernels are launched
     at once.
     """
-    given, objects = prepared.given, computation.objects
+    given, objects = prepared.operands, computation.objects
     if prepared.checked.copied or list(given) != list(objects):
         return
     for name, obj in objects.items():

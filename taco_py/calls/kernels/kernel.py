@@ -185,7 +185,7 @@ class Kernel:
             static, bounds = dict(self.options.static), self.schedule.bounds
             types = {name: self.types[name] for name in self.formats}
             objects = example(self.statements.assignments, types, static, bounds)
-        tensors = {operand: g.data for operand, g in self._prepared(objects).given.items()}
+        tensors = {operand: g.data for operand, g in self._prepared(objects).operands.items()}
         plan = without_libraries(self.plan)
         kernels = compile_recipes(plan.recipes)
         if not (operands or named):
@@ -280,7 +280,7 @@ class Kernel:
             kernel, objects = self.front.plain(objects)
             drawing: Drawing = kernel.roofline(path, objects)
             return drawing
-        given = self._prepared(objects).given if objects else None
+        given = self._prepared(objects).operands if objects else None
         call = (lambda: self(**objects)) if objects else None
         threads = self.options.threads
         return kernel_roofline(path, self.plan, self.compiled, threads, given, call)
@@ -411,7 +411,7 @@ class Kernel:
         begun: Mapping[str, Any],
     ) -> None:
         """Remember the fast path for such operands, where they are read in place."""
-        given = prepared.given
+        given = prepared.operands
         if not all(reads_in_place(obj, given[name]) for name, obj in objects.items()):
             return
         outs = requested.outs

@@ -31,7 +31,8 @@ def vjp(
     memory_limit: int | str | None = None,
     **named: Any,
 ) -> Pullback:
-    """Return what computes the cotangents of operands, from that of a text's result: v ↦ vᵀ J.
+    """Return the function that computes cotangents of operands from that of a text's result: v ↦ vᵀ
+    J.
 
     >>> A = sp.csr_array([[2.0, 0.0], [0.0, 3.0]])
     >>> pullback = tp.vjp("y[i] = A[i,j] * x[j]", A=A, x=np.ones(2))
@@ -80,7 +81,8 @@ def jvp(
     memory_limit: int | str | None = None,
     **named: Any,
 ) -> Pushforward:
-    """Return what computes the tangent of a text's result, from those of operands: v ↦ J v.
+    """Return the function that computes the tangent of a text's result from tangents of operands: v
+    ↦ J v.
 
     >>> x = np.array([1.0, 2.0])
     >>> pushforward = tp.jvp("y[i] = x[i] * x[i]", x=x)

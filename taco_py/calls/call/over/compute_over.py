@@ -31,11 +31,11 @@ def arithmetic(computation: Computation, over: SemiringMask | None) -> tuple[Com
         return computation, True
     if not computation.is_single:
         return arithmetic_statements(computation, over)
-    (written,) = computation.written
+    (source,) = computation.written
     formats = computation.requested.formats
-    options = replace(computation.options, format=formats.get(written.target.tensor))
+    options = replace(computation.options, format=formats.get(source.target.tensor))
     call = CallArguments(computation.objects, options, None, over, ())
-    assignment, call = to_arithmetic(written, call, computation.squeezed)
+    assignment, call = to_arithmetic(source, call, computation.squeezed)
     options = call.options if computation.options.format else replace(call.options, format=None)
     computation = replace(computation, written=(assignment,), objects=call.objects, options=options)
     return computation, call.key is not None
@@ -54,8 +54,8 @@ def compute_over(
         return compute(computation, key)
     outs, names = computation.outs, computation.requested.outputs
     last = next(e for e in reversed(computation.written) if e.target.tensor in names)
-    added = last.operator is not None
-    if added and over.replace:
+    accumulates = last.operator is not None
+    if accumulates and over.replace:
         raise OperandError(
             "Expected replace=False where a result is added to, for that keeps what the mask "
             "leaves out",
@@ -69,17 +69,17 @@ def compute_over(
         WATCH.tell(last, computation.objects, computation.options, said)
     inner, is_plain = arithmetic(computation, over)
     key = key if is_plain else None
-    if outs and over.mask is not None and not over.replace and not added:
+    if outs and over.mask is not None and not over.replace and not accumulates:
         writable_out(prepare_computation(inner), inner.requested, inner.options)
         requested = replace(inner.requested, outs={}, alone=True)
-        made = compute(replace(inner, requested=requested, place=""), key=None, watched=False)
+        result = compute(replace(inner, requested=requested, place=""), key=None, watched=False)
         (out,) = outs.values()
-        merged = _merged(out, made, over)
+        merged = _merged(out, result, over)
         return merged if inner.requested.alone else (merged,)
     return compute(inner, key, watched=False)
 
 
-def _merged(out: Array, found: Any, over: SemiringMask) -> Array:
+def _merged(out: Array, values: Any, over: SemiringMask) -> Array:
     """Return `out` with the result where the mask allows it."""
     assert over.mask is not None
     data = taken(over.mask.array, "the mask")
@@ -90,5 +90,5 @@ def _merged(out: Array, found: Any, over: SemiringMask) -> Array:
     else:
         allowed = np.zeros(data.shape, bool)
         allowed[unpack(data)[0]] = True
-    np.copyto(out, found, casting="unsafe", where=allowed != over.mask.complement)
+    np.copyto(out, values, casting="unsafe", where=allowed != over.mask.complement)
     return out
