@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.operands import as_number as weak_number
-from taco_py.arguments.operands import check_names, give, is_number, taken
+from taco_py.arguments.operands import bind_operands, check_names, is_number, read_operand
 from taco_py.arguments.option_checks import merged
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import container
@@ -229,7 +229,10 @@ def _gathered(
             if own in read.stored:
                 places[own] = read.stored[own]
             if own in places and _is_sparse(given.get(source)):
-                columns, data = np.nonzero(np.asarray(places[own])), taken(given[source], source)
+                columns, data = (
+                    np.nonzero(np.asarray(places[own])),
+                    read_operand(given[source], source),
+                )
                 values, shape = found[own][columns], found[own].shape
                 found[own] = stored_like(given[source], data, columns, values, shape)
         if each.operator is not None and name in given:
@@ -337,7 +340,7 @@ def _in_order(
     """
     statements = in_single_assignment(written, outputs, given)
     check_passed(written, statements, given, OPTIONS)
-    described = give(given)
+    described = bind_operands(given)
     facts = {name: each.operand for name, each in described.items()}
     containers = {name: container(each) for name, each in described.items()}
     made = elaborate(statements, facts, containers, ResultOptions(wide_sums=wide))
@@ -406,7 +409,7 @@ def _fill(obj: Any) -> Number:
 
 def _repeats(obj: Any, name: str) -> bool:
     """Tell whether an operand of whole numbers stores a coordinate twice."""
-    data = taken(obj, f"operand {name}")
+    data = read_operand(obj, f"operand {name}")
     return computes_exactly(data.dtype) and not is_unique(data)
 
 
@@ -447,13 +450,13 @@ def _known(obj: Any, name: str) -> Any:
     known = isinstance(obj, np.ndarray | np.generic | list | tuple | Tensor | TensorData)
     if known or is_number(obj) or is_scipy_sparse(obj) or is_traced(obj):
         return obj
-    return Tensor(taken(obj, f"operand {name}"))
+    return Tensor(read_operand(obj, f"operand {name}"))
 
 
 def _array(obj: Any, name: str, dtype: Any = None) -> Any:
     """Return an operand as an array; entries with equal coordinates are added up in `dtype`."""
     if is_scipy_sparse(obj) or isinstance(obj, Tensor | TensorData):
-        data = taken(obj, f"operand {name}")
+        data = read_operand(obj, f"operand {name}")
         return to_dense(converted_to(np.dtype(dtype or data.dtype), data))
     return obj
 
@@ -471,7 +474,7 @@ def _with_weak_numbers(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 def _places(obj: Any, name: str) -> Array:
     """Where a sparse operand stores something."""
-    data = taken(obj, f"operand {name}")
+    data = read_operand(obj, f"operand {name}")
     found = np.zeros(data.shape, bool)
     found[unpack(data)[0]] = True
     return found

@@ -8,7 +8,7 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import DeviceTensor
-from taco_py.arguments.operands import Given
+from taco_py.arguments.operands import BoundOperand
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.outputs import hand_out_results, run_outputs
 from taco_py.calls.call.prepare import Prepared, start
@@ -147,7 +147,7 @@ class _DeviceCall:
         computation = self.computation
         issue_warnings(computation.cautions)
         given = {
-            name: Given(obj, stores_all(obj.data), operand)
+            name: BoundOperand(obj, stores_all(obj.data), operand)
             for (name, operand), obj in zip(self.facts.items(), operands, strict=True)
         }
         prepared = self.prepared.over(given)

@@ -13,10 +13,10 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import (
-    Given,
+    BoundOperand,
+    bind_operands,
     check_names,
     facts,
-    give,
     informer,
     joined_of,
     type_of,
@@ -63,7 +63,7 @@ class Checked:
 
     statements: Statements
     elaborated: Elaborated
-    operands: Mapping[str, Given]
+    operands: Mapping[str, BoundOperand]
     sizes: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
     squeezed: Squeezed = ()
@@ -110,11 +110,11 @@ class Prepared:
         return self.checked.assignment
 
     @property
-    def operands(self) -> Mapping[str, Given]:
+    def operands(self) -> Mapping[str, BoundOperand]:
         """Return the operands by the names that statements read."""
         return self.checked.operands
 
-    def over(self, operands: Mapping[str, Given]) -> Prepared:
+    def over(self, operands: Mapping[str, BoundOperand]) -> Prepared:
         """Return the same plan over other operands; it keeps no array of those it was made for."""
         elaborated = self.checked.elaborated
         facts = {
@@ -205,7 +205,7 @@ def check_statements(
 
     Raises OperandError, OperandTypeError, DimensionError, FormatError.
     """
-    bound = give(objects, options.dtype, options.weak)
+    bound = bind_operands(objects, options.dtype, options.weak)
     if options.dtype is None:
         bound |= read_as(*_halves(bound))
     else:
@@ -246,7 +246,7 @@ def _sizes_of(
     return sizes
 
 
-def _repeated(operands: Mapping[str, Given]) -> frozenset[str]:
+def _repeated(operands: Mapping[str, BoundOperand]) -> frozenset[str]:
     """Find the sparse operands of integers that may store a coordinate twice."""
     inform = informer(operands)
     return frozenset(
@@ -258,7 +258,7 @@ def _repeated(operands: Mapping[str, Given]) -> frozenset[str]:
     )
 
 
-def _read(operands: Mapping[str, Given], read: Read) -> Given:
+def _read(operands: Mapping[str, BoundOperand], read: Read) -> BoundOperand:
     """Return an operand in the type that it is read in."""
     source, dtype = operands[read.source], read.dtype
     if not read.converted:
@@ -317,7 +317,7 @@ def _plan(checked: Checked, options: CallOptions, results: tuple[str, ...]) -> P
     return plan_statements(assignments, operands, types, request, results, settings, commands)
 
 
-def check_casts(operands: Mapping[str, Given], dtype: np.dtype[Any], casting: str) -> None:
+def check_casts(operands: Mapping[str, BoundOperand], dtype: np.dtype[Any], casting: str) -> None:
     """Raise OperandTypeError where `casting` forbids to convert an operand to the dtype asked."""
     for name, g in operands.items():
         if not np.can_cast(g.data.dtype, dtype, casting):  # type: ignore[arg-type]
@@ -328,13 +328,17 @@ def check_casts(operands: Mapping[str, Given], dtype: np.dtype[Any], casting: st
             )
 
 
-def _halves(operands: Mapping[str, Given]) -> tuple[dict[str, Given], dict[str, DType]]:
+def _halves(
+    operands: Mapping[str, BoundOperand],
+) -> tuple[dict[str, BoundOperand], dict[str, DType]]:
     """Return the operands of 16-bit types, and these, for `read_as`."""
     halves = {name: g for name, g in operands.items() if is_half(g.data.dtype)}
     return halves, {name: g.data.dtype for name, g in halves.items()}
 
 
-def read_as(operands: Mapping[str, Given], types: Mapping[str, np.dtype[Any]]) -> dict[str, Given]:
+def read_as(
+    operands: Mapping[str, BoundOperand], types: Mapping[str, np.dtype[Any]]
+) -> dict[str, BoundOperand]:
     """Return the operands in the dtypes to compute in: by a copy where kernels cannot convert each
     value as they read it."""
     converted = {}

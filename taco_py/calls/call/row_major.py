@@ -18,7 +18,7 @@ from math import prod
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.arguments.operands import Given, joined_of, type_of
+from taco_py.arguments.operands import BoundOperand, joined_of, type_of
 from taco_py.arguments.options import CallOptions
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.machine import NOMINAL, Machine
@@ -31,11 +31,11 @@ from taco_py.running.execute.guard import no_room, with_room
 
 def row_major_copies(
     assignment: Assignment,
-    operands: Mapping[str, Given],
+    operands: Mapping[str, BoundOperand],
     sizes: Mapping[str, int],
     options: CallOptions,
     fixed: Sequence[str] = (),
-) -> Mapping[str, Given]:
+) -> Mapping[str, BoundOperand]:
     """Copy dense operands to row-major order where that costs less than another kernel.
 
     sizes  of the indices
@@ -57,7 +57,7 @@ def row_major_copies(
     return row_major_operands
 
 
-def _lies_across(operand: Given) -> bool:
+def _lies_across(operand: BoundOperand) -> bool:
     """Tell whether it is a dense array whose modes are not in order, or has no neighbours."""
     if not operand.data.format.is_dense or operand.data.values.flags.c_contiguous:
         return False
@@ -67,7 +67,7 @@ def _lies_across(operand: Given) -> bool:
     return not unit or modes != tuple(range(len(modes)))
 
 
-def _copied(name: str, source: Given) -> Given:
+def _copied(name: str, source: BoundOperand) -> BoundOperand:
     """Return the operand in row-major order. Raises OutOfMemoryError."""
     try:
         data = with_room(lambda: row_major(source.data), True)
@@ -84,7 +84,7 @@ class Uses:
     """How the loops of an assignment read its operands, as far as that is known before planning."""
 
     assignment: Assignment
-    operands: Mapping[str, Given]
+    operands: Mapping[str, BoundOperand]
     sizes: Mapping[str, int]
     machine: Machine = NOMINAL
 

@@ -13,7 +13,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.numpy_einsum import left_to_numpy
-from taco_py.arguments.operands import taken
+from taco_py.arguments.operands import read_operand
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
@@ -112,7 +112,7 @@ def _einsum_of_blocks(subscripts: Any, call: CallArguments, optimize: Any) -> _E
 def _contract(subscripts: Any, call: CallArguments, optimize: Any, order: str) -> Any:
     """Return the einsum of operands in plain formats."""
     tensors, out, over = tuple(call.objects.values()), call.out, call.over
-    datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
+    datas = [read_operand(t, f"operand {k}") for k, t in enumerate(tensors)]
     orders = tuple(len(d.shape) for d in datas)
     if isinstance(subscripts, str):
         assignment = _parsed(subscripts, orders)
@@ -188,7 +188,7 @@ def explain_subscripts(
             if report:
                 return report
         call = unblock_operands(call).call
-    datas = [taken(t, f"operand {k}") for k, t in enumerate(call.objects.values())]
+    datas = [read_operand(t, f"operand {k}") for k, t in enumerate(call.objects.values())]
     assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
     einsum = _einsum(assignment, call, datas, optimize, True)
     computation = Computation.of_one(einsum.assignment, einsum.call, squeezed=einsum.squeezed)

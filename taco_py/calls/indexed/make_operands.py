@@ -13,7 +13,7 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.arguments.operands import taken
+from taco_py.arguments.operands import read_operand
 from taco_py.calls.indexed.dense_windows import View, dense_window, fixed_view
 from taco_py.calls.indexed.derived import Derived, Plain, without_subscripts
 from taco_py.calls.indexed.domains import FILL, BoundaryOptions, Domain, domain_of
@@ -210,6 +210,6 @@ def _kept_numbers(count: int) -> Array:
 def arrays_of_operands(objects: Mapping[str, Any]) -> dict[str, TensorData]:
     """Return the arrays of what the user passed; a dense Tensor keeps its fill value, for
     borders."""
-    found = {name: taken(obj, f"operand {name}") for name, obj in objects.items()}
+    found = {name: read_operand(obj, f"operand {name}") for name, obj in objects.items()}
     filled = {n: obj.data.fill for n, obj in objects.items() if isinstance(obj, Tensor)}
     return {**found, **{n: replace(found[n], fill=fill) for n, fill in filled.items() if fill}}

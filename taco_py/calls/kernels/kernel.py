@@ -12,7 +12,14 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import place_of
-from taco_py.arguments.operands import Given, check_given, check_orders, check_sizes, give, taken
+from taco_py.arguments.operands import (
+    BoundOperand,
+    bind_operands,
+    check_given,
+    check_orders,
+    check_sizes,
+    read_operand,
+)
 from taco_py.arguments.option_checks import check_static_size, check_threads, merged
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import ARRAY, TENSOR, ResultKind
@@ -385,7 +392,7 @@ class Kernel:
             name, assignment = step.accumulator, step.assignment
             if name not in self.formats or name in objects or name in outs:
                 continue
-            shapes = {n: taken(obj, f"operand {n}").shape for n, obj in objects.items()}
+            shapes = {n: read_operand(obj, f"operand {n}").shape for n, obj in objects.items()}
             sizes: dict[str, int] = {}
             for access in accesses(assignment):
                 sizes.update(zip(access.indices, shapes.get(access.tensor, ()), strict=False))
@@ -492,10 +499,12 @@ class Kernel:
         read = [access for access in uses if access.tensor in self.formats]
         check_given(read, tuple(self.formats), objects, OPTIONS)
         objects = objects if self.over is None else unfilled(objects, self.over.semiring)
-        passed = give({n: typed_number(n, obj, self.types[n]) for n, obj in objects.items()})
+        passed = bind_operands(
+            {n: typed_number(n, obj, self.types[n]) for n, obj in objects.items()}
+        )
         sources = {name: name for name in self.formats}
         sources |= {alias: read.source for alias, read in elaborated.reads.items()}
-        given: dict[str, Given] = {
+        given: dict[str, BoundOperand] = {
             name: conforming(name, passed[source], self.types[name], self.formats[source])
             for name, source in sources.items()
         }

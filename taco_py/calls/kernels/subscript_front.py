@@ -16,7 +16,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import place_of
-from taco_py.arguments.operands import check_given, describe, taken
+from taco_py.arguments.operands import check_given, describe, read_operand
 from taco_py.calls.call.devices.on_device import to_device
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.requested_outputs import requested_outputs
@@ -172,7 +172,7 @@ class SubscriptFront:
         """Return an operand, checked for the format and the dtype that the kernel was compiled
         for."""
         wanted, form = self.dtypes[name], self.formats[name]
-        data = taken(obj, f"operand {name}")
+        data = read_operand(obj, f"operand {name}")
         if str(data.format) != str(form) and not (data.format.is_dense and form.is_dense):
             raise FormatError(
                 f"Expected {name} in the format {form} that the kernel was compiled for, found "
@@ -302,7 +302,9 @@ def _dtypes(
     asked = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(set(names) - positions, dtypes)
     usual = {**dict.fromkeys(positions, np.int64), **asked}
     named = names_to_dtypes(names, usual)
-    arrays = {name: taken(given[name], name).dtype for name in names if is_array(given[name])}
+    arrays = {
+        name: read_operand(given[name], name).dtype for name in names if is_array(given[name])
+    }
     return {**{n: as_dtype(each, n) for n, each in named.items()}, **arrays}
 
 
@@ -310,7 +312,7 @@ def _sample_shapes(
     uses: Sequence[Assignment], given: Mapping[str, Any], boundary: BoundaryOptions, target: Access
 ) -> dict[str, tuple[int, ...]]:
     """Return shapes of operands in which all accesses stay inside, where that is possible."""
-    shapes = {n: taken(obj, n).shape for n, obj in given.items() if is_array(obj)}
+    shapes = {n: read_operand(obj, n).shape for n, obj in given.items() if is_array(obj)}
     met = [target, *(access for each in uses for access in accesses(each))]
     met += [inner for a in met for mode in a.subscripts for inner, _ in mode.gathered]
     sizes = _sizes(target, met, shapes, boundary)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.arguments.operands import Given, informer, type_of
+from taco_py.arguments.operands import BoundOperand, informer, type_of
 from taco_py.data.storage.pack import chain_ascends, is_unique, sparse_chains
 from taco_py.data.storage.tensor_data import TensorData, converted_to
 from taco_py.language.legal.types import computes_exactly
@@ -23,8 +23,8 @@ from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Redu
 
 
 def promote_duplicates(
-    assignment: Assignment, operands: Mapping[str, Given]
-) -> Mapping[str, Given]:
+    assignment: Assignment, operands: Mapping[str, BoundOperand]
+) -> Mapping[str, BoundOperand]:
     """Convert integer operands that store a coordinate twice to the wider type they are read in.
 
     Other operands are as they were. An operand that is read in several types is left in its own.

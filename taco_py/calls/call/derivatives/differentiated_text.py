@@ -11,7 +11,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import DeviceTensor
-from taco_py.arguments.operands import check_given, is_number, taken
+from taco_py.arguments.operands import check_given, is_number, read_operand
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
@@ -326,12 +326,12 @@ def dtype_of(obj: Any, name: str) -> np.dtype[Any]:
     if is_traced(obj):
         dtype: np.dtype[Any] = obj.dtype
         return dtype
-    return taken(obj, f"operand {name}").dtype
+    return read_operand(obj, f"operand {name}").dtype
 
 
 def fill_of(obj: Any, name: str) -> Any:
     """Return the fill value of an operand; 0 or none for most."""
-    return obj.fact.fill if is_traced(obj) else taken(obj, name).fill
+    return obj.fact.fill if is_traced(obj) else read_operand(obj, name).fill
 
 
 def leaves_out(obj: Any) -> bool:
@@ -361,7 +361,7 @@ def like(obj: Any, value: Any) -> Any:
     if dtype.kind != "c" and value.dtype.kind == "c":
         value = value.real
     if isinstance(obj, Tensor):
-        tensor = value if isinstance(value, Tensor) else Tensor(taken(value, "cotangent"))
+        tensor = value if isinstance(value, Tensor) else Tensor(read_operand(value, "cotangent"))
         return tensor.to_format(obj.format).astype(dtype)
     value = value.to_scipy() if isinstance(value, Tensor) else value
     converted = value.asformat(obj.format) if is_scipy_sparse(value) else value
@@ -382,7 +382,7 @@ def _dense(obj: Any, value: Any, dtype: np.dtype[Any]) -> Any:
     if is_number(obj):
         return value.item()
     array = np.array(value, dtype)
-    return Tensor(taken(array, "cotangent")) if isinstance(obj, Tensor) else array
+    return Tensor(read_operand(array, "cotangent")) if isinstance(obj, Tensor) else array
 
 
 def _zeros(obj: Any, dtype: np.dtype[Any]) -> Any:

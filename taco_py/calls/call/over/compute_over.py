@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from taco_py.arguments.call_arguments import CallArguments
-from taco_py.arguments.operands import taken
+from taco_py.arguments.operands import read_operand
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.compute import compute
@@ -82,7 +82,7 @@ def compute_over(
 def _merged(out: Array, values: Any, over: SemiringMask) -> Array:
     """Return `out` with the result where the mask allows it."""
     assert over.mask is not None
-    data = taken(over.mask.array, "the mask")
+    data = read_operand(over.mask.array, "the mask")
     if data.format.is_dense:
         allowed = data.values != 0
     elif over.mask.by_value:

@@ -12,7 +12,14 @@ from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.device_tensor import DeviceTensor
-from taco_py.arguments.operands import Given, check_names, check_orders, check_sizes, give, taken
+from taco_py.arguments.operands import (
+    BoundOperand,
+    bind_operands,
+    check_names,
+    check_orders,
+    check_sizes,
+    read_operand,
+)
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import TENSOR
 from taco_py.arguments.results import result_kind
@@ -63,7 +70,7 @@ def to_arithmetic(
     if assignment.operator is not None and target in objects:
         unfilled[target] = added_to(target, objects[target], over.semiring)
     plain = all(unfilled[name] is obj for name, obj in objects.items())
-    objects, operands = unfilled, give(unfilled, options.dtype, options.weak)
+    objects, operands = unfilled, bind_operands(unfilled, options.dtype, options.weak)
     dtypes = {n: options.dtype or g.data.dtype for n, g in operands.items()}
     sparse = [name for name in names if not is_full(operands[name].data.format)]
     onto = dtypes.get(target) if assignment.operator is not None else None
@@ -76,7 +83,7 @@ def to_arithmetic(
         allowed, array, name = _allowed(assignment, operands, over.mask, options, squeezed)
         plain = plain and array is over.mask.array
         objects = {**objects, name: array}
-        operands = {**operands, **give({name: array}, None, False)}
+        operands = {**operands, **bind_operands({name: array}, None, False)}
         typed = None if zero is None else Literal(zero, dtype=dtype.name)
         result_form = replace(assignment, value=with_mask(assignment.value, allowed, None))
         read = masked(read, allowed, typed, dtype)
@@ -90,7 +97,9 @@ def to_arithmetic(
     return read, CallArguments(objects, options, call.out, None, key)
 
 
-def _is_scipys(assignment: Assignment, operands: Mapping[str, Given], options: CallOptions) -> bool:
+def _is_scipys(
+    assignment: Assignment, operands: Mapping[str, BoundOperand], options: CallOptions
+) -> bool:
     """Tell whether a result is a scipy.sparse array, which has no fill value: what it does not
     store is left out, whatever the zero is."""
     kind = result_kind(assignment, operands, options.format)
@@ -127,7 +136,7 @@ def added_to(name: str, obj: Any, semiring: Semiring) -> Any:
 
     Raises OperandError for a scipy.sparse array where that is not 0, for its result has none.
     """
-    data = taken(obj, name)
+    data = read_operand(obj, name)
     zero = semiring.zero_of(data.dtype)
     if is_full(data.format) or zero is None or zero == 0:
         return unfilled_operand(name, obj, semiring)
@@ -147,13 +156,13 @@ def _no_sparse_sum(name: str, semiring: Semiring, storage: str, remedy: str) -> 
 
 def _allowed(
     assignment: Assignment,
-    operands: Mapping[str, Given],
+    operands: Mapping[str, BoundOperand],
     mask: Mask,
     options: CallOptions,
     squeezed: Squeezed,
 ) -> tuple[Expr, Any, str]:
     """Return the condition that a mask is, its tensor, and the tensor's name."""
-    data = taken(mask.array, "the mask")
+    data = read_operand(mask.array, "the mask")
     target = assignment.target
     _check_shape(data, assignment, operands, squeezed)
     name = Names((*operands, *operand_names(assignment), target.tensor)).fresh("mask")
@@ -163,7 +172,7 @@ def _allowed(
 
 def allowed_by(mask: Mask, element: Access, options: CallOptions) -> tuple[Expr, Any]:
     """Return the condition that a mask is, by one of its elements, and its tensor."""
-    data = taken(mask.array, "the mask")
+    data = read_operand(mask.array, "the mask")
     by_value = mask.by_value or data.format.is_dense
     array = mask.array
     if isinstance(array, TENSORS) and not by_value and data.fill:
@@ -190,7 +199,10 @@ def _as_truths(array: Any, data: TensorData) -> Any:
 
 
 def _check_shape(
-    data: TensorData, assignment: Assignment, operands: Mapping[str, Given], squeezed: Squeezed
+    data: TensorData,
+    assignment: Assignment,
+    operands: Mapping[str, BoundOperand],
+    squeezed: Squeezed,
 ) -> None:
     shapes = {name: g.data.shape for name, g in operands.items()}
     for name, axes in squeezed:

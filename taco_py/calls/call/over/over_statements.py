@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.arguments.operands import describe, give
+from taco_py.arguments.operands import bind_operands, describe
 from taco_py.arguments.result_table import ARRAY, TENSOR
 from taco_py.arguments.results import container
 from taco_py.arguments.semiring_mask import SemiringMask
@@ -61,7 +61,7 @@ def arithmetic_statements(computation: Computation, over: SemiringMask) -> tuple
         name = assignment.target.tensor
         if assignment.operator is not None and name in objects:
             objects[name] = added_to(name, computation.objects[name], over.semiring)
-    operands = give(objects, options.dtype, options.weak)
+    operands = bind_operands(objects, options.dtype, options.weak)
     types = {name: bound.operand.type for name, bound in operands.items()}
     if options.dtype is not None:
         types = {name: type.read_as(options.dtype.name) for name, type in types.items()}

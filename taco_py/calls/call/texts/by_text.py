@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.device_tensor import place_of
-from taco_py.arguments.operands import taken
+from taco_py.arguments.operands import read_operand
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
@@ -201,7 +201,7 @@ def _stretches(read: Understood, objects: Mapping[str, Any]) -> bool:
     from taco_py.calls.indexed.stretched import stretched
 
     used = (*operand_names(read.assignment), read.assignment.target.tensor)
-    shapes = {name: taken(objects[name], name).shape for name in used if name in objects}
+    shapes = {name: read_operand(objects[name], name).shape for name in used if name in objects}
     if not {*operand_names(read.assignment)} <= shapes.keys():
         return False
     return stretched(read.assignment, shapes) is not read.assignment
@@ -253,7 +253,7 @@ def _several(read: Sequence[Understood], call: CallArguments) -> Computation:
 
 def _may_stretch(objects: Mapping[str, Any]) -> bool:
     """Tell whether an operand has a mode of size 1."""
-    return any(1 in taken(obj, name).shape for name, obj in objects.items())
+    return any(1 in read_operand(obj, name).shape for name, obj in objects.items())
 
 
 def _compute_several(read: Sequence[Understood], call: CallArguments) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.arguments.call_arguments import CallArguments
-from taco_py.arguments.operands import taken
+from taco_py.arguments.operands import read_operand
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.compute import compute_one
@@ -52,7 +52,7 @@ def facts_of(obj: Any, what: str) -> TensorData:
     not in blocks."""
     blocks = blocks_of(obj)
     if blocks is None:
-        return taken(obj, what)
+        return read_operand(obj, what)
     return TensorData(plain_format(blocks.order), blocks.shape, (), blocks.stored.data.values)
 
 
