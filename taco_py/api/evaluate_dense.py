@@ -258,13 +258,13 @@ def _at_subscripts(
     places, fills = {**masks, **(stored or {})}, boundary.border == FILL
     read = gather(assignment, arrays, places, fills, boundary.shape, added, absent)
     others = {own: absent[name] for own, name in read.sources.items() if name in masks}
-    start = None if read.written is not None else initial
+    start = None if read.destination is not None else initial
 
     def value_of(operands: dict[str, Any]) -> Array:
         return _evaluated(wide, read.assignment, operands, operands, start, read.stored, others)
 
     value = value_of(read.arrays)
-    if read.written is None:
+    if read.destination is None:
         return value
     dtype = value.dtype if added is None else np.asarray(added).dtype
     sums = sum_dtype(value.dtype, target=None if added is None else dtype)
@@ -272,7 +272,7 @@ def _at_subscripts(
         names = operand_names(read.assignment)
         value = value_of({name: np.asarray(read.arrays[name]).astype(sums) for name in names})
         value = value.astype(sums, copy=False)  # truths of comparisons are counted
-    return write(assignment, value, read.written, added)
+    return write(assignment, value, read.destination, added)
 
 
 def _target(assignment: Assignment) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ from taco_py.arguments.option_checks import integer
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.indexed.domains import BORDERS, ERROR, BoundaryOptions
 from taco_py.calls.indexed.make_operands import (
+    DerivedOperands,
     Layout,
-    Made,
     arrays_of_operands,
     layout_of,
     make_operands,
@@ -80,7 +80,7 @@ class IndexedCall:
     layouts: dict[tuple[object, ...], tuple[Layout, str]]
     dtype: Any = None
 
-    def made(self, objects: Mapping[str, Any], out: Any) -> tuple[Layout, str, Made]:
+    def made(self, objects: Mapping[str, Any], out: Any) -> tuple[Layout, str, DerivedOperands]:
         """Return the layout for such operands, its text, and the operands that it reads."""
         assignment, boundary = self.assignment, self.boundary
         tensors = arrays_of_operands(objects)
@@ -99,7 +99,7 @@ class IndexedCall:
                 self.layouts[key] = known
         return *known, make_operands(assignment, objects, tensors, known[0], boundary)
 
-    def key(self, text: str, made: Made) -> tuple[object, ...] | None:
+    def key(self, text: str, made: DerivedOperands) -> tuple[object, ...] | None:
         """Under which the short way over indices alone is remembered."""
         identity = ("indexed", text, *self.identity, *made.objects)
         return call_key(identity, made.objects.values())
@@ -121,7 +121,7 @@ class IndexedCall:
 
 
 def settled(
-    assignment: Assignment, layout: Layout, made: Made, options: CallOptions
+    assignment: Assignment, layout: Layout, made: DerivedOperands, options: CallOptions
 ) -> CallOptions:
     """Return the options for what is scattered.
 

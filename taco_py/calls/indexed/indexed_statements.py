@@ -18,9 +18,9 @@ from taco_py.calls.indexed.domains import BoundaryOptions
 from taco_py.calls.indexed.indexed_call import boundary_options
 from taco_py.calls.indexed.make_operands import (
     arrays_of_operands,
+    describe_operands,
     layout_of,
     make_operands,
-    told_operands,
 )
 from taco_py.language.diagnostics.errors import DimensionError, NotationError, OperandError
 from taco_py.language.notation.checks import accesses
@@ -78,7 +78,7 @@ def indexed_statements(
             _check_is_operand(one, made)
         operands = make_operands(each, objects, tensors, layout, boundary)
         found.update(operands.objects)
-        told += told_operands(layout, operands)
+        told += describe_operands(layout, operands)
         assignments.append(layout.plain.assignment)
         made[each.target.tensor] = layout.domain.shape
     return PlainStatements(tuple(assignments), found, tuple(told))

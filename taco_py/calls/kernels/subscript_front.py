@@ -28,7 +28,7 @@ from taco_py.calls.indexed.indexed_statements import (
     indexed_statements,
     refuse_scatter,
 )
-from taco_py.calls.indexed.make_operands import told_operands
+from taco_py.calls.indexed.make_operands import describe_operands
 from taco_py.calls.kernels.draft import (
     MASK,
     CompileArguments,
@@ -155,7 +155,7 @@ class SubscriptFront:
         selected = {one.name for one in layout.plain.selections}
         others = (describe(o, n).data for n, o in made.objects.items() if n not in selected)
         is_dense = bool(selected) and all(data.format.is_dense for data in others)
-        lines = told_operands(layout, made)
+        lines = describe_operands(layout, made)
         return _Made((layout.plain.assignment,), made.objects, text, lines, is_dense)
 
     def _noted(self, taker: Any, objects: dict[str, Any], said: dict[str, Any]) -> Any:

@@ -132,7 +132,7 @@ def _over_indices(
 ) -> tuple[Assignment, CallArguments, list[str]]:
     """Return the assignment over indices alone and its call, with lines about its operands."""
     from taco_py.calls.indexed.indexed_call import IndexedCall, boundary_options, settled
-    from taco_py.calls.indexed.make_operands import told_operands
+    from taco_py.calls.indexed.make_operands import describe_operands
 
     _refuse_scatter(read, call)
     boundary = boundary_options(call.options.border, call.options.shape)
@@ -142,7 +142,7 @@ def _over_indices(
     options = settled(read.assignment, layout, made, call.options)
     options = with_commands_of_one(options, assignment)
     inner = replace(call, objects=made.objects, options=options)
-    return assignment, inner, told_operands(layout, made)
+    return assignment, inner, describe_operands(layout, made)
 
 
 def explain_text(text: str, call: CallArguments, seconds: float | None) -> str:
