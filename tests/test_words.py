@@ -23,7 +23,7 @@ MOST: dict[str, tuple[int, int, int, int]] = {
     "taco_py/api": (64, 2, 0, 1),
     "taco_py/arguments": (1, 0, 0, 0),
     "taco_py/arrays": (0, 0, 0, 0),
-    "taco_py/calls": (349, 15, 8, 41),
+    "taco_py/calls": (335, 15, 7, 41),
     "taco_py/compiler": (93, 0, 0, 0),
     "taco_py/data": (20, 0, 0, 1),
     "taco_py/graph": (1380, 43, 6, 170),

@@ -126,11 +126,8 @@ def evaluate(
     if memory_limit is not None:
         return limited(evaluate, locals())
     objects = named if operands is None else _merge_operands(text, operands, others, named)
-    schedule, over, values = (
-        built(schedule),
-        read_over(semiring, mask, replace),
-        (*objects.values(),),
-    )
+    schedule, over = built(schedule), read_over(semiring, mask, replace)
+    values: tuple[Any, ...] = (*objects.values(),)
     single: Any = (format, out, () if out is None else (out,))
     by_names, key = (outputs is not None or type(format) is dict or type(out) is dict), None
     form, kinds, outs = by_outputs(outputs, format, out) if by_names else single

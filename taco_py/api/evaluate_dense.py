@@ -20,9 +20,9 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import container
 from taco_py.arguments.semiring_mask import SemiringMask, semiring_mask_of
 from taco_py.calls.call.computation import Computation
-from taco_py.calls.call.over.over_semirings import to_arithmetic
-from taco_py.calls.call.over.over_statements import arithmetic_statements
 from taco_py.calls.call.requested_outputs import requested_outputs
+from taco_py.calls.call.semirings.over_semirings import to_arithmetic
+from taco_py.calls.call.semirings.over_statements import arithmetic_statements
 from taco_py.calls.indexed.by_fancy_indexing import gather, write
 from taco_py.calls.indexed.domains import ERROR, FILL, BoundaryOptions
 from taco_py.calls.indexed.indexed_call import boundary_options, is_indexed
@@ -34,6 +34,7 @@ from taco_py.calls.indexed.indexed_statements import (
     refuse_scatter,
 )
 from taco_py.calls.indexed.sparse_stored import stored_like
+from taco_py.calls.statements.duplicates import read_types
 from taco_py.calls.statements.elaborate import ResultOptions, elaborate
 from taco_py.calls.statements.read_text import (
     accumulated,
@@ -43,7 +44,6 @@ from taco_py.calls.statements.read_text import (
     target_of,
 )
 from taco_py.calls.statements.sequence import check_passed, in_single_assignment, partition_live
-from taco_py.calls.statements.widened import read_types
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.storage.pack import is_unique, to_dense, unpack
 from taco_py.data.storage.room import room

@@ -12,7 +12,7 @@ from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.operands import read_operand
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import semiring_mask_of
-from taco_py.calls.call.over.over_semirings import to_arithmetic
+from taco_py.calls.call.semirings.over_semirings import to_arithmetic
 from taco_py.calls.indexed.domains import ERROR
 from taco_py.calls.indexed.indexed_call import is_indexed
 from taco_py.calls.statements.read_text import accumulated, statements_of

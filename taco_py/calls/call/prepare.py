@@ -28,9 +28,9 @@ from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.call.row_major import row_major_copies
 from taco_py.calls.call.statement_commands import commands_of, with_commands_of_one
+from taco_py.calls.statements.duplicates import may_repeat
 from taco_py.calls.statements.elaborate import Elaborated, Read, ResultOptions, elaborate
 from taco_py.calls.statements.sequence import Statements, check_passed, in_single_assignment
-from taco_py.calls.statements.widened import may_repeat
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.data.convert.in_type import values_in_type
 from taco_py.data.kernels import KERNELS

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from taco_py.arguments.options import CallOptions
-from taco_py.calls.call.given_path import with_checked_path
+from taco_py.calls.call.contraction_path import with_checked_path
 from taco_py.calls.statements.sequence import Statements
 from taco_py.language.diagnostics.errors import NotationError, ScheduleError
 from taco_py.language.diagnostics.suggest import with_suggestion

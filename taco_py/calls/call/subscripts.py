@@ -17,10 +17,10 @@ from taco_py.arguments.operands import read_operand
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
+from taco_py.calls.call.contraction_path import checked_path, steps_of
 from taco_py.calls.call.devices.placed import placed_operands
-from taco_py.calls.call.given_path import checked_path, steps_of
 from taco_py.calls.call.kept_order import kept_order
-from taco_py.calls.call.over.compute_over import arithmetic, compute_over
+from taco_py.calls.call.semirings.compute_over import arithmetic, compute_over
 from taco_py.calls.call.sum_bounds import narrow_sum
 from taco_py.calls.call.texts.in_blocks import (
     concerns,

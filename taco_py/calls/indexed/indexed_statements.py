@@ -116,7 +116,7 @@ def refuse_computed_positions(written: Sequence[Assignment]) -> None:
 
 def _check_is_operand(one: Derived, made: Mapping[str, tuple[int, ...]]) -> None:
     """Raise NotationError where an operand would be made of what a statement makes."""
-    access = one.written
+    access = one.source_access
     if access.tensor in made:
         raise NotationError(
             f"Expected all of {access.tensor}, which the text assigns, at indices alone, found "

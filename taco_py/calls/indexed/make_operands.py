@@ -21,7 +21,7 @@ from taco_py.calls.indexed.host_operands import OnHost, kind_on_host
 from taco_py.calls.indexed.picked_rows import picked_rows
 from taco_py.calls.indexed.scattered import meeting_of
 from taco_py.calls.indexed.selections import as_operand, check_once, selection
-from taco_py.calls.indexed.sparse_stored import held_like, stored_like
+from taco_py.calls.indexed.sparse_stored import compressed_like, stored_like
 from taco_py.calls.indexed.sparse_windows import sparse_window
 from taco_py.calls.indexed.stretched import stretched
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
@@ -159,9 +159,8 @@ def describe_operands(layout: Layout, operands: DerivedOperands) -> list[str]:
     """Describe each derived operand and selection: its value, and its copy or view."""
     plain, said = layout.plain, []
     for derived in plain.derived:
-        said.append(
-            f"{to_text(Access(derived.name, derived.access.indices))} is {to_text(derived.written)}"
-        )
+        access = Access(derived.name, derived.access.indices)
+        said.append(f"{to_text(access)} is {to_text(derived.source_access)}")
     for one in plain.selections:
         index = plain.assignment.target.indices[one.mode]
         access = Access(one.name, (index, *one.subscript.names))
@@ -193,7 +192,7 @@ def _derived(
             return dense_window(access, data, sizes, tensors, fills)
     rows = picked_rows(access, data, sizes, tensors, fills)
     if rows is not None:
-        return held_like(
+        return compressed_like(
             kind_on_host(objects[access.tensor]), rows
         ), f"a copy of {rows.nnz} entries, in rows"
     columns, values = sparse_window(access, data, sizes, tensors, fills)

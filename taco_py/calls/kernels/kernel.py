@@ -30,10 +30,10 @@ from taco_py.calls.call.explain_call import rounding_lines, with_results
 from taco_py.calls.call.fast_paths import task_of
 from taco_py.calls.call.libraries import without_libraries
 from taco_py.calls.call.outputs import hand_out_results, rounded, run_outputs, writable_out
-from taco_py.calls.call.over.over_semirings import unfilled
 from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.call.prepare import Checked, Prepared, start
 from taco_py.calls.call.requested_outputs import RequestedOutputs, by_output
+from taco_py.calls.call.semirings.over_semirings import unfilled
 from taco_py.calls.call.statement_commands import commands_of, with_commands_of_one
 from taco_py.calls.kernels.conform import by_place_and_name, conforming, typed_number
 from taco_py.calls.kernels.draft import Draft

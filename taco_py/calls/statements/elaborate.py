@@ -23,9 +23,9 @@ from taco_py.arguments.operands import INT32_MAX, check_orders, check_sizes
 from taco_py.arguments.option_checks import check_static_index, check_static_size
 from taco_py.arguments.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
 from taco_py.arguments.results import vast_indices
+from taco_py.calls.statements.duplicates import read_types
 from taco_py.calls.statements.sampled_statements import sampled_statements
 from taco_py.calls.statements.sequence import Statement, Statements
-from taco_py.calls.statements.widened import read_types
 from taco_py.compiler.cost.estimate import result_size
 from taco_py.data.storage.tensor_data import ordered
 from taco_py.data.tensors.tensor import as_format

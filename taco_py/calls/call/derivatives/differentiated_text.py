@@ -16,8 +16,8 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.devices.on_device import to_device
-from taco_py.calls.call.over.compute_over import arithmetic
 from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
+from taco_py.calls.call.semirings.compute_over import arithmetic
 from taco_py.calls.indexed.domains import ERROR
 from taco_py.calls.indexed.indexed_call import boundary_options
 from taco_py.calls.statements.read_text import statements_of

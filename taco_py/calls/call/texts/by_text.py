@@ -14,7 +14,7 @@ from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.compute import compute, compute_one
 from taco_py.calls.call.devices.placed import placed
-from taco_py.calls.call.over.compute_over import arithmetic, compute_over
+from taco_py.calls.call.semirings.compute_over import arithmetic, compute_over
 from taco_py.calls.call.statement_commands import with_commands_of_one
 from taco_py.calls.call.texts.in_blocks import (
     blocked_call,

@@ -18,7 +18,7 @@ from taco_py.arguments.result_table import ARRAY, TENSOR
 from taco_py.arguments.results import container
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
-from taco_py.calls.call.over.over_semirings import (
+from taco_py.calls.call.semirings.over_semirings import (
     added_to,
     allowed_by,
     condition,

@@ -13,9 +13,9 @@ from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.compute import compute
 from taco_py.calls.call.outputs import writable_out
-from taco_py.calls.call.over.over_semirings import to_arithmetic
-from taco_py.calls.call.over.over_statements import arithmetic_statements
 from taco_py.calls.call.prepare import prepare_computation
+from taco_py.calls.call.semirings.over_semirings import to_arithmetic
+from taco_py.calls.call.semirings.over_statements import arithmetic_statements
 from taco_py.data.storage.pack import to_dense, unpack
 from taco_py.data.storage.tensor_data import Array
 from taco_py.language.diagnostics.errors import OperandError

@@ -9,44 +9,14 @@ integer type the copy would wrap.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from taco_py.arguments.operands import BoundOperand, informer, type_of
 from taco_py.data.storage.pack import chain_ascends, is_unique, sparse_chains
-from taco_py.data.storage.tensor_data import TensorData, converted_to
-from taco_py.language.legal.types import computes_exactly
+from taco_py.data.storage.tensor_data import TensorData
 from taco_py.language.notation.dtypes import DType, argument_dtype, expression_dtype, result_dtype
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
-
-
-def promote_duplicates(
-    assignment: Assignment, operands: Mapping[str, BoundOperand]
-) -> Mapping[str, BoundOperand]:
-    """Convert integer operands that store a coordinate twice to the wider type they are read in.
-
-    Other operands are as they were. An operand that is read in several types is left in its own.
-    """
-    lists = {name for name, bound in operands.items() if not bound.data.format.is_dense}
-    if not any(computes_exactly(operands[name].data.dtype) for name in lists):
-        return operands
-    dtypes = {name: np.dtype(bound.operand.type.dtype) for name, bound in operands.items()}
-    read = read_types(assignment, dtypes)
-    promoted, inform = dict(operands), informer(operands)
-    for name in lists.intersection(read):
-        data, wide = operands[name].data, read[name]
-        narrow = computes_exactly(data.dtype) and wide != data.dtype
-        if narrow and np.can_cast(data.dtype, wide) and may_repeat(inform(name, data)):
-            data = converted_to(wide, data)
-            operand = replace(operands[name].operand, type=type_of(data))
-            promoted[name] = replace(operands[name], data=data, operand=operand)
-    return (
-        promoted
-        if any(promoted[name] is not bound for name, bound in operands.items())
-        else operands
-    )
 
 
 def may_repeat(data: TensorData) -> bool:
