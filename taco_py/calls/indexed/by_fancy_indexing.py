@@ -72,7 +72,7 @@ def gather(
     if accumulator is not None:
         shape = np.shape(accumulator)
     sizes = dict(_sizes(assignment, operands, fills, shape))
-    gathered_arrays, places, sources = dict(arrays), dict(stored), dict[str, str]()
+    values, places, sources = dict(arrays), dict(stored), dict[str, str]()
     large = _large(accesses(assignment), operands)
     if accumulator is not None:  # it is read too
         large |= _large((assignment.target,), {assignment.target.tensor: np.asarray(accumulator)})
@@ -83,7 +83,7 @@ def gather(
         name = f"{to_text(access)} "  # no name of the text has a blank in it
         sources[name] = access.tensor
         if access.is_number:
-            gathered_arrays[name] = _number(access, sizes)
+            values[name] = _number(access, sizes)
             return Access(name, access.indices, access.span)
         array = operands[access.tensor]
         grids = _grids_of(access, array.shape, sizes, operands, large)
@@ -91,9 +91,7 @@ def gather(
         inside = _inside(grids, array.shape, extents)
         if not fills and not inside.all():
             raise DimensionError(f"Expected positions inside of {access.tensor}", access.span)
-        gathered_arrays[name] = _at(
-            array, grids, inside, array.dtype.type(absent.get(access.tensor, 0))
-        )
+        values[name] = _at(array, grids, inside, array.dtype.type(absent.get(access.tensor, 0)))
         alone = not extents and access.subscripts  # one element is a number
         if access.tensor in stored and not alone:
             places[name] = _at(np.asarray(stored[access.tensor]), grids, inside, False)
@@ -103,15 +101,13 @@ def gather(
     target = assignment.target
     present = free_indices(value) if target.subscripts else target.indices
     indices = tuple(index for index in target.indices if index in present)
-    rewritten = replace(assignment, value=value, target=Access(target.tensor, indices))
+    update = replace(assignment, value=value, target=Access(target.tensor, indices))
     ends = tuple(sizes[index] for index in target.indices)
     if not target.subscripts:
-        return Gathered(rewritten, gathered_arrays, places, None, sources, ends)
+        return Gathered(update, values, places, None, sources, ends)
     grids = [_grid(mode, target.indices, sizes, operands) for mode in target.modes]
     destination = _destination_of(target, grids, ends, fills, shape)
-    return Gathered(
-        replace(rewritten, operator=None), gathered_arrays, places, destination, sources, ends
-    )
+    return Gathered(replace(update, operator=None), values, places, destination, sources, ends)
 
 
 def _number(access: Access, sizes: Mapping[str, int]) -> Any:
