@@ -229,10 +229,8 @@ def _gathered(
             if own in read.stored:
                 places[own] = read.stored[own]
             if own in places and _is_sparse(given.get(source)):
-                columns, data = (
-                    np.nonzero(np.asarray(places[own])),
-                    read_operand(given[source], source),
-                )
+                columns = np.nonzero(np.asarray(places[own]))
+                data = read_operand(given[source], source)
                 values, shape = found[own][columns], found[own].shape
                 found[own] = stored_like(given[source], data, columns, values, shape)
         if each.operator is not None and name in given:

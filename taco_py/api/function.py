@@ -143,15 +143,12 @@ def _by_tracing(name: str, body: Any, dtypes: Any, declared: Mapping[str, Any]) 
     kinds = check_properties(name, operator.evaluate, len(names), declared)
     if operator.reduces:
         operator = replaced(operator, loops=tuple(_reducible(operator, names, expression, kinds)))
-    return _Definition(
-        operator, digest, partial(_kernel_function, operator.c_operator, names, expression)
-    )
+    kernel_function = partial(_kernel_function, operator.c_operator, names, expression)
+    return _Definition(operator, digest, kernel_function)
 
 
 def _reducible(operator: Operator, names: tuple[str, ...], body: Expr, kinds: str) -> Iterator[str]:
-    """Yield the types of these kinds that the function maps to themselves and that hold its
-    identity.
-    """
+    """Yield the types of these kinds that a function keeps and that hold its identity."""
     for dtype in map(np.dtype, SCALARS):
         try:
             result_dtype = expression_dtype(body, dict.fromkeys(names, dtype))
@@ -162,9 +159,7 @@ def _reducible(operator: Operator, names: tuple[str, ...], body: Expr, kinds: st
 
 
 def _kernel_function(name: str, names: tuple[str, ...], body: Expr) -> KernelFunction:
-    """Return the function that kernels call where they do more than compute the body, as in
-    reductions.
-    """
+    """Return the function that kernels call where they do not inline the body, as in reductions."""
     from taco_py.compiler.lower.function_bodies import function_of_body
 
     return function_of_body(name, names, body, SCALARS)
@@ -205,10 +200,7 @@ def _by_text(
 
 
 def _algebra(name: str, arity: int, declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the declared properties as the fields of an operator.
-
-    Raises OperandError. Raises OperandError.
-    """
+    """Return the declared properties as the fields of an operator. Raises OperandError."""
     annihilator = declared["annihilator"]
     zeros = annihilator if isinstance(annihilator, tuple) else (annihilator,) * arity
     if len(zeros) != arity:
@@ -254,9 +246,7 @@ def _arguments(name: str, body: Callable[..., Any]) -> tuple[str, ...]:
             f"Expected a Python function of one argument or several for {name}",
             hint="write its arguments out, as in lambda x, y: …",
         )
-    return tuple(
-        parameter.name for parameter in parameters if parameter.default is inspect.Parameter.empty
-    )
+    return tuple(p.name for p in parameters if p.default is inspect.Parameter.empty)
 
 
 def _traced(name: str, body: Callable[..., Any], names: tuple[str, ...]) -> Expr:

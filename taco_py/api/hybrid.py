@@ -19,8 +19,7 @@ def hybrid(
     format: RemappedFormat | str,
     fill: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Split a matrix into entries that suit a format's blocks, diagonals or slots, and the rest in
-    CSR.
+    """Split a matrix into entries that suit a format of blocks or diagonals, and the rest in CSR.
 
     >>> A = sp.diags_array([np.ones(7), np.ones(8)], offsets=[1, 0]).tolil()
     >>> A[7, 0] = 5.0

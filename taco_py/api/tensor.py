@@ -87,9 +87,7 @@ def _remapped(
     if blocks is not None and fill_value is None:
         result = blocks if format is None else blocks.to_format(format)
     else:
-        plain = (
-            as_data(obj) if blocks is None else blocks.to_format(plain_format(blocks.order)).data
-        )
+        plain = as_data(obj if blocks is None else blocks.to_format(plain_format(blocks.order)))
         target = format or (blocks.format if blocks is not None else None)
         assert target is not None
         result = in_format(Tensor(with_fill(plain, fill_value)), target)

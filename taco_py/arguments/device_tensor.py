@@ -68,9 +68,7 @@ class DeviceTensor(StoredFacts):
 
     @property
     def kind(self) -> str:
-        """Return the kind of the object on the host: "ndarray", "tensor" or one of
-        SciPy's names.
-        """
+        """Return the kind on the host: "ndarray", "tensor" or one of SciPy's names."""
         return self._kind
 
     @property
@@ -158,10 +156,7 @@ class DeviceTensor(StoredFacts):
         return self._lent("__dlpack_device__")
 
     def _lent(self, protocol: str) -> Any:
-        """Return an attribute of the array of a dense tensor.
-
-        Raises AttributeError where it has none. Raises AttributeError where it offers nothing.
-        """
+        """Return an attribute of a dense tensor's array. Raises AttributeError if it has none."""
         value = getattr(self.data.values, protocol, None)
         if value is None or not self.format.is_dense:
             raise AttributeError(
@@ -206,9 +201,7 @@ class DeviceTensor(StoredFacts):
 
 
 def examined(data: TensorData) -> TensorData:
-    """Return the tensor with the order and uniqueness of its coordinates, computed where they are
-    unknown.
-    """
+    """Return the tensor with the order and uniqueness of its coordinates, computed if unknown."""
     if data.sorted is not None and data.unique is not None:
         return data
     ordered = with_order(on_host(data))
@@ -229,11 +222,9 @@ def uploaded(data: TensorData, target: str) -> TensorData:
     def on_device(array: Any) -> DeviceArray:
         if isinstance(array, np.ndarray):
             return residence.copied(array)
-        device_array: DeviceArray = residence.array(array)
-        device_array.constant = (
-            device_array.constant or device_array.buffer.is_own
-        )  # for nothing changes it any more
-        return device_array
+        shared: DeviceArray = residence.array(array)
+        shared.constant = shared.constant or shared.buffer.is_own  # for nothing changes it any more
+        return shared
 
     tensor = mapped(data, on_device)
     for device_level, level in zip(tensor.levels, data.levels, strict=True):

@@ -34,8 +34,7 @@ class NumpyCall:
     reason: str
 
     def run(self, keywords: Mapping[str, Any]) -> Any:
-        """Return the result of `numpy.einsum`; exceptions in the arithmetic of elements pass
-        through.
+        """Return the result of `numpy.einsum`; exceptions in the elements' arithmetic pass through.
 
         keywords  the arguments of the call by parameter
 

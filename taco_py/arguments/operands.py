@@ -146,9 +146,7 @@ def joined_of(data: TensorData) -> tuple[bool, ...]:
 
 
 def layout(array: Array) -> tuple[Format, bool]:
-    """Return the dense format with modes by descending stride, and whether the shortest is one
-    element.
-    """
+    """Return the dense format with modes by descending stride, and whether the last stride is 1."""
     modes, unit = stride_order(array)
     return dense_format(modes), unit
 
@@ -210,9 +208,7 @@ def informer(operands: Mapping[str, BoundOperand]) -> Callable[[str, TensorData]
 
 
 def copies_made(objects: Mapping[str, Any], operands: Mapping[str, BoundOperand]) -> list[str]:
-    """List the operands that are not read as the user stores them, with their copies and
-    reasons.
-    """
+    """List the operands that are copied, with the kinds of the copies and the reasons."""
     lines = []
     for name, g in operands.items():
         obj = objects.get(name, g.object)

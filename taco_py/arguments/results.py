@@ -41,11 +41,9 @@ def result_kind(
     return look_up(Question(assignment, formats, containers, requested, vast))
 
 
-def kind_for(
-    form: Format, assignment: Assignment, operands: Mapping[str, BoundOperand]
-) -> ResultKind:
+def kind_for(form: Format, target: Assignment, operands: Mapping[str, BoundOperand]) -> ResultKind:
     """Return how a kernel's result in the format `form` is handed out."""
-    return result_kind(assignment, operands, ordered(form))
+    return result_kind(target, operands, ordered(form))
 
 
 def container(operand: BoundOperand) -> str:

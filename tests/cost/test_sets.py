@@ -52,9 +52,8 @@ def test_many_sets_at_a_time(text: str, power: float) -> None:
 
 def test_an_operand_of_less_than_one_expected_entry_says_nothing_before_its_loops() -> None:
     assignment = parsed("y[i] = x[i] * B[i,j]")
-    operands = {
-        n: g.operand for n, g in bind_operands({"x": np.ones(9), "B": np.ones((9, 9))}).items()
-    }
+    bound = bind_operands({"x": np.ones(9), "B": np.ones((9, 9))})
+    operands = {n: g.operand for n, g in bound.items()}
     known = statistics(assignment, operands)
     rare = known.patterns["B"].__class__(0.25, CSF(2))
     known = known.__class__(known.sizes, {**known.patterns, "B": rare})

@@ -105,9 +105,7 @@ def test_expected_steps_are_those_of_a_graph_with_hubs() -> None:
     """Loops come to long rows more often."""
     A = rmat(11).astype(float).tocsr()
     whole = problem(TRIANGLES, dict.fromkeys("ABD", "CSR"))
-    known = {
-        name: operand.operand for name, operand in bind_operands(dict.fromkeys("ABD", A)).items()
-    }
+    known = {n: g.operand for n, g in bind_operands(dict.fromkeys("ABD", A)).items()}
     (term,) = split_terms(whole.assignment.value)
     costs = LoopCosts(whole, term, real_statistics(whole.assignment, known))
     (met,) = costs.meetings(("i", "j", "k"))

@@ -68,9 +68,7 @@ def compute(
 
 
 def with_chosen_plan(computation: Computation) -> tuple[Computation, str]:
-    """Return a computation with a timed or tuned plan where requested, and explain()'s
-    lines on it.
-    """
+    """Return a computation with a timed or tuned plan where requested, and explain()'s lines."""
     if not computation.is_single:
         return computation, ""
     options, lines = PLAN_CHOICE.options(

@@ -31,14 +31,8 @@ def kept_order(
     clearly less in another order (`ways.dense_seconds`).
     """
     target = assignment.target.indices
-    is_specified = (
-        options.format is not None or options.schedule is not None or options.chosen_by_data
-    )
-    if (
-        is_specified
-        or len(target) < 2
-        or any(type(array) is not np.ndarray for array in arrays.values())
-    ):
+    fixed = options.format is not None or options.schedule is not None or options.chosen_by_data
+    if fixed or len(target) < 2 or any(type(array) is not np.ndarray for array in arrays.values()):
         return target
     reads = [access for access in accesses(assignment.value) if access.indices]
     has_full_operand = any({*target} <= {*access.indices} for access in reads)
@@ -62,11 +56,7 @@ def kept_order(
 def _batches_first(
     target: tuple[str, ...], reads: Sequence[Access], arrays: Mapping[str, Array]
 ) -> tuple[str, ...]:
-    """Return the result's indices with batch indices first, for vectors to run along.
-
-    All operands have a batch index; the order changes where the last index is one that no operand
-    stores last.
-    """
+    """Return the indices with batch indices first where vectors could not run along the last."""
     batch = [i for i in target if all(i in access.indices for access in reads)]
     last = {_stored(access, arrays[access.tensor])[-1] for access in reads}
     if len(reads) < 2 or target[-1] not in batch or target[-1] in last:

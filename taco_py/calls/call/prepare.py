@@ -117,12 +117,9 @@ class Prepared:
     def over(self, operands: Mapping[str, BoundOperand]) -> Prepared:
         """Return the same plan over other operands; it keeps no array of those it was made for."""
         elaborated = self.checked.elaborated
-        facts = {
-            name: replace(operand, entries=None) for name, operand in elaborated.operands.items()
-        }
-        checked = replace(
-            self.checked, operands=operands, elaborated=replace(elaborated, operands=facts)
-        )
+        facts = {name: replace(o, entries=None) for name, o in elaborated.operands.items()}
+        elaborated = replace(elaborated, operands=facts)
+        checked = replace(self.checked, operands=operands, elaborated=elaborated)
         return replace(self, checked=checked)
 
     @property
@@ -351,9 +348,8 @@ def read_as(
         computed = computed_dtype(dtype)
         if data.dtype != computed:
             type = type.read_as(computed.name)
-        converted[name] = replace(
-            g, data=data, operand=replace(g.operand, type=type, joined=levels)
-        )
+        operand = replace(g.operand, type=type, joined=levels)
+        converted[name] = replace(g, data=data, operand=operand)
     return converted
 
 

@@ -43,14 +43,12 @@ def row_major_copies(
 
     Which ones are copied does not depend on how others are stored. Raises OutOfMemoryError.
     """
-    column_major = [
-        name for name, operand in operands.items() if name not in fixed and _lies_across(operand)
-    ]
-    if not column_major or options.schedule is not None:
+    across_rows = [name for name, o in operands.items() if name not in fixed and _lies_across(o)]
+    if not across_rows or options.schedule is not None:
         return operands
     uses = Uses(assignment, operands, sizes)
     row_major_operands = dict(operands)
-    for name in column_major:
+    for name in across_rows:
         small = operands[name].data.nnz <= options.memory
         if small and all(uses.pays(access) for access in uses.of(name)):
             row_major_operands[name] = _copied(name, operands[name])

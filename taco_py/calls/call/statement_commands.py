@@ -37,8 +37,7 @@ def with_commands_of_one(options: CallOptions, assignment: Assignment) -> CallOp
 def commands_of(
     options: CallOptions, statements: Statements, assignments: Mapping[str, Assignment]
 ) -> dict[str, StatementCommands]:
-    """Return the commands that a call has for statements, by their targets; of a name assigned
-    twice, the last.
+    """Return the commands for statements by their targets; of a name assigned twice, the last.
 
     assignments  those that are planned, by target
 

@@ -138,9 +138,7 @@ def _destination_of(
 
 
 def _check_full_access(access: Access, shape: tuple[int, ...], sizes: Mapping[str, int]) -> Access:
-    """Return an access that reads all elements of a statement's result in order; raise
-    NotationError for others.
-    """
+    """Return an access that reads a statement's whole result. Raises NotationError for others."""
     if access.subscripts or shape != tuple(sizes[index] for index in access.indices):
         raise NotationError(f"Expected all of {access.tensor}", access.span)
     return access
@@ -194,18 +192,14 @@ def _reduced(
     values: Array,
     where: tuple[Array, ...],
     shape: tuple[int, ...],
-    accumulator: Any,
+    target: Any,
     weak: bool,
 ) -> Array:
     """Reduce values with the elements at their places, in the type of both; numbers are weak."""
-    dtype = values.dtype if accumulator is None else np.asarray(accumulator).dtype
-    if accumulator is not None:
+    dtype = values.dtype if target is None else np.asarray(target).dtype
+    if target is not None:
         dtype = np.result_type(dtype, values.flat[0].item() if weak and values.size else values)
-    start = (
-        np.full(shape, operator.identity_of(dtype))
-        if accumulator is None
-        else np.array(accumulator)
-    )
+    start = np.full(shape, operator.identity_of(dtype)) if target is None else np.array(target)
     result, converted = (array.astype(computed_dtype(dtype)) for array in (start, values))
     if isinstance(operator.evaluate, np.ufunc):
         operator.evaluate.at(result, where, converted)

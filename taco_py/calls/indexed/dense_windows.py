@@ -76,10 +76,8 @@ class View:
     def of(self, array: Array) -> Array:
         """Return the view of one operand, which cannot be written to."""
         strides = array.strides
-        view_strides = tuple(
-            sum(factor * strides[mode] for mode, factor in axis) for axis in self.steps
-        )
-        return as_strided(array[self.corner], self.shape, view_strides, writeable=False)
+        steps = tuple(sum(factor * strides[mode] for mode, factor in axis) for axis in self.steps)
+        return as_strided(array[self.corner], self.shape, steps, writeable=False)
 
 
 def view_of(modes: Sequence[Subscript], indices: Sequence[str], sizes: Sizes) -> View:

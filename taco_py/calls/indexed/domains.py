@@ -77,9 +77,7 @@ def domain_of(
 
 
 def bounds(subscript: Subscript, sizes: Sizes) -> tuple[int, int]:
-    """Return the least and the largest position, without gathered parts; sizes count as 1
-    at least.
-    """
+    """Return the least and the largest position without gathered parts, for sizes of at least 1."""
     low = high = subscript.constant
     for name, factor in subscript.indices:
         reach = factor * max(0, sizes[name] - 1)
@@ -219,9 +217,7 @@ def _check_known(
 ) -> None:
     """Raise DimensionError for an index whose size nothing says."""
     numbers = numbers_of(assignment)
-    sized = tuple(
-        Access("", (index_of(number),), number.span) for number in numbers if is_size(number)
-    )
+    sized = tuple(Access("", (index_of(n),), n.span) for n in numbers if is_size(n))
     for access in (*uses, assignment.target, *numbers, *sized):
         for index in access.indices:
             if index in sizes:

@@ -134,10 +134,8 @@ def make_operands(
     for derived in plain.derived:
         view = layout.views.get(derived.name)
         if view is not None:
-            operands[derived.name], description = (
-                view.of(tensors[derived.access.tensor].values),
-                "a view",
-            )
+            array = tensors[derived.access.tensor].values
+            operands[derived.name], description = view.of(array), "a view"
         else:
             operands[derived.name], description = _derived(derived, objects, tensors, layout, fills)
         descriptions.append(description)
@@ -165,10 +163,7 @@ def describe_operands(layout: Layout, operands: DerivedOperands) -> list[str]:
         index = plain.assignment.target.indices[one.mode]
         access = Access(one.name, (index, *one.subscript.names))
         said.append(f"{to_text(access)} is 1 where {index} = {subscript_text(one.subscript)}")
-    return [
-        f"{what}: {description}"
-        for what, description in zip(said, operands.descriptions, strict=True)
-    ]
+    return [f"{what}: {kind}" for what, kind in zip(said, operands.descriptions, strict=True)]
 
 
 def _derived(

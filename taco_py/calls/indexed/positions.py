@@ -25,9 +25,8 @@ def positions(
     """
     total: Array = np.full((1,) * len(indices), subscript.constant, np.int64)
     for name, factor in subscript.indices:
-        total = total + factor * align_to_indices(
-            np.arange(sizes[name], dtype=np.int64), (name,), indices
-        )
+        values = np.arange(sizes[name], dtype=np.int64)
+        total = total + factor * align_to_indices(values, (name,), indices)
     for access, factor in subscript.gathered:
         gathered_positions = gathered(access, indices, sizes, tensors)
         total = total + (gathered_positions if factor == 1 else factor * gathered_positions)

@@ -43,10 +43,8 @@ class Meeting:
     value: Callable[[Expr], Expr]
     absent: bool
 
-    def reduced(
-        self, value: Expr, selections: tuple[Access, ...], indices: tuple[str, ...]
-    ) -> Expr:
-        """Reduce a value where selections are stored, over the indices `indices`, from outside."""
+    def reduced(self, value: Expr, selections: tuple[Access, ...], over: tuple[str, ...]) -> Expr:
+        """Reduce a value where selections are stored, over indices from the outermost on."""
         value, operator = self.value(value), self.operator
         if operator.additive:
             value = reduce(lambda inner, one: Call(MUL, (one, inner)), selections, value)
@@ -55,7 +53,7 @@ class Meeting:
             value = reduce(lambda inner, one: Call(KEPT, (inner, one)), selections, value)
             value = filled_of_type(value, operator.identity_of(self.dtype), self.dtype)
         operator = replace(operator, needs_elements=False)
-        return reduce(lambda body, index: Reduce(operator, index, body), reversed(indices), value)
+        return reduce(lambda body, index: Reduce(operator, index, body), reversed(over), value)
 
 
 def meeting_of(
@@ -98,9 +96,7 @@ def dtypes_for_meeting(
     names = {access.tensor for access in read if not access.is_number} | {target.tensor}
     weak = {name for name in names if is_number(objects.get(name))}
     dtypes = {n: dtype or tensors[n].dtype for n in names if n in tensors and n not in weak}
-    dtypes.update(
-        (access.tensor, dtype or np.dtype(np.int64)) for access in read if access.is_number
-    )
+    dtypes.update((a.tensor, dtype or np.dtype(np.int64)) for a in read if a.is_number)
     strong = tuple(dtypes.values())
     for name in weak:
         dtypes[name] = dtype_of_number(objects[name], strong) if strong else tensors[name].dtype

@@ -39,12 +39,10 @@ def stored_like(
     kind = source.format if source.format in ("csc", "coo") else "csr"
     if len(shape) != 2 or kind == "coo":
         dtype = index_type(shape, len(values), None)
-        return to_scipy(
-            _sorted_coordinates(columns, values, shape, dtype), f"coo_{_family(source, shape)}"
-        )
-    return compressed_like(
-        source, compressed(columns, values, shape, CSC if kind == "csc" else CSR)
-    )
+        entries = _sorted_coordinates(columns, values, shape, dtype)
+        return to_scipy(entries, f"coo_{_family(source, shape)}")
+    data = compressed(columns, values, shape, CSC if kind == "csc" else CSR)
+    return compressed_like(source, data)
 
 
 def compressed_like(source: Any, data: TensorData) -> Any:

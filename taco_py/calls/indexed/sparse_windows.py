@@ -119,9 +119,7 @@ class Entries:
             self.columns[name] = column
 
     def runs(self, place: int, ascending: Array, crd: Array) -> tuple[Array, Array]:
-        """Return the first index of each coordinate among ascending positions, and its number of
-        occurrences.
-        """
+        """Return the first place of each coordinate among ascending positions, and its count."""
         size = self.shape[place]
         if size > SPARSE * (len(ascending) + len(crd)):
             first = np.searchsorted(ascending, crd, "left")

@@ -302,9 +302,7 @@ def _dtypes(
     asked = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(set(names) - positions, dtypes)
     usual = {**dict.fromkeys(positions, np.int64), **asked}
     named = names_to_dtypes(names, usual)
-    arrays = {
-        name: read_operand(given[name], name).dtype for name in names if is_array(given[name])
-    }
+    arrays = {n: read_operand(given[n], n).dtype for n in names if is_array(given[n])}
     return {**{n: as_dtype(each, n) for n, each in named.items()}, **arrays}
 
 

@@ -135,10 +135,9 @@ class Program:
         """
         call = self._prepared(operands, threads, tiles)
         kernel = call.kernel
+        plan = self._describe_plan(call, threads, tiles)
         compile_line = f"kernel: {kernel.hit}, {1e3 * kernel.seconds:.1f} ms"
-        return Report(
-            f"{self.lowered.nest}\n\n{self._describe_plan(call, threads, tiles)}\n\n{compile_line}"
-        )
+        return Report(f"{self.lowered.nest}\n\n{plan}\n\n{compile_line}")
 
     def source(self, *, threads: int | None = None, tiles: Tiles = "auto", **operands: Any) -> str:
         """Return the generated C of a call with these arguments.
@@ -162,10 +161,7 @@ class Program:
         return _Call(kernel, plan, arrays, values)
 
     def _describe_plan(self, call: _Call, threads: int | None, tiles: Tiles) -> str:
-        """Return the plan of a call, with the call's own sizes where they lead to the same loops.
-
-        Otherwise the sizes are those that the plan was made for.
-        """
+        """Return the plan of a call, for its own sizes where they lead to the same loops."""
         near = {name: _rounded(value) for name, value in call.values.items()}
         if near == call.values:
             return str(call.plan)
@@ -193,9 +189,7 @@ class Program:
             )
 
     def _check_shapes(self, arrays: Mapping[str, Array]) -> None:
-        """Raise OperandError or DimensionError unless modes match subscripts and each implied index
-        has one size.
-        """
+        """Raise where modes and subscripts differ in number, or an index has two sizes."""
         for statement in self.statements:
             for access in statement.update.accesses:
                 shape = arrays[access.tensor].shape
@@ -291,10 +285,7 @@ class Program:
 def _planned(
     question: ProgramQuestion, tiles: TileSizes, statements: tuple[Placed, ...]
 ) -> ProgramPlan:
-    """Plan the loops of a program.
-
-    Raises ScheduleError, with carets under the first statement that it is about.
-    """
+    """Plan loops. Raises ScheduleError, with carets under the first statement that it is about."""
     from polyhedral import errors as polyhedral_errors
     from polyhedral.isl.limits import BUDGET
     from polyhedral.programs.program_plan import plan_program

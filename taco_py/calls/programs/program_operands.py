@@ -116,9 +116,7 @@ _DTYPES = frozenset(
 
 
 def check_apart(arrays: Mapping[str, Array], targets: frozenset[str]) -> None:
-    """Raise OutputError or OperandError where a changed array shares memory with another
-    or itself.
-    """
+    """Raise where a changed array shares memory with another one, or with itself."""
     for name in unique(operand for operand in arrays if operand in targets):
         array = arrays[name]
         if _meets_itself(array):

@@ -170,9 +170,7 @@ def kinds_of(
 
 
 def container_of(kind: ResultKind) -> str:
-    """Return the container of a result that a later statement reads, as the result table
-    names it.
-    """
+    """Return the container of a result that is read again, as the result table names it."""
     if kind.kind in (ARRAY, TENSOR):
         return kind.kind
     return "sparse_matrix" if kind.kind.endswith("_matrix") else "sparse_array"
@@ -242,8 +240,7 @@ class _Building:
     ) -> tuple[Assignment, ResultKind, str]:
         """Return the assignment, the kind of its result, and the fill value as text.
 
-        Only a Tensor or a temporary has a fill value other than 0; elements equal to it are not
-        stored.
+        Only a Tensor or a temporary has a fill value other than 0.
         """
         assignment = with_wraps(assignment, self._fill, promoted)
         kind = self._kind(assignment)
@@ -360,9 +357,8 @@ class _Building:
         for name in self.targets:
             type = operands[name].type
             form = ordered(type.format) if name in read else type.format
-            operands[name] = replace(
-                operands[name], type=replace(type, format=form, index_dtype=index)
-            )
+            type = replace(type, format=form, index_dtype=index)
+            operands[name] = replace(operands[name], type=type)
         return Elaborated(
             tuple(rename(assignment, sources) for assignment in self.assignments),
             tuple(rename(assignment, sources) for assignment in self.source_assignments),

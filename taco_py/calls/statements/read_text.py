@@ -90,9 +90,7 @@ def _statements_of(text: str, operands: frozenset[str] = frozenset()) -> tuple[U
         check_sequence(assignments)
     for assignment in assignments:
         check_assignment(assignment)
-    return tuple(
-        Understood(insert_reductions(assignment), traps(assignment)) for assignment in assignments
-    )
+    return tuple(Understood(insert_reductions(a), traps(a)) for a in assignments)
 
 
 def by_name(

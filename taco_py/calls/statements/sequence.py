@@ -85,18 +85,13 @@ def in_single_assignment(
         access = Access(target, assignment.target.indices, assignment.target.span)
         steps.append(Statement(Assignment(access, value, None, assignment.span), accumulator))
         current[name], origin[target] = target, name
-    return Statements(
-        tuple(steps), {name: current[name] for name in outputs}, origin, tuple(dropped)
-    )
+    results = {name: current[name] for name in outputs}
+    return Statements(tuple(steps), results, origin, tuple(dropped))
 
 
 def _all_names(statements: Iterable[Assignment]) -> set[str]:
     """Return every tensor that statements read or make."""
-    return {
-        n
-        for assignment in statements
-        for n in (assignment.target.tensor, *operand_names(assignment))
-    }
+    return {n for s in statements for n in (s.target.tensor, *operand_names(s))}
 
 
 def partition_live(
@@ -124,9 +119,7 @@ def check_passed(
     assignments  all statements; operands that only dropped ones read need not be passed
     """
     passed = tuple(map(str, names))
-    assigned = {
-        assignment.target.tensor for assignment in assignments if assignment.operator is None
-    }
+    assigned = {a.target.tensor for a in assignments if a.operator is None}
     for name in passed:
         if name in assigned:
             raise OperandError(
@@ -139,10 +132,6 @@ def check_passed(
     for step in statements.steps:
         read += (a for a in accesses(step.assignment) if a.tensor not in computed)
         computed.add(step.target)
-    accumulated = (
-        assignment.target.tensor for assignment in assignments if assignment.operator is not None
-    )
-    required = unique(
-        (*names_read(assignments), *(name for name in accumulated if name not in assigned))
-    )
+    added_to = (a.target.tensor for a in assignments if a.operator is not None)
+    required = unique((*names_read(assignments), *(n for n in added_to if n not in assigned)))
     check_given(read, required, passed, options)

@@ -44,26 +44,17 @@ class Derivative:
         objects = {**self.source.objects, **more}
         for name, (tensor, mode) in sizes.items():
             objects[name] = self.source.shape(tensor)[mode]
-        read = {
-            name for part, _ in self.turns for statement in part for name in names_of(statement)
-        }
+        read = {name for part, _ in self.turns for s in part for name in names_of(s)}
         read |= {*self.results}
         return {name: operand for name, operand in objects.items() if name in read}
 
     def run(self, objects: Mapping[str, Any]) -> dict[str, Any]:
         """Compute the statements of operands; these and what was computed, by name."""
         shapes = self.shapes
-        shape_items = tuple(shapes.items())
+        items = tuple(shapes.items())
         source, limit = self.source, self.memory_limit
         statements = self.text if source.rewritten else source.text
-        identity = (
-            type(self).__name__,
-            statements,
-            source.outputs,
-            self.wrt,
-            shape_items,
-            source.border,
-        )
+        identity = (type(self).__name__, statements, source.outputs, self.wrt, items, source.border)
         with nullcontext() if limit is None else KERNELS.memory.within(limit):
             return run_statements(
                 self.turns, objects, self.threads, identity, shapes, source.border

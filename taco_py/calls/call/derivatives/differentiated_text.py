@@ -29,7 +29,7 @@ from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.language.diagnostics.errors import DerivativeError, DimensionError, OperandError
 from taco_py.language.diagnostics.option_table import options_of
 from taco_py.language.diagnostics.suggest import with_suggestion
-from taco_py.language.notation.checks import accesses, has_subscripts, operand_names
+from taco_py.language.notation.checks import accesses, has_subscripts, operand_names, unique
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal
 from taco_py.language.notation.operators import ADD, FILLED, MUL
 from taco_py.language.notation.tree import is_reduction_by, map_children
@@ -82,9 +82,7 @@ class DifferentiatedText:
         return dtype_of(self.objects[name], name)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of an operand, or of the target of a statement without subscripts on its
-        left.
-        """
+        """Return the shape of an operand, or of a statement's target without subscripts."""
         if name in self.objects:
             return tuple(np.shape(self.objects[name]))
         if name in self.shapes:
@@ -101,8 +99,7 @@ class DifferentiatedText:
         raise DerivativeError(f"Expected an operand that says the size of {index}, found none")
 
     def check_shape(self, value: Any, name: str, what: str, of: str) -> None:
-        """Raise OperandError where a tangent or cotangent has another shape than its operand or
-        output.
+        """Raise OperandError where a tangent's or cotangent's shape is not that of its tensor.
 
         what, of  how the message calls both
         """
@@ -152,9 +149,7 @@ def read_text(
     accumulated = [statement.target for statement in statements if statement.operator is not None]
     read = [access for statement in statements for access in accesses(statement)] + accumulated
     missing = [access for access in read if access.tensor not in assigned]
-    required = tuple(
-        dict.fromkeys(a.tensor for a in read if a.tensor not in assigned or a in accumulated)
-    )
+    required = unique(a.tensor for a in read if a.tensor not in assigned or a in accumulated)
     check_given(missing, required, objects, options_of("vjp"))
     border = boundary_options(border, None).border
     requested = requested_outputs(statements, outputs)
@@ -287,9 +282,7 @@ def _select_wrt(
 ) -> tuple[str, ...]:
     """Return the operands that a derivative is taken by."""
     if wrt is None:
-        floats = [
-            n for n, operand in objects.items() if dtype_of(operand, n).kind in "fc" and n in used
-        ]
+        floats = [n for n, o in objects.items() if dtype_of(o, n).kind in "fc" and n in used]
         if not floats:
             raise DerivativeError(
                 f"Expected a real or complex operand that {', '.join(outputs)} depends on, found "
@@ -314,9 +307,7 @@ def _select_wrt(
 
 
 def _types(objects: Mapping[str, Any]) -> str:
-    return (
-        ", ".join(f"{n} of type {dtype_of(operand, n)}" for n, operand in objects.items()) or "none"
-    )
+    return ", ".join(f"{n} of type {dtype_of(obj, n)}" for n, obj in objects.items()) or "none"
 
 
 def dtype_of(obj: Any, name: str) -> np.dtype[Any]:
@@ -364,10 +355,8 @@ def like(obj: Any, value: Any) -> Any:
         tensor = value if isinstance(value, Tensor) else Tensor(read_operand(value, "cotangent"))
         return tensor.to_format(obj.format).astype(dtype)
     value = value.to_scipy() if isinstance(value, Tensor) else value
-    converted = value.asformat(obj.format) if is_scipy_sparse(value) else value
-    return (converted if type(converted) is type(obj) else type(obj)(converted)).astype(
-        dtype, copy=False
-    )
+    matrix = value.asformat(obj.format) if is_scipy_sparse(value) else value
+    return (matrix if type(matrix) is type(obj) else type(obj)(matrix)).astype(dtype, copy=False)
 
 
 def _dense(obj: Any, value: Any, dtype: np.dtype[Any]) -> Any:

@@ -60,10 +60,7 @@ class Pushforward(Derivative):
         """Return the shapes that the call specifies for scatter targets, and for their tangents."""
         said = self.source.shapes
         tangents = self.statements.names
-        return {
-            **said,
-            **{tangents[name]: shape for name, shape in said.items() if name in tangents},
-        }
+        return {**said, **{tangents[n]: shape for n, shape in said.items() if n in tangents}}
 
     def _objects(self, tangents: Mapping[str, Any]) -> dict[str, Any]:
         """Return the operands of the statements."""

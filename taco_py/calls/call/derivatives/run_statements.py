@@ -27,8 +27,7 @@ Turn = tuple[tuple[Assignment, ...], tuple[str, ...]]
 def turns_of(statements: Sequence[Assignment], outputs: Sequence[str]) -> tuple[Turn, ...]:
     """Split statements into turns, with each scatter in a turn of its own.
 
-    A statement that reads another's target at more than indices starts a turn too, for it reads an
-    operand then.
+    A statement that reads another's target at more than indices starts a turn too.
     """
     parts: list[tuple[Assignment, ...]] = []
     for statement in statements:
@@ -94,9 +93,7 @@ def _options_of_turn(
     names: tuple[str, ...],
     shapes: Mapping[str, Any],
 ) -> CallOptions:
-    """Request the target's shape where one statement scatters or assigns it, otherwise results by
-    name.
-    """
+    """Request the shape of a target that is scattered to or shaped, otherwise results by name."""
     target = part[0].target
     if target.subscripts or _is_shaped(part, shapes):
         return replace(options, shape=shapes.get(target.tensor))

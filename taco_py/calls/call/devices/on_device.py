@@ -28,9 +28,7 @@ def to_device(obj: Any, target: str) -> DeviceTensor:
 
 
 def kind_of(obj: Any) -> str:
-    """Return the kind of an object on the host: "ndarray", "tensor" or the name of
-    SciPy's class.
-    """
+    """Return an object's kind on the host: "ndarray", "tensor" or the name of SciPy's class."""
     if isinstance(obj, Tensor):
         return "tensor"
     if is_scipy_sparse(obj):
@@ -42,9 +40,7 @@ def kind_of(obj: Any) -> str:
 
 
 def describe_place(objects: Mapping[str, Any], target: str) -> str:
-    """Describe for explain() where operands are and where the result stays; return "" for
-    the CPU.
-    """
+    """Describe the devices of operands and of the result, for explain(); "" for the CPU."""
     if target == "c":
         return ""
     resident = [name for name, obj in objects.items() if isinstance(obj, DeviceTensor)]

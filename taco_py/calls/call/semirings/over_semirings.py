@@ -87,11 +87,8 @@ def to_arithmetic(
         typed = None if zero is None else Literal(zero, dtype=dtype.name)
         result_form = replace(assignment, value=with_mask(assignment.value, allowed, None))
         read = masked(read, allowed, typed, dtype)
-    if (
-        zero is not None
-        and assignment.operator is None
-        and _is_scipys(result_form, operands, options)
-    ):
+    fills = zero is not None and assignment.operator is None
+    if fills and _is_scipys(result_form, operands, options):
         read = replace(read, value=without_fill(read.value, dtype))
     key = call.key if plain else None
     return read, CallArguments(objects, options, call.out, None, key)
@@ -109,8 +106,7 @@ def _is_scipys(
 def unfilled_operand(name: str, obj: Any, semiring: Semiring) -> Any:
     """Return a Tensor whose fill value is the semiring's zero as one whose fill value is 0.
 
-    A Tensor that stores every element has no use for its fill value. Raises OperandError. Raises
-    OperandError.
+    A Tensor that stores every element has no use for its fill value. Raises OperandError.
     """
     if semiring.is_arithmetic or not isinstance(obj, TENSORS) or not obj.data.fill:
         return obj

@@ -45,11 +45,8 @@ def arithmetic_statements(computation: Computation, over: SemiringMask) -> tuple
 
     Raises OperandError for a mask of several outputs, and as `with_semiring`.
     """
-    options, requested, assignments = (
-        computation.options,
-        computation.requested,
-        computation.written,
-    )
+    options, requested = computation.options, computation.requested
+    assignments = computation.written
     over.check_outputs(requested.outputs, assignments[-1])
     single = in_single_assignment(assignments, requested.outputs, computation.objects)
     check_passed(assignments, single, computation.objects)
@@ -76,11 +73,7 @@ def arithmetic_statements(computation: Computation, over: SemiringMask) -> tuple
 
     mask, plain = None, all(objects[name] is obj for name, obj in computation.objects.items())
     if over.mask is not None:
-        names = {
-            n
-            for assignment in assignments
-            for n in (assignment.target.tensor, *operand_names(assignment))
-        }
+        names = {n for a in assignments for n in (a.target.tensor, *operand_names(a))}
         target = assigned_last(assignments, requested.outputs)
         name = Names({*objects, *names}).fresh("mask")
         mask, objects[name] = allowed_by(over.mask, Access(name, target.indices), options)
@@ -117,20 +110,13 @@ def draft_over_statements(
 
 def wanted_so_far(statements: Sequence[Assignment], outputs: Sequence[str]) -> tuple[str, ...]:
     """Return the outputs among the names that statements assign, and the name of the last one."""
-    names, last = (
-        unique(statement.target.tensor for statement in statements),
-        statements[-1].target.tensor,
-    )
+    names, last = unique(s.target.tensor for s in statements), statements[-1].target.tensor
     return tuple(name for name in names if name in outputs or name == last)
 
 
 def assigned_last(assignments: Sequence[Assignment], outputs: Sequence[str]) -> Access:
     """Return the access that assigns the one output last."""
-    return next(
-        assignment.target
-        for assignment in reversed(assignments)
-        if assignment.target.tensor == outputs[0]
-    )
+    return next(a.target for a in reversed(assignments) if a.target.tensor == outputs[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
