@@ -8,7 +8,7 @@ from typing import Any
 from taco_py.arguments.device_tensor import DeviceTensor, uploaded
 from taco_py.arguments.operands import INT32_MAX, BoundOperand, is_tensor
 from taco_py.arguments.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
-from taco_py.data.storage.tensor_data import TensorData, ordered
+from taco_py.data.storage.tensor_data import TensorData
 from taco_py.data.tensors.hand_out import handed_out
 from taco_py.data.tensors.tensor import as_format
 from taco_py.language.formats import Format
@@ -39,11 +39,6 @@ def result_kind(
     containers = {name: container(g) for name, g in operands.items()}
     vast = vast_indices({name: g.operand for name, g in operands.items()}, assignment)
     return look_up(Question(assignment, formats, containers, requested, vast))
-
-
-def kind_for(form: Format, target: Assignment, operands: Mapping[str, BoundOperand]) -> ResultKind:
-    """Return how a kernel's result in the format `form` is handed out."""
-    return result_kind(target, operands, ordered(form))
 
 
 def container(operand: BoundOperand) -> str:
