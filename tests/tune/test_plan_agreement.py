@@ -55,7 +55,7 @@ def space(text: str, objects: dict[str, Any], options: dict[str, Any]) -> CallSp
 def statement_of(found: CallSpace) -> Statement:
     checked = check(found.assignment, found.objects, found.settings)
     made = checked.elaborated
-    facts = {name: each.operand for name, each in checked.given.items()}
+    facts = {name: each.operand for name, each in checked.operands.items()}
     return Statement(made.assignments[0], facts, (), made.types[checked.target])
 
 

@@ -36,10 +36,10 @@ class PlanChoice:
         """Return options with a plan that is priced or given, and the lines of explain() on it."""
         if not (options.measure or options.tuned):
             return options, ""
-        chosen: tuple[CallOptions, str] = import_module(self.home).chosen(
+        choice: tuple[CallOptions, str] = import_module(self.home).chosen(
             assignment, objects, options, squeezed
         )
-        return chosen
+        return choice
 
 
 PLAN_CHOICE = PlanChoice()

@@ -15,17 +15,17 @@ from typing import Any
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.arguments.operands import check_names, taken
+from taco_py.arguments.operands import check_names, read_operand
 from taco_py.arguments.option_checks import integer
 from taco_py.calls.indexed.derived import Derived
 from taco_py.calls.indexed.domains import BORDERS, ERROR, BoundaryOptions
 from taco_py.calls.indexed.make_operands import (
+    DerivedOperands,
     Layout,
-    Made,
     arrays_of_operands,
+    describe_operands,
     layout_of,
     make_operands,
-    told_operands,
 )
 from taco_py.calls.indexed.scattered import dtypes_for_meeting
 from taco_py.data.storage.tensor_data import TensorData
@@ -89,7 +89,7 @@ class PlainStatements:
     text: str
     layouts: tuple[Layout, ...]
     objects: Mapping[str, Any]
-    derivations: Sequence[Made]
+    derivations: Sequence[DerivedOperands]
 
     @property
     def assignments(self) -> tuple[Assignment, ...]:
@@ -100,7 +100,7 @@ class PlainStatements:
     def lines(self) -> list[str]:
         """Return the lines of explain() about the operands that were made."""
         pairs = zip(self.layouts, self.derivations, strict=True)
-        return [line for layout, made in pairs for line in told_operands(layout, made)]
+        return [line for layout, made in pairs for line in describe_operands(layout, made)]
 
     @property
     def scatters(self) -> bool:
@@ -112,7 +112,9 @@ class PlainStatements:
         """Tell whether it does, and all operands besides the positions are dense."""
         names = {one.name for layout in self.layouts for one in layout.plain.selections}
         values = ((n, o) for n, o in self.objects.items() if n not in names)
-        return self.scatters and all(taken(obj, name).format.is_dense for name, obj in values)
+        return self.scatters and all(
+            read_operand(obj, name).format.is_dense for name, obj in values
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +151,7 @@ class IndexedStatements:
             if len(self.layouts) < MOST_LAYOUTS:
                 self.layouts[key] = known
         text, layouts = known
-        merged, derivations = dict[str, Any](), list[Made]()
+        merged, derivations = dict[str, Any](), list[DerivedOperands]()
         for assignment, layout in zip(self.written, layouts, strict=True):
             made = make_operands(assignment, objects, tensors, layout, boundary)
             merged.update(made.objects)
@@ -219,7 +221,7 @@ def _check_is_operand(derived: Derived, shapes: Mapping[str, tuple[int, ...]]) -
 
     shapes  of the tensors that earlier statements make
     """
-    access = derived.written
+    access = derived.source_access
     if access.tensor in shapes:
         raise NotationError(
             f"Expected all of {access.tensor}, which the text assigns, at indices alone, found "

@@ -16,7 +16,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import place_of
-from taco_py.arguments.operands import check_given, describe, taken
+from taco_py.arguments.operands import check_given, describe, read_operand
 from taco_py.calls.call.devices.on_device import to_device
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.requested_outputs import requested_outputs
@@ -40,7 +40,7 @@ from taco_py.calls.kernels.draft import (
 from taco_py.calls.kernels.front import Recipe
 from taco_py.calls.kernels.kernel import Kernel, compile_draft
 from taco_py.calls.statements.read_text import Understood, accumulated, names_read
-from taco_py.calls.statements.sequence import needed
+from taco_py.calls.statements.sequence import partition_live
 from taco_py.data.storage.borrow import as_dtype
 from taco_py.data.storage.pack import pack_coo
 from taco_py.data.tensors.tensor import Tensor
@@ -145,7 +145,7 @@ class SubscriptFront:
         """Return an operand, checked for the format and the dtype that the kernel was compiled
         for."""
         wanted, form = self.dtypes[name], self.formats[name]
-        data = taken(obj, f"operand {name}")
+        data = read_operand(obj, f"operand {name}")
         if str(data.format) != str(form) and not (data.format.is_dense and form.is_dense):
             raise FormatError(
                 f"Expected {name} in the format {form} that the kernel was compiled for, found "
@@ -221,7 +221,7 @@ def _sampled(
     boundary = boundary_options(options.border, options.shape, not is_single)
     if not is_single:
         asked = requested_outputs(written, options.outputs)
-        written, _ = needed(written, asked.outputs)
+        written, _ = partition_live(written, asked.outputs)
         read = [each for each in read if each.assignment in written]
     given, uses = dict(arguments.formats), list[Assignment]()
     for each in written:
@@ -272,7 +272,9 @@ def _dtypes(
     asked = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(set(names) - positions, dtypes)
     usual = {**dict.fromkeys(positions, np.int64), **asked}
     named = names_to_dtypes(names, usual)
-    arrays = {name: taken(given[name], name).dtype for name in names if is_array(given[name])}
+    arrays = {
+        name: read_operand(given[name], name).dtype for name in names if is_array(given[name])
+    }
     return {**{n: as_dtype(each, n) for n, each in named.items()}, **arrays}
 
 
@@ -280,7 +282,7 @@ def _sample_shapes(
     uses: Sequence[Assignment], given: Mapping[str, Any], boundary: BoundaryOptions, target: Access
 ) -> dict[str, tuple[int, ...]]:
     """Return shapes of operands in which all accesses stay inside, where that is possible."""
-    shapes = {n: taken(obj, n).shape for n, obj in given.items() if is_array(obj)}
+    shapes = {n: read_operand(obj, n).shape for n, obj in given.items() if is_array(obj)}
     met = [target, *(access for each in uses for access in accesses(each))]
     met += [inner for a in met for mode in a.subscripts for inner, _ in mode.gathered]
     sizes = _sizes(target, met, shapes, boundary)

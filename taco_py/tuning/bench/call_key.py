@@ -28,7 +28,7 @@ def key_of_call(
     kind = f"{made.kinds[target].kind} {made.dtypes[target].name}"
     computation = Computation(
         (checked.assignment,),
-        {name: each.operand for name, each in checked.given.items()},
+        {name: each.operand for name, each in checked.operands.items()},
         {target: (kind, made.types[target])},
         squeezed,
         tuple(_told(settings)),

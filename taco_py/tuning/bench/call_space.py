@@ -70,7 +70,7 @@ def space_of(
 
     axes = planner_axes(prepared.plan, operands, request, settings, product)
     threads = settings.threads or KERNELS.cores
-    given = {name: g.operand for name, g in prepared.given.items()}
+    given = {name: g.operand for name, g in prepared.operands.items()}
     return CallSpace(
         assignment,
         objects,
@@ -84,5 +84,5 @@ def space_of(
 
 def _facts(prepared: Prepared, squeezed: Squeezed) -> dict[str, Operand]:
     """Return the facts of the operands as the assignment reads them."""
-    facts = {name: g.operand for name, g in prepared.given.items()}
+    facts = {name: g.operand for name, g in prepared.operands.items()}
     return facts | {name: squeezed_facts(facts[name], axes) for name, axes in squeezed}

@@ -70,7 +70,7 @@ def measured(
     """
     plain = replace(settings, measure=False)
     prepared = prepare(assignment, objects, plain, squeezed)
-    key = ("measured", assignment, squeezed, plain, facts(prepared.given, plain.counts))
+    key = ("measured", assignment, squeezed, plain, facts(prepared.operands, plain.counts))
 
     def search() -> Measured:
         def attempt(choice: CallOptions) -> None:
@@ -78,7 +78,7 @@ def measured(
             run(ready.plan, start(ready, choice, None))
 
         call = space_of(assignment, objects, plain, squeezed)
-        points, note = points_of(call), note_key(key, prepared.given)
+        points, note = points_of(call), note_key(key, prepared.operands)
         times = recalled(note, points)
         is_recalled = times is not None
         label, timings = times or measure(call, points, attempt)

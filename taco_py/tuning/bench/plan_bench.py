@@ -149,7 +149,7 @@ class PlanBench:
         prepared, tensors, wanted = small
         request = Request(prepared.plan.result, self.settings.static, any_order=True)
         machine = prepared.plan.machine.with_costs(parallel_iterations=0)
-        facts = {n: g.operand for n, g in prepared.given.items()}
+        facts = {n: g.operand for n, g in prepared.operands.items()}
         own = {
             n: replace(facts[n], shape=t.shape, nnz=float(t.nnz), entries=None)
             for n, t in tensors.items()
@@ -182,8 +182,8 @@ class PlanBench:
     def _made_small(self, static: Sizes) -> Small | str:
         prepared = prepare(self.assignment, self.objects, self.settings, self.squeezed)
         axes = dict(self.squeezed)
-        whole = {name: g.data for name, g in prepared.given.items()}
-        facts = {name: g.operand for name, g in prepared.given.items()}
+        whole = {name: g.data for name, g in prepared.operands.items()}
+        facts = {name: g.operand for name, g in prepared.operands.items()}
         sizes = _sizes(prepared.assignment, whole, axes)
         compiled = (index for index, size in static if sizes.get(index) == size)
         kept = {**dict(self.settings.static), **dict.fromkeys(compiled, 0)}

@@ -61,7 +61,7 @@ def resolved(
 ) -> Resolved:
     """Return the plan of a call, looked up once for operands with the same facts."""
     plain = replace(settings, tuned=False)
-    given = prepare(assignment, objects, plain, squeezed).given
+    given = prepare(assignment, objects, plain, squeezed).operands
     key = ("tuned", assignment, squeezed, plain, facts(given, plain.counts))
     found: Resolved | None = KERNELS.memo.get(key)
     if found is None:

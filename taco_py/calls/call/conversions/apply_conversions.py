@@ -19,7 +19,7 @@ from taco_py.calls.call.conversions.block_modes import stored_modes
 from taco_py.calls.call.conversions.conversion import Key
 from taco_py.calls.call.conversions.derived_operands import derived_operands
 from taco_py.calls.call.conversions.plain_formats import conversion_lines, plain_formats
-from taco_py.calls.call.over.compute_over import arithmetic, compute_over
+from taco_py.calls.call.semirings.compute_over import arithmetic, compute_over
 from taco_py.calls.call.statement_commands import with_commands_of_one
 from taco_py.data.kernels import KERNELS
 from taco_py.running.replay.find import find

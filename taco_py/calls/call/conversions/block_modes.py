@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from taco_py.arguments.operands import taken
+from taco_py.arguments.operands import read_operand
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.conversions.conversion import Converted, Key, labelled
 from taco_py.calls.call.conversions.conversion_notes import conversion_notes, converted_names
@@ -37,7 +37,7 @@ def facts_of(obj: Any, what: str) -> TensorData:
     not in blocks."""
     blocks = blocks_of(obj)
     if blocks is None:
-        return taken(obj, what)
+        return read_operand(obj, what)
     return TensorData(plain_format(blocks.order), blocks.shape, (), blocks.stored.data.values)
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from taco_py.arguments.device_tensor import place_of
-from taco_py.arguments.operands import is_number, taken
+from taco_py.arguments.operands import is_number, read_operand
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.conversions.conversion import Converted, Key, labelled
 from taco_py.data.tensors.keys import call_key
@@ -81,12 +81,12 @@ def _unchanged(result: Any) -> Any:
 def _needed(computation: Computation) -> list[Assignment]:
     """Return the statements that outputs depend on, once all their operands are known to be
     passed."""
-    from taco_py.calls.statements.sequence import check_passed, in_single_assignment, needed
+    from taco_py.calls.statements.sequence import check_passed, in_single_assignment, partition_live
 
     written, objects = computation.written, computation.objects
     outputs = computation.requested.outputs
     check_passed(written, in_single_assignment(written, outputs, objects), objects)
-    return needed(written, outputs)[0]
+    return partition_live(written, outputs)[0]
 
 
 def _scattering(computation: Computation, written: Assignment, is_dense: bool) -> Computation:
@@ -137,4 +137,4 @@ def _stretches(computation: Computation) -> bool:
 def _shape(obj: Any, name: str) -> tuple[int, ...]:
     """Return the shape of an operand, also of one without a `shape`."""
     shape = () if is_number(obj) else getattr(obj, "shape", None)
-    return tuple(taken(obj, f"operand {name}").shape if shape is None else shape)
+    return tuple(read_operand(obj, f"operand {name}").shape if shape is None else shape)
