@@ -29,7 +29,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from benchmarks.measure import Record, record
-from taco_py.arguments.operands import give
+from taco_py.arguments.operands import bind_operands
 from taco_py.calls.kernels.kernel import Kernel, compile_plan
 from taco_py.compiler.schedule.commands import Make
 from taco_py.compiler.schedule.schedule import Schedule
@@ -218,7 +218,7 @@ def measured(
     keep   called now and then, to keep these
     """
     operands = {n: _stored(grid, n, each) for n, each in grid.operands.items()}
-    facts = {name: each.operand for name, each in give(operands).items()}
+    facts = {name: each.operand for name, each in bind_operands(operands).items()}
     out = np.empty(result_shape(grid))
     met: set[Any] = set()
     found: list[Measured] = []

@@ -110,7 +110,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "taco_py.language": (
         "release", "phase", "former_names", "diagnostics", "notebook", "notation", "fill",
-        "formats", "provenance", "index_sizes", "autodiff", "problem", "legal", "oracle",
+        "formats", "provenance", "statement_indices", "autodiff", "problem", "legal", "oracle",
     ),
     "taco_py.data": ("kernels", "storage", "convert", "interop", "tensors"),
     "taco_py.compiler": (

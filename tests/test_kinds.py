@@ -23,7 +23,7 @@ MOST: dict[str, int] = {
     "taco_py.api": 20,
     "taco_py.arguments": 6,
     "taco_py.arrays": 32,
-    "taco_py.calls": 82,
+    "taco_py.calls": 81,
     "taco_py.compiler": 115,
     "taco_py.data": 28,
     "taco_py.graph": 33,

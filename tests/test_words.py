@@ -20,10 +20,10 @@ from tests.words import (
 )
 
 MOST: dict[str, tuple[int, int, int, int]] = {
-    "taco_py/api": (102, 5, 2, 5),
-    "taco_py/arguments": (59, 13, 3, 12),
+    "taco_py/api": (61, 1, 0, 1),
+    "taco_py/arguments": (1, 0, 0, 0),
     "taco_py/arrays": (0, 0, 0, 0),
-    "taco_py/calls": (774, 39, 20, 91),
+    "taco_py/calls": (292, 11, 7, 37),
     "taco_py/compiler": (93, 0, 0, 0),
     "taco_py/data": (20, 0, 0, 1),
     "taco_py/graph": (1380, 43, 6, 170),

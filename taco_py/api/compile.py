@@ -78,12 +78,12 @@ def compile(
 
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
     """
-    given, where = placed(by_name(text, formats, others, named, "formats"), target)
+    all_formats, where = placed(by_name(text, formats, others, named, "formats"), target)
     options = CallOptions.of_kernel({**locals(), "target": where})
     options = with_fields(options, memory_limit=check_memory_limit(memory_limit))
-    statements = statements_of(text, given)
+    statements = statements_of(text, all_formats)
     over = read_over(semiring, as_mask(mask, statements[-1].assignment), replace)
     for statement in statements:
         issue_warnings(statement.cautions)
-    arguments = CompileArguments(given, dtypes, index_dtype, static, over, options)
+    arguments = CompileArguments(all_formats, dtypes, index_dtype, static, over, options)
     return compile_text(statements, arguments)

@@ -35,7 +35,7 @@ def device(obj: Any, target: str = "cuda") -> DeviceTensor:
         if obj.target == target:
             return obj
         return device(obj.to_host(), target)
-    found = adopted(obj, target)
-    if isinstance(found, DeviceTensor):
-        return found
+    tensor = adopted(obj, target)
+    if isinstance(tensor, DeviceTensor):
+        return tensor
     return to_device(obj, target)

@@ -76,7 +76,7 @@ def evaluate(
               indices and of what operands of integers hold: x[2*i+k-1], A[p[i],0], y[p[i]] += x[i].
     operands, named  NumPy arrays, scipy.sparse arrays or matrices, Tensors and numbers, as a
               mapping or by name. They are not copied and never modified.
-    others    nothing: operands go by name
+    option_values    nothing: operands go by name
     format    how to store the result; by default an index is compressed when every term
               restricts it
     out       an array of the result's shape and dtype to write into; a new array by default
@@ -125,17 +125,18 @@ def evaluate(
     """
     if memory_limit is not None:
         return limited(evaluate, locals())
-    given = named if operands is None else _given(text, operands, others, named)
-    schedule, over, values = built(schedule), read_over(semiring, mask, replace), (*given.values(),)
-    whole: Any = (format, out, () if out is None else (out,))
+    objects = named if operands is None else _merge_operands(text, operands, others, named)
+    schedule, over = built(schedule), read_over(semiring, mask, replace)
+    values: tuple[Any, ...] = (*objects.values(),)
+    single: Any = (format, out, () if out is None else (out,))
     by_names, key = (outputs is not None or type(format) is dict or type(out) is dict), None
-    form, kinds, outs = by_outputs(outputs, format, out) if by_names else whole
+    form, kinds, outs = by_outputs(outputs, format, out) if by_names else single
     if target in (None, "c") and type(threads) in COUNTS:
-        identity: tuple[object, ...] = (text, form, casting, schedule, threads, target, *given)
+        identity: tuple[object, ...] = (text, form, casting, schedule, threads, target, *objects)
         usual = out is None and dtype is None and path is None and outputs is None
         if not usual or (border, shape, static, libraries, schedule_budget, forbid, allow) != USUAL:
-            others = (static, libraries, path, schedule_budget, forbid, allow, border, shape)
-            identity = (*identity, options_key(kinds, dtype, *others))
+            option_values = (static, libraries, path, schedule_budget, forbid, allow, border, shape)
+            identity = (*identity, options_key(kinds, dtype, *option_values))
         if over is not None:
             identity, values = (*identity, over.identity), (*values, *over.arrays)
         key = call_key(identity, values)
@@ -143,36 +144,36 @@ def evaluate(
             return result
     from taco_py.calls.call.texts.by_text import compute_text
 
-    return compute_text(text, given, locals(), over, key)
+    return compute_text(text, objects, locals(), over, key)
 
 
-def again(text: str, names: tuple[str, ...], *operands: Any) -> Any:
+def call_fast_path(text: str, names: tuple[str, ...], *operands: Any) -> Any:
     """Take the short way of `evaluate` of operands by names, without options; None where no such
     call was made."""
     call = find(call_key((text, None, "safe", None, None, None, *names), operands))
     return None if call is None else call(*operands)
 
 
-def _given(
-    text: str, operands: Any, others: tuple[Any, ...], named: dict[str, Any]
+def _merge_operands(
+    text: str, operands: Any, rest: tuple[Any, ...], keywords: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the operands of a call that passes some by position, in a mapping."""
-    if type(operands) is dict and not others and operands.keys().isdisjoint(named):
-        return {**operands, **named}
+    if type(operands) is dict and not rest and operands.keys().isdisjoint(keywords):
+        return {**operands, **keywords}
     from taco_py.calls.statements.read_text import by_name
 
-    return by_name(text, operands, others, named)
+    return by_name(text, operands, rest, keywords)
 
 
 def _operands_of(
-    text: str, operands: tuple[Any, ...], named: dict[str, Any]
+    text: str, operands: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[dict[str, Any], bool]:
     """Return the operands by name, and whether they are einsum's, behind its subscripts."""
     if operands and isinstance(text, str) and "=" not in text:
-        return {f"operand {place}": each for place, each in enumerate(operands)}, True
+        return {f"operand {place}": operand for place, operand in enumerate(operands)}, True
     from taco_py.calls.statements.read_text import by_name
 
-    return by_name(text, operands[0] if operands else None, operands[1:], named), False
+    return by_name(text, operands[0] if operands else None, operands[1:], keywords), False
 
 
 def explain(
@@ -236,16 +237,16 @@ def explain(
     from taco_py.calls.call.subscripts import explain_subscripts
     from taco_py.calls.call.texts.by_text import explain_text
 
-    given, einsums = _operands_of(text, operands, named)
+    objects, einsums = _operands_of(text, operands, named)
     refuse_of_other_kind(einsums, named, locals())
     if einsums and (numpys := left_to_numpy((text, *operands), locals())) is not None:
-        return Report(numpys.told)
-    given, where = placed(given, target)
+        return Report(numpys.explanation)
+    objects, where = placed(objects, target)
     options = CallOptions.of({**locals(), "target": where})
     seconds = check_budget(frontier_budget, "frontier_budget")
     over = read_over(semiring, mask, False)
     over = None if over is None or over.is_usual else over
     if einsums:
-        every = (text, *given.values())
+        every = (text, *objects.values())
         return Report(explain_subscripts(every, options, over, optimize, seconds))
-    return Report(explain_text(text, CallArguments(given, options, over=over), seconds))
+    return Report(explain_text(text, CallArguments(objects, options, over=over), seconds))

@@ -14,26 +14,27 @@ from numpy.typing import ArrayLike
 
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.operands import as_number as weak_number
-from taco_py.arguments.operands import check_names, give, is_number, taken
+from taco_py.arguments.operands import bind_operands, check_names, is_number, read_operand
 from taco_py.arguments.option_checks import merged
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import container
 from taco_py.arguments.semiring_mask import SemiringMask, semiring_mask_of
 from taco_py.calls.call.computation import Computation
-from taco_py.calls.call.over.over_semirings import to_arithmetic
-from taco_py.calls.call.over.over_statements import arithmetic_statements
 from taco_py.calls.call.requested_outputs import requested_outputs
+from taco_py.calls.call.semirings.over_semirings import to_arithmetic
+from taco_py.calls.call.semirings.over_statements import arithmetic_statements
 from taco_py.calls.indexed.by_fancy_indexing import gather, write
 from taco_py.calls.indexed.domains import ERROR, FILL, BoundaryOptions
-from taco_py.calls.indexed.indexed_call import boundary_options, is_indexed
 from taco_py.calls.indexed.indexed_statements import (
     AMONG_SEVERAL,
     OVER_SEMIRINGS,
-    boundary_options_of_several,
+    boundary_options,
+    is_indexed,
     refuse_computed_positions,
     refuse_scatter,
 )
 from taco_py.calls.indexed.sparse_stored import stored_like
+from taco_py.calls.statements.duplicates import read_types
 from taco_py.calls.statements.elaborate import ResultOptions, elaborate
 from taco_py.calls.statements.read_text import (
     accumulated,
@@ -42,8 +43,7 @@ from taco_py.calls.statements.read_text import (
     statements_of,
     target_of,
 )
-from taco_py.calls.statements.sequence import check_passed, in_single_assignment, needed
-from taco_py.calls.statements.widened import read_types
+from taco_py.calls.statements.sequence import check_passed, in_single_assignment, partition_live
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.storage.pack import is_unique, to_dense, unpack
 from taco_py.data.storage.room import room
@@ -172,13 +172,13 @@ def _several(
     """Compute statements; ends are the arguments border and shape."""
     asked = requested_outputs(statements, outputs)
     if any(is_indexed(each, *ends) for each in statements) or _has_ones(given):
-        boundary = boundary_options_of_several(*ends)
+        boundary = boundary_options(*ends, several=True)
         single = in_single_assignment(statements, asked.outputs, given)
         check_passed(statements, single, given, OPTIONS)
         for each in statements:
             refuse_scatter(each.target, AMONG_SEVERAL)
         refuse_computed_positions(statements)
-        statements, _ = needed(statements, asked.outputs)
+        statements, _ = partition_live(statements, asked.outputs)
         statements, given, stored = _gathered(statements, given, stored, boundary)
     wide = True
     if not over.is_usual:
@@ -228,7 +228,8 @@ def _gathered(
             if own in read.stored:
                 places[own] = read.stored[own]
             if own in places and _is_sparse(given.get(source)):
-                columns, data = np.nonzero(np.asarray(places[own])), taken(given[source], source)
+                columns = np.nonzero(np.asarray(places[own]))
+                data = read_operand(given[source], source)
                 values, shape = found[own][columns], found[own].shape
                 found[own] = stored_like(given[source], data, columns, values, shape)
         if each.operator is not None and name in given:
@@ -254,13 +255,13 @@ def _at_subscripts(
     places, fills = {**masks, **(stored or {})}, boundary.border == FILL
     read = gather(assignment, arrays, places, fills, boundary.shape, added, absent)
     others = {own: absent[name] for own, name in read.sources.items() if name in masks}
-    start = None if read.written is not None else initial
+    start = None if read.destination is not None else initial
 
     def value_of(operands: dict[str, Any]) -> Array:
         return _evaluated(wide, read.assignment, operands, operands, start, read.stored, others)
 
     value = value_of(read.arrays)
-    if read.written is None:
+    if read.destination is None:
         return value
     dtype = value.dtype if added is None else np.asarray(added).dtype
     sums = sum_dtype(value.dtype, target=None if added is None else dtype)
@@ -268,7 +269,7 @@ def _at_subscripts(
         names = operand_names(read.assignment)
         value = value_of({name: np.asarray(read.arrays[name]).astype(sums) for name in names})
         value = value.astype(sums, copy=False)  # truths of comparisons are counted
-    return write(assignment, value, read.written, added)
+    return write(assignment, value, read.destination, added)
 
 
 def _target(assignment: Assignment) -> tuple[str, ...]:
@@ -336,7 +337,7 @@ def _in_order(
     """
     statements = in_single_assignment(written, outputs, given)
     check_passed(written, statements, given, OPTIONS)
-    described = give(given)
+    described = bind_operands(given)
     facts = {name: each.operand for name, each in described.items()}
     containers = {name: container(each) for name, each in described.items()}
     made = elaborate(statements, facts, containers, ResultOptions(wide_sums=wide))
@@ -346,7 +347,7 @@ def _in_order(
     places.update((name, np.asarray(each, bool)) for name, each in stored.items())
     for step in statements.steps:
         own, own_places = dict(arrays), dict(places)
-        added = arrays.get(step.added)
+        added = arrays.get(step.accumulator)
         target = None if added is None else np.asarray(added).dtype
         sum_type = partial(sum_dtype, target=target) if wide else np.dtype
         with room("what evaluate_dense makes on its way", _largest(step.assignment, own), SMALLER):
@@ -389,7 +390,7 @@ def _fill(obj: Any) -> Number:
 
 def _repeats(obj: Any, name: str) -> bool:
     """Tell whether an operand of whole numbers stores a coordinate twice."""
-    data = taken(obj, f"operand {name}")
+    data = read_operand(obj, f"operand {name}")
     return computes_exactly(data.dtype) and not is_unique(data)
 
 
@@ -430,13 +431,13 @@ def _known(obj: Any, name: str) -> Any:
     known = isinstance(obj, np.ndarray | np.generic | list | tuple | Tensor | TensorData)
     if known or is_number(obj) or is_scipy_sparse(obj) or is_traced(obj):
         return obj
-    return Tensor(taken(obj, f"operand {name}"))
+    return Tensor(read_operand(obj, f"operand {name}"))
 
 
 def _array(obj: Any, name: str, dtype: Any = None) -> Any:
     """Return an operand as an array; entries with equal coordinates are added up in `dtype`."""
     if is_scipy_sparse(obj) or isinstance(obj, Tensor | TensorData):
-        data = taken(obj, f"operand {name}")
+        data = read_operand(obj, f"operand {name}")
         return to_dense(converted_to(np.dtype(dtype or data.dtype), data))
     return obj
 
@@ -454,7 +455,7 @@ def _with_weak_numbers(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 def _places(obj: Any, name: str) -> Array:
     """Where a sparse operand stores something."""
-    data = taken(obj, f"operand {name}")
+    data = read_operand(obj, f"operand {name}")
     found = np.zeros(data.shape, bool)
     found[unpack(data)[0]] = True
     return found

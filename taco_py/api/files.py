@@ -50,8 +50,8 @@ def read(
     form = remapped(format)
     plain = None if form is not None or isinstance(format, RemappedFormat) else format
     arguments = (path, plain, shape, dtype, read_table, key)
-    found = Tensor(limited_result("read", files.read, *arguments))
-    return found if form is None else found.to_format(form)
+    tensor = Tensor(limited_result("read", files.read, *arguments))
+    return tensor if form is None else tensor.to_format(form)
 
 
 def write(obj: Any, path: str | Path, key: str | None = None) -> None:

@@ -78,14 +78,14 @@ def frontier(
     """
     if memory_limit is not None:
         return limited(frontier, locals())
-    given, where = placed(merged(formats, named, "formats"), target)
+    passed_formats, where = placed(merged(formats, named, "formats"), target)
     check_target(where)
     read = understood(text)
     over = read_over(semiring, as_mask(mask, read.assignment), False)
     result = read.assignment.target.tensor
     uses = accumulated(read.assignment, {result: None})
     orders = {access.tensor: len(access.modes) for access in accesses(uses) if not access.is_number}
-    formats = {**{name: dense(order) for name, order in orders.items()}, **given}
+    formats = {**{name: dense(order) for name, order in orders.items()}, **passed_formats}
     options = CallOptions(border=border, shape=shape)
     arguments = CompileArguments(formats, over=over, options=options)
     if (border, shape) != ("error", None) or has_subscripts(read.assignment):
@@ -104,8 +104,8 @@ def frontier(
     budget = check_budget(schedule_budget)
     until = inf if budget is None else monotonic() + budget
     search = None if budget is None else budget * SEARCH
-    found = search_frontier(drafted.assignment, stored, SCOPES[scope], search)
-    return with_estimates(found, drafted.operands, drafted.request.on(where), until)
+    schedules = search_frontier(drafted.assignment, stored, SCOPES[scope], search)
+    return with_estimates(schedules, drafted.operands, drafted.request.on(where), until)
 
 
 def _check_comparable(assignment: Assignment) -> None:

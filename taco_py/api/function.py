@@ -99,23 +99,23 @@ def function(
     }  # fmt: skip
     by_text = c is not None or numpy is not None
     if by_text:
-        made = _by_text(name, (body, numpy, c), dtypes, declared)
+        definition = _by_text(name, (body, numpy, c), dtypes, declared)
     else:
-        made = _by_tracing(name, body, dtypes, declared)
-    if DEFINED.bodies.get(name, made.digest) != made.digest and not replace:
+        definition = _by_tracing(name, body, dtypes, declared)
+    if DEFINED.bodies.get(name, definition.digest) != definition.digest and not replace:
         raise OperandError(
             f"Expected a name without a function, found {name}, which has another body",
             hint="give it another name, or pass replace=True",
         )
-    REGISTERED.add(made.operator.c_operator, made.function)
-    if DEFINED.bodies.get(name) != made.digest:
-        DEFINED.define(name, made.operator, made.digest)
+    REGISTERED.add(definition.operator.c_operator, definition.function)
+    if DEFINED.bodies.get(name) != definition.digest:
+        DEFINED.define(name, definition.operator, definition.digest)
         forget_texts()
     return ScalarFunction(name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Made:
+class _Definition:
     """An operator, what tells its body, and what makes the function that kernels call for it."""
 
     operator: Operator
@@ -123,7 +123,7 @@ class _Made:
     function: Callable[[], KernelFunction]
 
 
-def _by_tracing(name: str, body: Any, dtypes: Any, declared: Mapping[str, Any]) -> _Made:
+def _by_tracing(name: str, body: Any, dtypes: Any, declared: Mapping[str, Any]) -> _Definition:
     """Return the operator of a body, which is put in its place; kernels call it to reduce by it."""
     if dtypes is not None:
         raise OperandError(
@@ -132,44 +132,44 @@ def _by_tracing(name: str, body: Any, dtypes: Any, declared: Mapping[str, Any]) 
         )
     names = _arguments(name, body)
     traced = _traced(name, body, names)
-    written = written_out(traced)
+    expression = written_out(traced)
     algebra = _algebra(name, len(names), declared)
-    told = f"{names} {written!r} {algebra}"
-    digest = hashlib.sha256(told.encode()).hexdigest()[:16]
+    signature = f"{names} {expression!r} {algebra}"
+    digest = hashlib.sha256(signature.encode()).hexdigest()[:16]
     operator = Operator(
         name, name, len(names), f"{name}_{digest}", 4, linear=(False,) * len(names),
-        body=_substituting(written, names), evaluate=_numeric(traced, names), **algebra,
+        body=_substituting(expression, names), evaluate=_numeric(traced, names), **algebra,
     )  # fmt: skip
     kinds = check_properties(name, operator.evaluate, len(names), declared)
     if operator.reduces:
-        operator = replaced(operator, loops=tuple(_reducible(operator, names, written, kinds)))
-    return _Made(operator, digest, partial(_kernel_function, operator.c_operator, names, written))
+        operator = replaced(operator, loops=tuple(_reducible(operator, names, expression, kinds)))
+    kernel_function = partial(_kernel_function, operator.c_operator, names, expression)
+    return _Definition(operator, digest, kernel_function)
 
 
 def _reducible(operator: Operator, names: tuple[str, ...], body: Expr, kinds: str) -> Iterator[str]:
-    """Yield the types that a function makes one value of two in, of these kinds, and that have its
-    identity."""
+    """Yield the types of these kinds that a function keeps and that hold its identity."""
     for dtype in map(np.dtype, SCALARS):
         try:
-            found = expression_dtype(body, dict.fromkeys(names, dtype))
+            result_dtype = expression_dtype(body, dict.fromkeys(names, dtype))
         except OperandTypeError:
             continue
-        if found == dtype and dtype.kind in kinds and holds(dtype, operator.identity):
+        if result_dtype == dtype and dtype.kind in kinds and holds(dtype, operator.identity):
             yield dtype.name
 
 
 def _kernel_function(name: str, names: tuple[str, ...], body: Expr) -> KernelFunction:
-    """What kernels call that do more than to compute the body: to reduce by it, say."""
+    """Return the function that kernels call where they do not inline the body, as in reductions."""
     from taco_py.compiler.lower.function_bodies import function_of_body
 
     return function_of_body(name, names, body, SCALARS)
 
 
 def _by_text(
-    name: str, given: tuple[Any, Any, Any], dtypes: Any, declared: Mapping[str, Any]
-) -> _Made:
+    name: str, sources: tuple[Any, Any, Any], dtypes: Any, declared: Mapping[str, Any]
+) -> _Definition:
     """Return the operator of C text, which kernels call."""
-    body, numpy, c = given
+    body, numpy, c = sources
     if body is not None or numpy is None or c is None:
         raise OperandTypeError(
             f"Expected a body of {name}, or both numpy= and c=",
@@ -177,16 +177,16 @@ def _by_text(
         )
     from taco_py.data.tensors.user_functions import c_text_of
 
-    found = c_text_of(name, numpy, c, dtypes)
-    loops, arity = tuple(found.counterpart.results), len(found.parameters)
+    compiled = c_text_of(name, numpy, c, dtypes)
+    loops, arity = tuple(compiled.counterpart.results), len(compiled.parameters)
     algebra = _algebra(name, arity, declared)
-    digest = hashlib.sha256(f"{found.digest} {algebra}".encode()).hexdigest()[:16]
+    digest = hashlib.sha256(f"{compiled.digest} {algebra}".encode()).hexdigest()[:16]
     operator = Operator(
-        name, name, arity, found.function.name, 4, linear=(False,) * arity, loops=loops,
-        evaluate=found.counterpart, **algebra,
+        name, name, arity, compiled.function.name, 4, linear=(False,) * arity, loops=loops,
+        evaluate=compiled.counterpart, **algebra,
     )  # fmt: skip
     for type in loops if operator.reduces else ():
-        gives = found.counterpart.results[type]
+        gives = compiled.counterpart.results[type]
         if gives != type or not holds(np.dtype(type), operator.identity):
             what = f"{gives} of {type}" if gives != type else f"{operator.identity} for {type}"
             raise OperandError(
@@ -194,13 +194,13 @@ def _by_text(
                 f"it reduces, found {what}",
                 hint="leave associative= out, or say the types with dtypes=",
             )
-    kinds = "".join(np.dtype(each).kind for each in loops)
+    kinds = "".join(np.dtype(dtype).kind for dtype in loops)
     check_properties(name, operator.evaluate, arity, declared, kinds)
-    return _Made(operator, digest, lambda: found.function)
+    return _Definition(operator, digest, lambda: compiled.function)
 
 
 def _algebra(name: str, arity: int, declared: Mapping[str, Any]) -> dict[str, Any]:
-    """What is declared as the fields of an operator. Raises OperandError."""
+    """Return the declared properties as the fields of an operator. Raises OperandError."""
     annihilator = declared["annihilator"]
     zeros = annihilator if isinstance(annihilator, tuple) else (annihilator,) * arity
     if len(zeros) != arity:
@@ -241,12 +241,12 @@ def _arguments(name: str, body: Callable[..., Any]) -> tuple[str, ...]:
         parameters = tuple(inspect.signature(body).parameters.values())
     except ValueError:
         parameters = ()
-    if not parameters or any(each.kind not in kinds for each in parameters):
+    if not parameters or any(parameter.kind not in kinds for parameter in parameters):
         raise OperandTypeError(
             f"Expected a Python function of one argument or several for {name}",
             hint="write its arguments out, as in lambda x, y: …",
         )
-    return tuple(each.name for each in parameters if each.default is inspect.Parameter.empty)
+    return tuple(p.name for p in parameters if p.default is inspect.Parameter.empty)
 
 
 def _traced(name: str, body: Callable[..., Any], names: tuple[str, ...]) -> Expr:
@@ -268,7 +268,7 @@ def _traced(name: str, body: Callable[..., Any], names: tuple[str, ...]) -> Expr
 
 
 def _substituting(traced: Expr, names: tuple[str, ...]) -> Callable[..., Expr]:
-    """From arguments to the body of them."""
+    """Return the function that substitutes arguments into a body."""
 
     def body(*args: Expr) -> Expr:
         of = dict(zip(names, args, strict=True))

@@ -19,7 +19,7 @@ def hybrid(
     format: RemappedFormat | str,
     fill: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Part a matrix into what suits a format of blocks, diagonals or slots, and the rest in CSR.
+    """Split a matrix into entries that suit a format of blocks or diagonals, and the rest in CSR.
 
     >>> A = sp.diags_array([np.ones(7), np.ones(8)], offsets=[1, 0]).tolil()
     >>> A[7, 0] = 5.0
@@ -38,8 +38,8 @@ def hybrid(
     Raises FormatError where A is no matrix or the format has no such units, OperandError for a
     share that is not from 0 to 1.
     """
-    wanted = remapped(format)
-    if wanted is None or wanted.order != 2:
+    target = remapped(format)
+    if target is None or target.order != 2:
         raise FormatError(
             f"Expected a format of blocks, diagonals or slots of matrices, found {str(format)!r}",
             hint='as in tp.hybrid(A, "sdia(8)")',
@@ -57,5 +57,5 @@ def hybrid(
             hint="parts of other tensors are taken by masks and subscripts",
         )
     rows = in_order(convert(data, CSR))
-    first, rest = parted(rows, wanted, least_fill(rows) if fill is None else fill)
-    return in_format(Tensor(first), wanted), Tensor(rest)
+    first, rest = parted(rows, target, least_fill(rows) if fill is None else fill)
+    return in_format(Tensor(first), target), Tensor(rest)

@@ -42,11 +42,11 @@ def add_level_kind(
             f"Expected a LevelKind, found {type(kind).__name__}",
             hint='as in tp.LevelKind("triangle", "t", arrays=())',
         )
-    wanted = ("pack", "listed", "count", "check", "in_order")
-    missing = [name for name in wanted if not hasattr(packing, name)]
+    required = ("pack", "listed", "count", "check", "in_order")
+    missing = [name for name in required if not hasattr(packing, name)]
     if missing:
         raise FormatError(
-            f"Expected a packing with {', '.join(wanted)}, found none of {', '.join(missing)}",
+            f"Expected a packing with {', '.join(required)}, found none of {', '.join(missing)}",
             hint="those of taco_py/data/storage/by_level/kinds_packed.py are examples",
         )
     if not callable(functions):

@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 
 
 def built(schedule: Any) -> Any:
-    """Return what a builder has built so far, those of several statements as pairs, and any other
-    schedule itself."""
+    """Return the schedule that a builder has built so far, and any other schedule unchanged.
+
+    Schedules of several statements become pairs.
+    """
     if schedule is None or type(schedule) is str:
         return schedule
     if isinstance(schedule, Mapping):
-        return tuple((name, built(each)) for name, each in schedule.items())
+        return tuple((name, built(value)) for name, value in schedule.items())
     return getattr(schedule, "schedule", schedule)
 
 
@@ -39,10 +41,10 @@ def as_mask(mask: Any, assignment: Assignment) -> Any:
     """
     from taco_py.language.notation.rewrites.masks import Mask
 
-    named = mask.array if isinstance(mask, Mask) else mask
-    if not isinstance(named, str):
+    form = mask.array if isinstance(mask, Mask) else mask
+    if not isinstance(form, str):
         return mask
     from taco_py.language.formats.format import named as format_named
 
-    stored = format_named(named, len(assignment.target.modes))
+    stored = format_named(form, len(assignment.target.modes))
     return replace(mask, array=stored) if isinstance(mask, Mask) else Mask(stored)

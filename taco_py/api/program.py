@@ -41,11 +41,11 @@ def program(text: str) -> Program:
     statements = place(parsed)
     sizes = size_names(parsed)
     lowered = to_nest(statements, sizes)
-    found = Program(text, parsed, statements, lowered, tensor_names(statements), sizes)
-    for name in found.operands:
+    result = Program(text, parsed, statements, lowered, tensor_names(statements), sizes)
+    for name in result.operands:
         if name in ("threads", "tiles", "memory_limit"):
             raise OperandError(
                 f"Expected other names for operands than what a call says besides, found {name}",
                 hint=f"call it {name}_, for instance",
             )
-    return found
+    return result

@@ -52,13 +52,13 @@ def schedule(
     from taco_py.data.tensors.byte_counts import check_memory_limit
 
     in_order = {f"operand {place}": form for place, form in enumerate(formats)}
-    found, where = placed({**in_order, **named}, target)
+    placed_formats, where = placed({**in_order, **named}, target)
     check_target(where)
-    formats = tuple(found.pop(place) for place in in_order)
+    formats = tuple(placed_formats.pop(place) for place in in_order)
     if isinstance(text, str) and "=" not in text:
-        arguments = CompileArguments(found, dtypes, index_dtype, static)
+        arguments = CompileArguments(placed_formats, dtypes, index_dtype, static)
         drafted = draft_einsum(text, formats, arguments)
     else:
-        given = named_formats(text, formats, found)
-        drafted = draft(text, CompileArguments(given, dtypes, index_dtype, static))
+        formats_by_name = named_formats(text, formats, placed_formats)
+        drafted = draft(text, CompileArguments(formats_by_name, dtypes, index_dtype, static))
     return ScheduleBuilder(drafted.on(where), check_memory_limit(memory_limit))

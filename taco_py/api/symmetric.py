@@ -44,8 +44,8 @@ def symmetric(A: Any, triangle: str | None = None) -> Tensor:  # noqa: N803 - th
             hint="only these are symmetric",
         )
     (rows, columns), values = unpack(data, drop_fill=True)
-    kept = rows >= columns if triangle == "lower" else rows <= columns
-    one, other, values = rows[kept], columns[kept], values[kept]
+    selected = rows >= columns if triangle == "lower" else rows <= columns
+    one, other, values = rows[selected], columns[selected], values[selected]
     larger, smaller = (one, other) if triangle == "lower" else (other, one)
     turn = np.zeros(len(values), np.int64)
     size = data.shape[0]

@@ -69,8 +69,8 @@ def tensor(
     if asks_choice(format):
         return in_chosen_format(tensor(obj, None, index_dtype, fill_value=fill_value, shape=shape))
     form = remapped(format)
-    own = format is None and (is_remapped(obj) or isinstance(obj, RemappedTensor))
-    if form is not None or own:
+    keeps_format = format is None and (is_remapped(obj) or isinstance(obj, RemappedTensor))
+    if form is not None or keeps_format:
         return _remapped(obj, form, index_dtype, fill_value)
     data = as_data(obj)
     if shape is not None:
@@ -83,15 +83,15 @@ def _remapped(
     obj: Any, format: RemappedFormat | None, index_dtype: DTypeLike | None, fill_value: Any
 ) -> Tensor:
     """Return a Tensor in a remapped format: the one asked for, or the own one of `obj`."""
-    own = blocks_of(obj)
-    if own is not None and fill_value is None:
-        made = own if format is None else own.to_format(format)
+    blocks = blocks_of(obj)
+    if blocks is not None and fill_value is None:
+        result = blocks if format is None else blocks.to_format(format)
     else:
-        plain = as_data(obj) if own is None else own.to_format(plain_format(own.order)).data
-        wanted = format or (own.format if own is not None else None)
-        assert wanted is not None
-        made = in_format(Tensor(with_fill(plain, fill_value)), wanted)
-    if index_dtype is None or not isinstance(made, RemappedTensor):
-        return made
-    stored = Tensor(with_index_dtype(made.stored.data, index_dtype))
-    return RemappedTensor(stored, made.format, made.shape)
+        plain = as_data(obj if blocks is None else blocks.to_format(plain_format(blocks.order)))
+        target = format or (blocks.format if blocks is not None else None)
+        assert target is not None
+        result = in_format(Tensor(with_fill(plain, fill_value)), target)
+    if index_dtype is None or not isinstance(result, RemappedTensor):
+        return result
+    stored = Tensor(with_index_dtype(result.stored.data, index_dtype))
+    return RemappedTensor(stored, result.format, result.shape)

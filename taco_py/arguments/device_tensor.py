@@ -37,8 +37,10 @@ class DeviceTensor(StoredFacts):
     __array_ufunc__ = None
 
     def __init__(self, data: TensorData, kind: str, target: str) -> None:
-        """data    arrays of the device
-        kind    what `to_host` gives: "ndarray", "tensor", or scipy's "csr_array", "coo_matrix" …
+        """Hold the arrays of a tensor on a device.
+
+        data    arrays of the device
+        kind    of the object on the host: "ndarray", "tensor", or SciPy's "csr_array" and others
         target  the device's name
         """
         self._data = data
@@ -66,7 +68,7 @@ class DeviceTensor(StoredFacts):
 
     @property
     def kind(self) -> str:
-        """Return what `to_host` gives: "ndarray", "tensor" or one of scipy's names."""
+        """Return the kind on the host: "ndarray", "tensor" or one of SciPy's names."""
         return self._kind
 
     @property
@@ -80,7 +82,7 @@ class DeviceTensor(StoredFacts):
         return DeviceTensor(data, self._kind, self._target)
 
     def to_host(self) -> Any:
-        """Copy to the host, as what it was there, or as what such a result is there.
+        """Copy to the host, to an object of the kind that it has there.
 
         Raises DeviceError for one that was freed, or where a kernel failed that computes it.
         """
@@ -111,7 +113,7 @@ class DeviceTensor(StoredFacts):
             )
 
     def _arrays(self) -> list[Any]:
-        """Return its arrays, which are those of a device."""
+        """Return the arrays on the device that the tensor consists of."""
         return [*arrays_of(self._data)]
 
     def examined(self) -> TensorData:
@@ -140,8 +142,8 @@ class DeviceTensor(StoredFacts):
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """Return the memory of a dense one, for other libraries."""
-        found: dict[str, Any] = self._lent("__cuda_array_interface__")
-        return found
+        interface: dict[str, Any] = self._lent("__cuda_array_interface__")
+        return interface
 
     @property
     def __dlpack__(self) -> Any:
@@ -150,28 +152,28 @@ class DeviceTensor(StoredFacts):
 
     @property
     def __dlpack_device__(self) -> Any:
-        """Where a dense one's memory is."""
+        """Return the device that the memory of a dense tensor is on."""
         return self._lent("__dlpack_device__")
 
     def _lent(self, protocol: str) -> Any:
-        """What the array of a dense one offers. Raises AttributeError where it offers nothing."""
-        found = getattr(self.data.values, protocol, None)
-        if found is None or not self.format.is_dense:
+        """Return an attribute of a dense tensor's array. Raises AttributeError if it has none."""
+        value = getattr(self.data.values, protocol, None)
+        if value is None or not self.format.is_dense:
             raise AttributeError(
                 f"Expected a dense tensor on a GPU for {protocol}, found {self!r}; a sparse one is "
                 "several arrays"
             )
-        return found
+        return value
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
-        """Refused, so that nothing is copied to the host by accident."""
+        """Refuse to copy to the host implicitly."""
         raise OperandTypeError(
             f"Expected an array on the host, found {self!r}",
             hint="call .to_host(), which copies it",
         )
 
     def __float__(self) -> NoReturn:
-        """Refused, as `int`, `bool` and `complex` are: a number is copied to the host by name."""
+        """Refuse to convert to a number, for only `to_host` copies to the host."""
         raise OperandTypeError(
             f"Expected a number on the host, found {self!r}",
             hint="call .to_host(), which copies it: float(s.to_host())",
@@ -180,7 +182,7 @@ class DeviceTensor(StoredFacts):
     __int__ = __bool__ = __complex__ = __index__ = __float__
 
     def __reduce__(self) -> NoReturn:
-        """Refused: what is pickled or copied is of the host."""
+        """Refuse to pickle or copy a tensor of a device."""
         raise OperandTypeError(
             f"Expected a tensor on the host to copy or to pickle, found {self!r}",
             hint="call .to_host(), which copies it",
@@ -199,13 +201,12 @@ class DeviceTensor(StoredFacts):
 
 
 def examined(data: TensorData) -> TensorData:
-    """Return the tensor with what is known of its coordinates, which are looked at where nobody
-    has."""
+    """Return the tensor with the order and uniqueness of its coordinates, computed if unknown."""
     if data.sorted is not None and data.unique is not None:
         return data
-    seen = with_order(on_host(data))
-    is_ordered = is_sorted(seen) if seen.sorted is None else seen.sorted
-    is_distinct = is_unique(seen) if seen.unique is None else seen.unique
+    ordered = with_order(on_host(data))
+    is_ordered = is_sorted(ordered) if ordered.sorted is None else ordered.sorted
+    is_distinct = is_unique(ordered) if ordered.unique is None else ordered.unique
     return replace(data, sorted=is_ordered, unique=is_distinct)
 
 
@@ -216,20 +217,20 @@ def uploaded(data: TensorData, target: str) -> TensorData:
     """
     from taco_py.compiler.residence import Residence
 
-    there = Residence(target)
+    residence = Residence(target)
 
     def on_device(array: Any) -> DeviceArray:
         if isinstance(array, np.ndarray):
-            return there.copied(array)
-        own: DeviceArray = there.array(array)
-        own.constant = own.constant or own.buffer.is_own  # for nothing changes it any more
-        return own
+            return residence.copied(array)
+        shared: DeviceArray = residence.array(array)
+        shared.constant = shared.constant or shared.buffer.is_own  # for nothing changes it any more
+        return shared
 
-    found = mapped(data, on_device)
-    for own, level in zip(found.levels, data.levels, strict=True):
+    tensor = mapped(data, on_device)
+    for device_level, level in zip(tensor.levels, data.levels, strict=True):
         if isinstance(level.pos, np.ndarray):
-            own.pos.mirror = level.pos.copy()  # type: ignore[union-attr]
-    return found
+            device_level.pos.mirror = level.pos.copy()  # type: ignore[union-attr]
+    return tensor
 
 
 def place_of(objects: Iterable[Any]) -> str:
@@ -239,5 +240,5 @@ def place_of(objects: Iterable[Any]) -> str:
 
 def targets_of(objects: Iterable[Any]) -> tuple[str, ...]:
     """Return the devices that operands are on, each once."""
-    found = (obj.target for obj in objects if isinstance(obj, DeviceTensor))
-    return tuple(dict.fromkeys(found))
+    targets = (obj.target for obj in objects if isinstance(obj, DeviceTensor))
+    return tuple(dict.fromkeys(targets))

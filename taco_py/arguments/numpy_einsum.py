@@ -34,7 +34,7 @@ class NumpyCall:
     reason: str
 
     def run(self, keywords: Mapping[str, Any]) -> Any:
-        """Return what `numpy.einsum` does; what elements raise in their arithmetic is let through.
+        """Return the result of `numpy.einsum`; exceptions in the elements' arithmetic pass through.
 
         keywords  the arguments of the call by parameter
 
@@ -51,7 +51,7 @@ class NumpyCall:
         return np.einsum(*self.arguments, out=keywords["out"], **options)
 
     @property
-    def told(self) -> str:
+    def explanation(self) -> str:
         """Return the text of explain()."""
         return f"runs      numpy.einsum, 0 kernels: {self.reason}"
 
@@ -66,23 +66,23 @@ def left_to_numpy(operands: Sequence[Any], keywords: Mapping[str, Any]) -> Numpy
     if not operands:
         return None
     subscripts, tensors = split_operands(operands)
-    types = [(f"operand {place} is", _dtype(each)) for place, each in enumerate(tensors)]
-    if not all(isinstance(each, DENSE) for each in tensors):
+    types = [(f"operand {place} is", _dtype(tensor)) for place, tensor in enumerate(tensors)]
+    if not all(isinstance(tensor, DENSE) for tensor in tensors):
         return None
-    asked = [("dtype= asks for", _asked(keywords["dtype"])), *types]
-    known = [(what, own) for what, own in asked if own is not None]
-    reason = next(((what, own) for what, own in known if _is_numpys(own)), None)
+    candidates = [("dtype= asks for", _as_dtype(keywords["dtype"])), *types]
+    present = [(what, dtype) for what, dtype in candidates if dtype is not None]
+    reason = next(((what, dtype) for what, dtype in present if _is_numpys(dtype)), None)
     if reason is None:
         return None
-    parse_einsum(subscripts, [np.asarray(each).ndim for each in tensors])
-    what, own = reason
+    parse_einsum(subscripts, [np.asarray(tensor).ndim for tensor in tensors])
+    what, dtype = reason
     used = [name for name in OF_KERNELS if keywords[name]]
     if used:
         raise OperandTypeError(
-            f"Expected types that kernels compute in beside {used[0]}=, found that {what} {own}",
+            f"Expected types that kernels compute in beside {used[0]}=, found that {what} {dtype}",
             hint=f"leave {used[0]}= out, and NumPy computes it; or convert to float64",
         )
-    return NumpyCall(tuple(operands), f"{what} {own}, which no kernel computes in")
+    return NumpyCall(tuple(operands), f"{what} {dtype}, which no kernel computes in")
 
 
 def _is_numpys(dtype: np.dtype[Any]) -> bool:
@@ -104,11 +104,11 @@ def _dtype(operand: Any) -> np.dtype[Any] | None:
     return None
 
 
-def _asked(dtype: Any) -> np.dtype[Any] | None:
+def _as_dtype(dtype: Any) -> np.dtype[Any] | None:
     if dtype is None:
         return None
     try:
-        found: np.dtype[Any] = np.dtype(dtype)
+        result: np.dtype[Any] = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
         return None  # which `as_dtype` refuses
-    return found
+    return result

@@ -39,7 +39,7 @@ OPTIONS = options_of("evaluate")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Given:
+class BoundOperand:
     """An operand: what the user passed, its arrays, and its type, shape and number of entries.
 
     lined_up  whether the arrays are a copy in row-major order, which other kernels need not
@@ -51,9 +51,9 @@ class Given:
     lined_up: bool = False
 
 
-def give(
+def bind_operands(
     objects: Mapping[str, Any], dtype: np.dtype[Any] | None = None, weak: bool = True
-) -> dict[str, Given]:
+) -> dict[str, BoundOperand]:
     """Return each operand by name.
 
     dtype  what is computed in, where the user says so
@@ -64,29 +64,29 @@ def give(
     number that the dtype cannot hold.
     """
     numbers = {name for name, obj in objects.items() if weak and is_number(obj)}
-    found = {name: describe(obj, name) for name, obj in objects.items() if name not in numbers}
-    strong = [g.data.dtype for g in found.values()] if dtype is None else [dtype]
+    operands = {name: describe(obj, name) for name, obj in objects.items() if name not in numbers}
+    strong = [g.data.dtype for g in operands.values()] if dtype is None else [dtype]
     for name in numbers:
         value = objects[name]
-        taken = dtype_of_number(value, strong) if strong else None
-        found[name] = describe(as_number(value, taken, name), name)
-    return {name: found[name] for name in objects}
+        number_dtype = dtype_of_number(value, strong) if strong else None
+        operands[name] = describe(as_number(value, number_dtype, name), name)
+    return {name: operands[name] for name in objects}
 
 
-def describe(obj: Any, name: str) -> Given:
+def describe(obj: Any, name: str) -> BoundOperand:
     """Return one operand."""
-    data = taken(obj, f"operand {name}")
-    return Given(obj, data, operand_facts(data))
+    data = read_operand(obj, f"operand {name}")
+    return BoundOperand(obj, data, operand_facts(data))
 
 
 def operand_facts(data: TensorData) -> Operand:
-    """What planning knows of arrays that are there."""
+    """Return the facts of existing arrays that planning reads."""
     entries = None if data.format.is_dense else Entries(data)
     nnz = float(data.values.size)
     return Operand(type_of(data), data.shape, nnz, entries, joined_of(data))
 
 
-def taken(obj: Any, what: str) -> TensorData:
+def read_operand(obj: Any, what: str) -> TensorData:
     """Return the arrays of an operand; errors begin with `what`."""
     if isinstance(obj, DeviceTensor):
         return stores_all(obj.data)
@@ -111,14 +111,15 @@ def as_number(value: complex, dtype: np.dtype[Any] | None, name: str) -> Any:
     try:
         return np.asarray(value, dtype)
     except OverflowError:
+        number = format_number(value)
         raise NumberOverflowError(
-            f"operand {name}: Expected a number that {dtype} can hold, found {shown(value)}",
+            f"operand {name}: Expected a number that {dtype} can hold, found {number}",
             hint=f"pass it as a NumPy number of a wider dtype, such as np.int64({name}), or "
             "convert the arrays that it meets",
         ) from None
 
 
-def shown(value: complex) -> str:
+def format_number(value: complex) -> str:
     """Return a number in a message: itself unless it has very many digits."""
     long = isinstance(value, int) and value.bit_length() > 128
     return f"an integer of {int(value.real).bit_length()} bits" if long else repr(value)
@@ -137,7 +138,7 @@ def type_of(data: TensorData) -> TensorType:
 
 
 def joined_of(data: TensorData) -> tuple[bool, ...]:
-    """Of a dense tensor, which levels go on from the one before: see `Operand`."""
+    """Tell which levels of a dense tensor are contiguous with the level before: see `Operand`."""
     if not data.format.is_dense:
         return ()
     array = data.values
@@ -145,8 +146,7 @@ def joined_of(data: TensorData) -> tuple[bool, ...]:
 
 
 def layout(array: Array) -> tuple[Format, bool]:
-    """Return the dense format whose modes go from the longest stride to the shortest, and whether
-    the shortest is one element."""
+    """Return the dense format with modes by descending stride, and whether the last stride is 1."""
     modes, unit = stride_order(array)
     return dense_format(modes), unit
 
@@ -158,7 +158,7 @@ def dense_format(modes: tuple[int, ...]) -> Format:
     return replace(dense(len(modes)), mode_order=modes)
 
 
-def facts(given: Mapping[str, Given], exact: bool = False) -> tuple[object, ...]:
+def facts(operands: Mapping[str, BoundOperand], exact: bool = False) -> tuple[object, ...]:
     """Return all that planning reads of the operands; operands with equal facts share plans.
 
     Of sizes and numbers of entries it is the number of bits, for they only decide between loop
@@ -178,22 +178,22 @@ def facts(given: Mapping[str, Given], exact: bool = False) -> tuple[object, ...]
             *(g.data.shape if exact else size_classes(g.data.shape)),
             g.data.format if g.lined_up and is_tensor(g) else None,
         )
-        for name, g in given.items()
+        for name, g in operands.items()
     )
 
 
-def informer(given: Mapping[str, Given]) -> Callable[[str, TensorData], TensorData]:
-    """Return a function that fills in what an operand's coordinates are like.
+def informer(operands: Mapping[str, BoundOperand]) -> Callable[[str, TensorData], TensorData]:
+    """Return a function that adds the order and uniqueness of an operand's coordinates.
 
     Tensors look at their indices once and remember; the arrays of a scipy.sparse array belong to
     the user, who may have written to them since, and are looked at each time.
     """
 
     def inform(name: str, data: TensorData) -> TensorData:
-        known = given.get(name)
-        if known is None or (data.sorted is not None and data.unique is not None):
+        operand = operands.get(name)
+        if operand is None or (data.sorted is not None and data.unique is not None):
             return data
-        obj = known.object
+        obj = operand.object
         if isinstance(obj, Tensor | DeviceTensor):
             looked = obj.examined()
             return replace(data, sorted=looked.sorted, unique=looked.unique)
@@ -207,22 +207,22 @@ def informer(given: Mapping[str, Given]) -> Callable[[str, TensorData], TensorDa
     return inform
 
 
-def copies_made(objects: Mapping[str, Any], given: Mapping[str, Given]) -> list[str]:
-    """For each operand that is not taken as the user stores it: what it is copied to, and why."""
-    found = []
-    for name, g in given.items():
+def copies_made(objects: Mapping[str, Any], operands: Mapping[str, BoundOperand]) -> list[str]:
+    """List the operands that are copied, with the kinds of the copies and the reasons."""
+    lines = []
+    for name, g in operands.items():
         obj = objects.get(name, g.object)
         if is_scipy_sparse(obj) and not _is_borrowed(obj):
-            found.append(f"{name}: converted from scipy's {obj.format} to {g.data.format}")
+            lines.append(f"{name}: converted from scipy's {obj.format} to {g.data.format}")
         reason = copy_reason(obj) if isinstance(obj, np.ndarray) else None
         if reason is not None:
-            found.append(f"{name}: copied, for the array is {reason}")
+            lines.append(f"{name}: copied, for the array is {reason}")
         dtype = getattr(obj, "dtype", g.data.dtype)
         if isinstance(dtype, np.dtype) and dtype.newbyteorder("=") != g.data.dtype:
-            found.append(f"{name}: values converted from {dtype} to {g.data.dtype}")
+            lines.append(f"{name}: values converted from {dtype} to {g.data.dtype}")
         if g.lined_up:
-            found.append(f"{name}: {_lined_up(as_data(obj).values)}")
-    return found
+            lines.append(f"{name}: {_lined_up(as_data(obj).values)}")
+    return lines
 
 
 def _is_borrowed(obj: Any) -> bool:
@@ -232,11 +232,11 @@ def _is_borrowed(obj: Any) -> bool:
 
 
 def _lined_up(array: Array) -> str:
-    """What is said of an operand that is copied to row-major order."""
+    """Describe the copy of an operand to row-major order."""
     form, unit = layout(array)
-    found = f"from {form}" if unit else "from memory with gaps"
+    source = f"from {form}" if unit else "from memory with gaps"
     return (
-        f"{array.size} elements copied to C order {found}, which costs less than to compile a "
+        f"{array.size} elements copied to C order {source}, which costs less than to compile a "
         "kernel for each order"
     )
 
@@ -257,28 +257,28 @@ def check_names(
 
 def check_given(
     read: Iterable[Access],
-    wanted: Sequence[str],
+    expected: Sequence[str],
     names: Iterable[str],
     options: Collection[str] = OPTIONS,
 ) -> None:
     """Raise OperandError for an access whose tensor was not passed, or an operand besides.
 
-    wanted  the operands that the text has
+    expected  the operands that the text has
     """
-    given = tuple(map(str, names))
+    passed = tuple(map(str, names))
     for access in read:
-        if access.tensor not in given:
+        if access.tensor not in passed:
             raise OperandError(
-                f"Expected an operand {access.tensor}, found {_listed(given)}",
+                f"Expected an operand {access.tensor}, found {_join_names(passed)}",
                 access.span,
-                _how_to_pass(access, [name for name in given if name not in wanted], options),
+                _how_to_pass(access, [name for name in passed if name not in expected], options),
             )
-    for name in given:
-        if name not in wanted:
+    for name in passed:
+        if name not in expected:
             raise OperandError(
-                f"Expected the operands {_listed(wanted)}, found {name} besides, which the "
+                f"Expected the operands {_join_names(expected)}, found {name} besides, which the "
                 "expression does not use",
-                hint=_how_to_use(name, wanted, options),
+                hint=_how_to_use(name, expected, options),
             )
 
 
@@ -287,13 +287,13 @@ def _how_to_pass(access: Access, left: Sequence[str], options: Collection[str]) 
     name = access.tensor
     if name in options:
         return f'{name}= is an option of the call; pass the operand in a mapping, {{"{name}": …}}'
-    found = nearest(name, left)
-    meant = "" if found is None else f", where {found}= was given: did you mean {name}?"
+    similar = nearest(name, left)
+    meant = "" if similar is None else f", where {similar}= was given: did you mean {name}?"
     number = f"; an index stands in brackets too, as in x[{name}]"
     return f"pass it by name: {name}=…{meant or number * (not access.indices)}"
 
 
-def _how_to_use(name: str, wanted: Sequence[str], options: Collection[str]) -> str:
+def _how_to_use(name: str, expected: Sequence[str], options: Collection[str]) -> str:
     """Return the remedy for an operand that the text does not use, or for an option misspelt."""
     calls = calls_with(name)
     if calls and name not in options:
@@ -301,9 +301,9 @@ def _how_to_use(name: str, wanted: Sequence[str], options: Collection[str]) -> s
         owner = "evaluate" if "evaluate" in calls else ", ".join(calls)
         return f"{name}= is an option of {owner}; this call has {has}"
     option = nearest(name, options)
-    if option is not None and nearest(name, wanted) is None:
+    if option is not None and nearest(name, expected) is None:
         return f"did you mean the option {option}=?"
-    return with_suggestion(f"leave {name} out, or use it in the expression", name, wanted)
+    return with_suggestion(f"leave {name} out, or use it in the expression", name, expected)
 
 
 def check_orders(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) -> None:
@@ -341,10 +341,10 @@ def check_sizes(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) -> 
     return sizes
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return ", ".join(names) if names else "none"
 
 
-def is_tensor(given: Given) -> bool:
+def is_tensor(operand: BoundOperand) -> bool:
     """Tell whether the user passed one of this package's tensors."""
-    return isinstance(given.object, Tensor | TensorData)
+    return isinstance(operand.object, Tensor | TensorData)

@@ -28,26 +28,26 @@ MEASURE, TUNED = "measure", "tuned"
 
 
 def merged(
-    operands: Mapping[str, Any] | None, named: Mapping[str, Any], what: str = "operands"
+    operands: Mapping[str, Any] | None, keywords: Mapping[str, Any], what: str = "operands"
 ) -> dict[str, Any]:
     """Merge the arguments of a mapping with those by keyword.
 
     Raises OperandTypeError where it is no mapping, OperandError for a name in both.
     """
     if operands is None:
-        return dict(named)
+        return dict(keywords)
     if not isinstance(operands, Mapping):
         raise OperandTypeError(
             f"Expected the {what} by name or as a mapping, found {type(operands).__name__}",
             hint='as in A=A, or {"A": A}',
         )
-    check_apart(operands, named, "in the mapping")
-    return {**operands, **named}
+    check_apart(operands, keywords, "in the mapping")
+    return {**operands, **keywords}
 
 
-def check_apart(first: Collection[Any], named: Collection[str], where: str) -> None:
+def check_apart(first: Collection[Any], keywords: Collection[str], where: str) -> None:
     """Raise OperandError for a name that was given `where` and by keyword too."""
-    twice = [str(name) for name in first if name in named]
+    twice = [str(name) for name in first if name in keywords]
     if twice:
         raise OperandError(
             f"Expected each name once, found {', '.join(twice)} {where} and by keyword too",
@@ -92,8 +92,8 @@ def as_schedules(schedule: Any) -> Schedule | dict[str, Schedule] | None:
     pairs, by name."""
     if not isinstance(schedule, Mapping | tuple):
         return as_schedule(schedule)
-    schedules = {name: as_schedule(each) for name, each in dict(schedule).items()}
-    return {name: each for name, each in schedules.items() if each is not None}
+    schedules = {name: as_schedule(value) for name, value in dict(schedule).items()}
+    return {name: value for name, value in schedules.items() if value is not None}
 
 
 def as_schedule(schedule: Any) -> Schedule | None:
@@ -157,10 +157,10 @@ def check_allow(allow: Collection[str] | str) -> frozenset[str]:
     return frozenset(words)
 
 
-def _first_unknown(words: Any, known: Collection[str]) -> str:
+def _first_unknown(words: Any, allowed: Collection[str]) -> str:
     """Find the first of the words that is not known, "" for something else than words."""
-    listed = words if isinstance(words, Collection) else ()
-    return next((w for w in listed if isinstance(w, str) and w not in known), "")
+    candidates = words if isinstance(words, Collection) else ()
+    return next((w for w in candidates if isinstance(w, str) and w not in allowed), "")
 
 
 def check_forbid(forbid: Collection[str] | str) -> frozenset[str]:

@@ -35,14 +35,14 @@ class Question:
 
     formats     of the operands, by name
     containers  what they are: "tensor", "ndarray", "sparse_array" or "sparse_matrix"
-    wanted      the format that the caller asks for, or None
+    requested      the format that the caller asks for, or None
     vast        the indices whose sizes outnumber the entries of the operands by far
     """
 
     assignment: Assignment
     formats: Mapping[str, Format]
     containers: Mapping[str, str]
-    wanted: Format | None
+    requested: Format | None
     vast: frozenset[str] = frozenset()
 
     @property
@@ -60,7 +60,7 @@ class Question:
         """Return the families of scipy's among them; none where there is a Tensor too."""
         return frozenset() if TENSOR in self.used else self.used - {ARRAY}
 
-    def named(self, form: str) -> str:
+    def scipy_class(self, form: str) -> str:
         """Return a scipy class of this form: of the family of matrices where all operands are."""
         matrices = self.order == 2 and all(kind.endswith("_matrix") for kind in self.scipy)
         return f"{form}_matrix" if matrices else f"{form}_array"
@@ -101,18 +101,18 @@ def _where(
 # ---------------------------------------------------------------- format= is given
 
 
-def _asked(question: Question) -> Format:
-    assert question.wanted is not None
-    return question.wanted
+def _requested(question: Question) -> Format:
+    assert question.requested is not None
+    return question.requested
 
 
 def _asks_for_array(question: Question) -> bool:
-    wanted = question.wanted
-    return wanted is not None and is_full(wanted) and _in_order(wanted)
+    requested = question.requested
+    return requested is not None and is_full(requested) and _in_order(requested)
 
 
 def _scipy_form(form: Format) -> str | None:
-    """What scipy calls a format: "csr", "csc", "coo", or None."""
+    """Return SciPy's name of a format: "csr", "csc", "coo", or None."""
     if form.is_coo and _in_order(form):
         return "coo"
     return {CSR: "csr", CSC: "csc"}.get(form)
@@ -123,8 +123,8 @@ def _in_order(form: Format) -> bool:
 
 
 def _asks_for_scipy(question: Question) -> bool:
-    wanted = question.wanted
-    return wanted is not None and bool(question.scipy) and _scipy_form(wanted) is not None
+    requested = question.requested
+    return requested is not None and bool(question.scipy) and _scipy_form(requested) is not None
 
 
 # ---------------------------------------------------------------- modes permuted
@@ -148,7 +148,7 @@ def permuted(assignment: Assignment, form: Format) -> Format | None:
     return Format(form.levels, tuple(target.index(access.indices[m]) for m in form.mode_order))
 
 
-def _own(question: Question) -> Format | None:
+def _permuted_format(question: Question) -> Format | None:
     """Return the format of the one operand, permuted, where nothing else is done to it."""
     value = question.assignment.value
     form = question.formats[value.tensor] if isinstance(value, Access) else None
@@ -156,16 +156,16 @@ def _own(question: Question) -> Format | None:
 
 
 def _permuted_scipy(question: Question) -> ResultKind | None:
-    form = _own(question)
+    form = _permuted_format(question)
     if form is None or not question.scipy:
         return None
     if form.is_coo:
-        return ResultKind(COO(form.order), question.named("coo"))
-    return ResultKind(form, question.named("csc" if form == CSC else "csr"))
+        return ResultKind(COO(form.order), question.scipy_class("coo"))
+    return ResultKind(form, question.scipy_class("csc" if form == CSC else "csr"))
 
 
 def _permuted_tensor(question: Question) -> ResultKind | None:
-    form = _own(question)
+    form = _permuted_format(question)
     return ResultKind(form, TENSOR) if form is not None and TENSOR in question.used else None
 
 
@@ -193,8 +193,10 @@ def _is_sparse(question: Question) -> bool:
 
 
 def _has_columns_first(question: Question) -> bool:
-    """Tell whether the operands store the second index before the first, or are all in CSC and
-    store neither before the other, or both."""
+    """Tell whether operands store the second index before the first.
+
+    Where neither order prevails, tell whether all are in CSC.
+    """
     first, second = question.assignment.target.indices
     before: set[tuple[str, str]] = set()
     forms = []
@@ -212,9 +214,9 @@ def _leads(before: set[tuple[str, str]], start: str, end: str) -> bool:
     reached, pending = {start}, [start]
     while pending:
         index = pending.pop()
-        found = {below for above, below in before if above == index} - reached
-        reached |= found
-        pending += found
+        successors = {below for above, below in before if above == index} - reached
+        reached |= successors
+        pending += successors
     return end in reached
 
 
@@ -233,13 +235,13 @@ def _is_hypersparse(question: Question) -> bool:
         return False
     if not _is_sparse(question):
         return True
-    first, *others = question.assignment.target.indices
-    outer = others[0] if _is_csc(question) else first
+    first, *rest = question.assignment.target.indices
+    outer = rest[0] if _is_csc(question) else first
     return question.order == 2 and outer in question.vast
 
 
 def _scipy_kind(form: Format, name: str) -> Callable[[Question], ResultKind]:
-    return lambda question: ResultKind(form, question.named(name))
+    return lambda question: ResultKind(form, question.scipy_class(name))
 
 
 # ---------------------------------------------------------------- the table
@@ -247,18 +249,18 @@ def _scipy_kind(form: Format, name: str) -> Callable[[Question], ResultKind]:
 TABLE: tuple[Row, ...] = (
     Row(
         "any", "`format=` dense, its modes in order", "`ndarray`", "as asked",
-        _where(_asks_for_array, lambda q: ResultKind(_asked(q), ARRAY)),
+        _where(_asks_for_array, lambda q: ResultKind(_requested(q), ARRAY)),
     ),
     Row(
         "SciPy's, no Tensor", "`format=` CSR, CSC or COO", "`csr_array`, `csc_array`, `coo_array`",
         "as asked", _where(
             _asks_for_scipy,
-            lambda q: ResultKind(_asked(q), q.named(_scipy_form(_asked(q)) or "")),
+            lambda q: ResultKind(_requested(q), q.scipy_class(_scipy_form(_requested(q)) or "")),
         ),
     ),
     Row(
         "any", "any other `format=`", "Tensor", "as asked",
-        _where(lambda q: q.wanted is not None, lambda q: ResultKind(_asked(q), TENSOR)),
+        _where(lambda q: q.requested is not None, lambda q: ResultKind(_requested(q), TENSOR)),
     ),
     Row(
         "one of SciPy's", "its modes permuted: `B[j,i] = A[i,j]`",
@@ -282,7 +284,7 @@ TABLE: tuple[Row, ...] = (
     ),
     Row(
         "SciPy's", "its rows, or another dense mode, outnumber the entries by far", "`coo_array`",
-        "COO", _where(_is_hypersparse, lambda q: ResultKind(COO(q.order), q.named("coo"))),
+        "COO", _where(_is_hypersparse, lambda q: ResultKind(COO(q.order), q.scipy_class("coo"))),
     ),
     Row(
         "SciPy's", "every index restricted in every term; columns stored first", "`csc_array`",

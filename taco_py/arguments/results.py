@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from taco_py.arguments.device_tensor import DeviceTensor, uploaded
-from taco_py.arguments.operands import INT32_MAX, Given, is_tensor
+from taco_py.arguments.operands import INT32_MAX, BoundOperand, is_tensor
 from taco_py.arguments.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
-from taco_py.data.storage.tensor_data import TensorData, ordered
+from taco_py.data.storage.tensor_data import TensorData
 from taco_py.data.tensors.hand_out import handed_out
 from taco_py.data.tensors.tensor import as_format
 from taco_py.language.formats import Format
@@ -25,42 +25,38 @@ FEW_BITS = 6
 
 
 def result_kind(
-    assignment: Assignment, given: Mapping[str, Given], format: Format | str | None
+    assignment: Assignment, operands: Mapping[str, BoundOperand], format: Format | str | None
 ) -> ResultKind:
     """Look the kind of a result up in the table (`result_table`).
 
     Raises FormatError when `format` has not as many levels as the result has indices.
     """
-    formats = {name: g.data.format for name, g in given.items()}
+    formats = {name: g.data.format for name, g in operands.items()}
     for access in accesses(assignment):
         if len(access.indices) != formats[access.tensor].order:  # modes of size 1 are taken off it
             formats[access.tensor] = without_modes(formats[access.tensor], len(access.indices))
-    wanted = as_format(format, len(assignment.target.indices))
-    containers = {name: container(g) for name, g in given.items()}
-    vast = vast_indices({name: g.operand for name, g in given.items()}, assignment)
-    return look_up(Question(assignment, formats, containers, wanted, vast))
+    requested = as_format(format, len(assignment.target.indices))
+    containers = {name: container(g) for name, g in operands.items()}
+    vast = vast_indices({name: g.operand for name, g in operands.items()}, assignment)
+    return look_up(Question(assignment, formats, containers, requested, vast))
 
 
-def kind_for(wanted: Format, assignment: Assignment, given: Mapping[str, Given]) -> ResultKind:
-    """Return how a kernel's result in the format `wanted` is handed out."""
-    return result_kind(assignment, given, ordered(wanted))
-
-
-def container(given: Given) -> str:
-    """What the user passed, in the words of the table."""
-    if isinstance(given.object, DeviceTensor):
-        kind = given.object.kind
+def container(operand: BoundOperand) -> str:
+    """Return the container of an operand, as the result table names it."""
+    if isinstance(operand.object, DeviceTensor):
+        kind = operand.object.kind
         return {"tensor": TENSOR, "ndarray": ARRAY}.get(kind, f"sparse_{kind.partition('_')[2]}")
-    if is_tensor(given):
+    if is_tensor(operand):
         return TENSOR
-    if given.data.format.is_dense:
+    if operand.data.format.is_dense:
         return ARRAY
-    return "sparse_matrix" if _is_matrix(given.object) else "sparse_array"
+    return "sparse_matrix" if _is_matrix(operand.object) else "sparse_array"
 
 
 def vast_indices(operands: Mapping[str, Operand], assignment: Assignment) -> frozenset[str]:
-    """Return the result's indices with far more coordinates than the operands that have them have
-    entries, where no operand has an array as long.
+    """Return the result's indices with far more coordinates than their operands have entries.
+
+    No operand has an array as long as such an index.
 
     Numbers of bits are compared, for operands of one size class share plans (`size_classes`).
     """
@@ -68,10 +64,10 @@ def vast_indices(operands: Mapping[str, Operand], assignment: Assignment) -> fro
 
 
 def _vast(assignment: Assignment, operands: Mapping[str, Operand]) -> Iterator[str]:
-    met = [(access, operands[access.tensor]) for access in accesses(assignment)]
-    longest = max((int(o.nnz) for _, o in met if o.type.format.is_dense), default=0)
+    reads = [(access, operands[access.tensor]) for access in accesses(assignment)]
+    longest = max((int(o.nnz) for _, o in reads if o.type.format.is_dense), default=0)
     for index in assignment.target.indices:
-        using = [(a, o) for a, o in met if index in a.indices]
+        using = [(a, o) for a, o in reads if index in a.indices]
         if any(len(a.indices) != o.type.format.order for a, o in using):
             continue
         levels = [(o, o.type.format.stored(a.indices).index(index)) for a, o in using]
@@ -89,9 +85,9 @@ def _is_matrix(obj: Any) -> bool:
     return isinstance(obj, spmatrix)
 
 
-def index_dtype(given: Mapping[str, Given], sizes: Mapping[str, int]) -> str:
-    """int64 where an operand or a size needs it, else int32."""
-    types = {g.operand.type.index_dtype for g in given.values()}
+def index_dtype(operands: Mapping[str, BoundOperand], sizes: Mapping[str, int]) -> str:
+    """Return int64 where an operand or a size needs it, else int32."""
+    types = {g.operand.type.index_dtype for g in operands.values()}
     large = any(size > INT32_MAX for size in sizes.values())
     return "int64" if large or "int64" in types else "int32"
 

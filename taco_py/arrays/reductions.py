@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.api.evaluate import again, evaluate
+from taco_py.api.evaluate import call_fast_path, evaluate
 from taco_py.arrays.elementwise import as_tensor, elementwise
 from taco_py.arrays.numpy_surface.axes import axes_of
 from taco_py.arrays.shapes import expand_dims, of_dense, reshape
@@ -51,7 +51,7 @@ def reduced(
     if dtype is not None and not np.can_cast(T.dtype, dtype, "safe"):
         return _in_narrow_type(name, T, axes, keepdims, np.dtype(dtype))
     text = reduction_text(name, order, axes)
-    result = again(text, ("a0",), T) if dtype is None else None
+    result = call_fast_path(text, ("a0",), T) if dtype is None else None
     result = as_tensor(evaluate(text, a0=T, dtype=dtype) if result is None else result)
     return expand_dims(result, axes) if keepdims else result
 

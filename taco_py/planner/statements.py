@@ -19,13 +19,13 @@ from codegen.records import dataclass
 from taco_py.compiler.cost.estimate import result_size
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.language.diagnostics.errors import InternalError
-from taco_py.language.index_sizes import with_own_indices
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.checks import operand_names
 from taco_py.language.notation.dtypes import expression_dtype
 from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.operators import Number
 from taco_py.language.problem import TensorType
+from taco_py.language.statement_indices import with_own_indices
 from taco_py.planner.context import Context
 from taco_py.planner.ir.formats import temporary_format
 from taco_py.planner.ir.goal import Request, real_statistics

@@ -195,7 +195,7 @@ def test_what_is_not_finite_stays_numpys(long_way: list[int]) -> None:
 
 def test_one_kernel_reads_each_operand_in_its_own_dtype() -> None:
     given = [np.ones((3, 3), "f4"), np.ones(3), np.ones(3, "i2")]
-    named = checked.give({str(n): each for n, each in enumerate(given)})
+    named = checked.bind_operands({str(n): each for n, each in enumerate(given)})
     found = checked.read_as(named, dict.fromkeys(named, np.dtype("f8")))
     assert all(found[str(n)].data.values is each for n, each in enumerate(given))
     assert [g.operand.type.dtype for g in found.values()] == ["float64"] * 3

@@ -7,7 +7,7 @@ from itertools import compress
 import numpy as np
 import pytest
 
-from taco_py.arguments.operands import give
+from taco_py.arguments.operands import bind_operands
 from taco_py.calls.statements.read_text import parsed
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.sets import One, Sets, every_set, sets_near
@@ -36,7 +36,7 @@ def test_many_sets_at_a_time(text: str, power: float) -> None:
         entries = int(rng.integers(1, 400))
         places = [(90 * rng.random(entries) ** power).astype(np.int64) for _ in range(order)]
         objects[name] = Tensor.from_coo(places, np.ones(entries), (90,) * order, format=CSF(order))
-    known = statistics(assignment, {name: g.operand for name, g in give(objects).items()})
+    known = statistics(assignment, {name: g.operand for name, g in bind_operands(objects).items()})
     (term,) = split_terms(assignment.value)
     indices = tuple(dict.fromkeys(i for access in accesses(term.body) for i in access.indices))
     sets = Sets(indices, every_set(len(indices)).has)
@@ -52,7 +52,8 @@ def test_many_sets_at_a_time(text: str, power: float) -> None:
 
 def test_an_operand_of_less_than_one_expected_entry_says_nothing_before_its_loops() -> None:
     assignment = parsed("y[i] = x[i] * B[i,j]")
-    operands = {n: g.operand for n, g in give({"x": np.ones(9), "B": np.ones((9, 9))}).items()}
+    bound = bind_operands({"x": np.ones(9), "B": np.ones((9, 9))})
+    operands = {n: g.operand for n, g in bound.items()}
     known = statistics(assignment, operands)
     rare = known.patterns["B"].__class__(0.25, CSF(2))
     known = known.__class__(known.sizes, {**known.patterns, "B": rare})

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.arguments.operands import give
+from taco_py.arguments.operands import bind_operands
 from taco_py.calls.statements.read_text import parsed
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.estimate import Statistics, result_size
@@ -41,7 +41,7 @@ def skewed(rows: int, columns: int, entries: int, power: float, seed: int) -> An
 def known(text: str, objects: dict[str, Any]) -> tuple[Assignment, Statistics, Statistics]:
     """The assignment, and what is known of its operands with their coordinates and without."""
     assignment = parsed(text)
-    operands = {name: g.operand for name, g in give(objects).items()}
+    operands = {name: g.operand for name, g in bind_operands(objects).items()}
     blind = {name: replace(operand, entries=None) for name, operand in operands.items()}
     return assignment, statistics(assignment, operands), statistics(assignment, blind)
 
@@ -122,7 +122,7 @@ def test_patterns_that_never_meet_are_expected_to_meet_hardly_ever() -> None:
 
 def test_of_many_entries_nothing_is_told_of_several_indices() -> None:
     many = sp.random_array((2000, 2000), density=0.04, format="csr", rng=np.random.default_rng(5))
-    entries = {name: Entries(g.data) for name, g in give({"A": many}).items()}["A"]
+    entries = {name: Entries(g.data) for name, g in bind_operands({"A": many}).items()}["A"]
     assert many.nnz > TOGETHER
     assert entries.meeting_together((0, 1), entries, (0, 1)) is None
 
@@ -170,7 +170,7 @@ def test_degree_constraints_are_never_exceeded(text: str, subscripts: str, power
 def exactly(assignment: Assignment, stats: Statistics, operands: list[Any]) -> Statistics:
     """The coordinates of operands too small to be looked at."""
     objects = dict(zip("ABC", operands, strict=True))
-    entries = {name: Entries(g.data) for name, g in give(objects).items()}
+    entries = {name: Entries(g.data) for name, g in bind_operands(objects).items()}
     patterns = {n: replace(p, entries=entries[n]) for n, p in stats.patterns.items()}
     size = float(operands[0].shape[0])
     return Statistics(dict.fromkeys(stats.sizes, size), patterns)

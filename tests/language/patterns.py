@@ -9,12 +9,12 @@ import numpy as np
 
 from taco_py.api import evaluate_dense as dense
 from taco_py.arguments.call_arguments import CallArguments
-from taco_py.arguments.operands import taken
+from taco_py.arguments.operands import read_operand
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import semiring_mask_of
-from taco_py.calls.call.over.over_semirings import to_arithmetic
+from taco_py.calls.call.semirings.over_semirings import to_arithmetic
 from taco_py.calls.indexed.domains import ERROR
-from taco_py.calls.indexed.indexed_call import is_indexed
+from taco_py.calls.indexed.indexed_statements import is_indexed
 from taco_py.calls.statements.read_text import accumulated, statements_of
 from taco_py.data.storage.pack import unpack
 from taco_py.language import oracle
@@ -51,7 +51,7 @@ def stored_of(
 def is_stored_as(result: Any, has: Array) -> tuple[Array, Array]:
     """Find where a sparse result stores something, and where its format has places for what is
     stored at some."""
-    data = taken(result, "the result")
+    data = read_operand(result, "the result")
     places = np.zeros(data.shape, bool)
     places[unpack(data)[0]] = True
     return places, dense.positions(np.broadcast_to(has, data.shape), data.format)

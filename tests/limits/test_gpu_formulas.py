@@ -12,7 +12,7 @@ import taco_py as tp
 from codegen.machine.gpu import GPUS, MULTIPROCESSORS, NOMINAL_GPU, gpu_named
 from codegen.occupancy import occupancy
 from polyhedral.products.gpu_tile import GpuTile, blocks_at_a_time, tiles_for
-from taco_py.arguments.operands import give
+from taco_py.arguments.operands import bind_operands
 from taco_py.compiler.ways.gpu_tiles import arithmetic_of
 from taco_py.report.limits import plan_bound as plan_bound_module
 from taco_py.report.limits import roofline
@@ -111,7 +111,7 @@ def test_a_kernel_of_a_gpu_has_a_bound() -> None:
         static={"i": 1024, "j": 1024, "k": 2048},
     )  # fmt: skip
     (step,) = kernel.plan.kernels
-    facts = {name: each.operand for name, each in give({"A": left, "B": right}).items()}
+    facts = {name: each.operand for name, each in bind_operands({"A": left, "B": right}).items()}
     found = gpu_bound(step, facts, GPUS["H100"])
     assert found.limited_by == "peak" and "multiprocessors busy" in found.why
     assert found.flops == 2 * 1024 * 1024 * 2048

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from benchmarks.limits import rank
-from taco_py.arguments.operands import give
+from taco_py.arguments.operands import bind_operands
 from taco_py.report.limits.ceilings import Ceilings, Rate, Roof
 from taco_py.report.limits.kernel_bound import Bound, bound
 from taco_py.report.limits.kernel_work import Work, work_of_step
@@ -36,7 +36,7 @@ def planned(text: str, schedule: str | None = None, **operands: Any) -> tuple[An
     forms = {n: tp.CSR if sp.issparse(x) else tp.dense(np.ndim(x)) for n, x in operands.items()}
     dtype = next(iter(operands.values())).dtype.name
     kernel = tp.compile(text, forms, schedule=schedule, threads=1, dtypes=dtype)
-    return kernel.plan, {name: each.operand for name, each in give(operands).items()}
+    return kernel.plan, {name: each.operand for name, each in bind_operands(operands).items()}
 
 
 def work(text: str, schedule: str | None = None, **operands: Any) -> Work:
@@ -188,7 +188,7 @@ def test_operands_that_are_one_array_count_once() -> None:
     plan = tp.compile("s = a[i] * b[i]", formats, threads=1).plan
 
     def seconds(a: Any, b: Any) -> float:
-        given = give({"a": a, "b": b})
+        given = bind_operands({"a": a, "b": b})
         memory = operand_memory({name: each.data for name, each in given.items()})
         facts = {name: each.operand for name, each in given.items()}
         return plan_bound(plan, facts, 1, PROCESSOR, memory).seconds
@@ -210,7 +210,7 @@ def test_facts_of_temporaries_hold_for_the_sizes_that_were_planned_alone() -> No
     assert len(plan.kernels) == 2
     assert plan_bound(plan, None, 1, PROCESSOR).flops > 0
     operands = {name: np.ones((20, 20)) for name in "ADB"}
-    facts = {name: each.operand for name, each in give(operands).items()}
+    facts = {name: each.operand for name, each in bind_operands(operands).items()}
     found = plan_bound(plan, facts, 1, PROCESSOR)
     assert found.flops == 0 and found.seconds < 1e-6
     words = str(tp.compile(text, formats, threads=1).roofline(None, **operands))

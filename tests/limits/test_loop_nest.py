@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.arguments.operands import give
+from taco_py.arguments.operands import bind_operands
 from taco_py.report.limits.kernel_work import Counted, work_of_step
 from taco_py.report.limits.loop_nest import (
     LoopNest,
@@ -50,7 +50,7 @@ def nest_and_kernel(text: str, operands: dict[str, Any], schedule: str) -> tuple
     formats = {n: tp.CSR if sp.issparse(each) else tp.dense(2) for n, each in operands.items()}
     kernel = tp.compile(text, formats, schedule=schedule, threads=1)
     (step,) = kernel.plan.kernels
-    facts = {name: each.operand for name, each in give(operands).items()}
+    facts = {name: each.operand for name, each in bind_operands(operands).items()}
     nest = nest_of(step, work_of_step(step, facts))
     assert nest is not None
     return nest, kernel

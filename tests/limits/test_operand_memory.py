@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from taco_py.arguments.operands import give
+from taco_py.arguments.operands import bind_operands
 from taco_py.report.limits.operand_memory import FOLDED, UNKNOWN, operand_memory
 
 X = np.arange(24.0)
 
 
 def names(**operands: Any) -> list[str]:
-    memory = operand_memory({name: each.data for name, each in give(operands).items()})
+    memory = operand_memory({name: each.data for name, each in bind_operands(operands).items()})
     return [memory.of(name) for name in operands]
 
 

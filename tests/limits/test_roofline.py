@@ -40,7 +40,7 @@ def test_copies_are_told_in_bytes() -> None:
 def test_a_call_that_was_timed_is_told_from_then_on() -> None:
     kernel = product(static={"i": 200, "j": 300, "k": 100})
     kernel.roofline(None, DENSE)
-    tensors = {name: each.data for name, each in kernel._prepared(DENSE).given.items()}
+    tensors = {name: each.data for name, each in kernel._prepared(DENSE).operands.items()}
     told = line("\n".join(told_roofline.told_roofline(kernel.plan, kernel.compiled, tensors, 1)))
     assert "measured last" in told
 

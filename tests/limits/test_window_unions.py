@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from taco_py.arguments.operands import give
+from taco_py.arguments.operands import bind_operands
 from taco_py.compiler.cost.spread import Entries
 from taco_py.report.limits import window_unions
 from taco_py.report.limits.window_unions import Unions
@@ -17,7 +17,7 @@ MATRIX = sp.random_array(
 
 
 def unions(matrix: sp.csr_array) -> Unions:
-    (given,) = give({"A": matrix}).values()
+    (given,) = bind_operands({"A": matrix}).values()
     assert given.operand.entries is not None
     return Unions(Entries(given.data))
 

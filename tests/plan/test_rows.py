@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.arguments.operands import give
+from taco_py.arguments.operands import bind_operands
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.cost.machine import NOMINAL
@@ -105,7 +105,7 @@ def test_expected_steps_are_those_of_a_graph_with_hubs() -> None:
     """Loops come to long rows more often."""
     A = rmat(11).astype(float).tocsr()
     whole = problem(TRIANGLES, dict.fromkeys("ABD", "CSR"))
-    known = {name: operand.operand for name, operand in give(dict.fromkeys("ABD", A)).items()}
+    known = {n: g.operand for n, g in bind_operands(dict.fromkeys("ABD", A)).items()}
     (term,) = split_terms(whole.assignment.value)
     costs = LoopCosts(whole, term, real_statistics(whole.assignment, known))
     (met,) = costs.meetings(("i", "j", "k"))

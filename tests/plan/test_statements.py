@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.arguments.operands import give
+from taco_py.arguments.operands import bind_operands
 from taco_py.language.diagnostics.errors import InternalError
 from taco_py.language.notation.checks import operand_names
 from taco_py.language.problem import TensorType
@@ -26,7 +26,7 @@ from tests.problems import assignment
 
 def plan_of(texts: list[str], arrays: Mapping[str, Any], results: Mapping[str, str]) -> Plan:
     """The plan of assignments, with each result stored in a format by its letters."""
-    given = give(arrays)
+    given = bind_operands(arrays)
     operands = {name: each.operand for name, each in given.items()}
     wanted = {name: TensorType(tp.Format.parse(form), "float64") for name, form in results.items()}
     request = Request(TensorType(tp.dense(0), "float64"))
@@ -34,7 +34,7 @@ def plan_of(texts: list[str], arrays: Mapping[str, Any], results: Mapping[str, s
 
 
 def results_of(plan: Plan, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    tensors = {name: each.data for name, each in give(arrays).items()}
+    tensors = {name: each.data for name, each in bind_operands(arrays).items()}
     found = run_all(plan, Execution(tensors, 1))
     return {name: tp.Tensor(data).to_numpy() for name, data in found.items()}
 

@@ -55,7 +55,7 @@ def space(text: str, objects: dict[str, Any], options: dict[str, Any]) -> CallSp
 def statements_of(found: CallSpace) -> CallStatements:
     checked = found.prepared.checked
     made = checked.elaborated
-    facts = {name: each.operand for name, each in checked.given.items()}
+    facts = {name: each.operand for name, each in checked.operands.items()}
     results = (*checked.statements.outputs.values(),)
     return CallStatements(checked.assignments, facts, made.types, results)
 

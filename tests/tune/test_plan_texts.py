@@ -183,7 +183,7 @@ def test_loops_that_make_a_result_out_of_order_are_refused() -> None:
     text = found.space.text(())
     loops = "loops(i,k,l,r), split(r,r0,r1,2), reorder(r0,i,k,l,r1)"
     with pytest.raises(tp.ScheduleError, match="in the order in which it is stored"):
-        facts = {name: g.operand for name, g in found.prepared.given.items()}
+        facts = {name: g.operand for name, g in found.prepared.operands.items()}
         from taco_py.planner.ir.goal import Request
 
         request = Request(found.prepared.plan.result)

@@ -79,9 +79,9 @@ def tune(
     }  # fmt: skip
     from taco_py.arguments.option_checks import merged
 
-    given = merged(operands, named)
+    objects = merged(operands, named)
     searched = {"trials": trials, "seconds": seconds, "search": search, "seed": seed}
-    return tuned_call(text, given, options, searched, store, progress)
+    return tuned_call(text, objects, options, searched, store, progress)
 
 
 def tuning_store(store: TuningStore | str | Path | None = None) -> ActiveStore:

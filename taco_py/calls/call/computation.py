@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from codegen.records import dataclass
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.options import CallOptions
-from taco_py.calls.call.requested_outputs import RequestedOutputs
+from taco_py.arguments.semiring_mask import SemiringMask
+from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
 from taco_py.calls.call.statement_commands import with_commands_of_one
+from taco_py.calls.statements.read_text import Understood
 from taco_py.data.storage.tensor_data import Array
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.nodes import Assignment
@@ -18,7 +20,7 @@ from taco_py.language.notation.nodes import Assignment
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Computation:
-    """Statements over numbers, whose subscripts are indices alone, with their operands.
+    """Statements with their operands; conversions bring them to indices alone, over numbers.
 
     written    the assignments in order, with explicit sums
     objects    the operands by name
@@ -27,6 +29,7 @@ class Computation:
     axes       of the one result in the order in which they are wanted, () for that of the text
     cautions   what such calls are warned of
     place      the device that results stay on, "" for the host, None for where operands are
+    over       the semiring and the mask, None where the call has neither
     """
 
     written: tuple[Assignment, ...]
@@ -37,6 +40,22 @@ class Computation:
     axes: tuple[int, ...] = ()
     cautions: tuple[UserWarning, ...] = ()
     place: str | None = None
+    over: SemiringMask | None = None
+
+    @classmethod
+    def of_text(cls, read: Sequence[Understood], call: CallArguments) -> Computation:
+        """Return the computation of a text. Raises what the options of its statements raise."""
+        statements = tuple(one.assignment for one in read)
+        cautions = tuple(caution for one in read for caution in one.cautions)
+        options, out = call.options, call.out
+        by_name = isinstance(options.format, Mapping) or isinstance(out, Mapping)
+        if len(read) == 1 and options.outputs is None and not by_name:
+            return cls.of_one(statements[0], call, cautions=cautions)
+        requested = requested_outputs(statements, options.outputs, options.format, out)
+        options = replace(options, format=None)
+        if len(read) == 1 and (options.schedules or options.paths):
+            options = with_commands_of_one(options, statements[0])
+        return cls(statements, call.objects, options, requested, cautions=cautions, over=call.over)
 
     @classmethod
     def of_one(cls, assignment: Assignment, call: CallArguments, **more: Any) -> Computation:
@@ -47,7 +66,7 @@ class Computation:
         requested, options = RequestedOutputs((name,), formats, outs, True), call.options
         if options.schedules or options.paths:
             options = with_commands_of_one(options, assignment)
-        return cls((assignment,), call.objects, options, requested, **more)
+        return cls((assignment,), call.objects, options, requested, over=call.over, **more)
 
     @property
     def last(self) -> Assignment:
@@ -72,6 +91,18 @@ class Computation:
         requested = self.requested
         return (*self.written, self.squeezed, requested.outputs, *requested.formats.items())
 
+    @property
+    def masks(self) -> tuple[Any, ...]:
+        """Return the tensor of the mask, where there is one."""
+        return () if self.over is None else self.over.arrays
+
     def with_options(self, options: CallOptions) -> Computation:
         """Return the computation with other options."""
         return replace(self, options=options)
+
+    def with_formats(self, formats: Mapping[str, Any]) -> Computation:
+        """Return the computation with other formats of results, by name."""
+        options, requested = self.options, replace(self.requested, formats=formats)
+        if self.is_single:
+            options = replace(options, format=formats.get(self.last.target.tensor))
+        return replace(self, options=options, requested=requested)

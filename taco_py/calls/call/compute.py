@@ -49,8 +49,8 @@ def compute(
         if key is not None:
             remember_shown(key, look)
         return look.function()(*objects.values())
-    begun = accumulators(computation)
-    computation = replace(computation, objects={**begun, **objects}, place=place)
+    accumulator_arrays = accumulators(computation)
+    computation = replace(computation, objects={**accumulator_arrays, **objects}, place=place)
     stored = not options.tuned  # in a store that later processes look into again
     computation, _ = with_chosen_plan(computation)
     options = computation.options
@@ -63,27 +63,26 @@ def compute(
         if place and not requested.outs:
             remember_on_device(key, computation, prepared)
         elif options.is_native:
-            remember(key, computation, prepared, execution, begun, stored)
+            remember(key, computation, prepared, execution, accumulator_arrays, stored)
     return hand_out_results(results, prepared, requested, computation.axes, place)
 
 
 def with_chosen_plan(computation: Computation) -> tuple[Computation, str]:
-    """Return a computation with a plan that is timed or tuned if that is asked, and the lines of
-    explain() on it."""
+    """Return a computation with a timed or tuned plan where requested, and explain()'s lines."""
     options, lines = PLAN_CHOICE.options(computation)
     return computation.with_options(options), lines
 
 
 def _look(computation: Computation, place: str) -> Helper | None:
     """Return the function that shows an operand as the result, None where it must be computed."""
-    changed = computation.outs or computation.axes or computation.squeezed or place
-    if changed or not computation.is_single or not computation.requested.alone:
+    is_modified = computation.outs or computation.axes or computation.squeezed or place
+    if is_modified or not computation.is_single or not computation.requested.alone:
         return None
     return shared_look(computation.last, computation.objects, computation.options)
 
 
 def _watched(computation: Computation) -> dict[str, Any]:
-    """Return what those who watch calls are told besides text, operands and options."""
+    """Return the further facts for watchers of calls, besides text, operands and options."""
     if not computation.is_single or computation.options.outputs is not None:
         return {"several": True}
     return {"squeezed": computation.squeezed, "out": next(iter(computation.outs.values()), None)}
@@ -93,8 +92,8 @@ def accumulators(computation: Computation) -> dict[str, Array]:
     """Return the arrays for results that are operands too: `y += value` into y, which is not
     passed."""
     first: dict[str, Assignment] = {}
-    for each in computation.written:
-        first.setdefault(each.target.tensor, each)
+    for assignment in computation.written:
+        first.setdefault(assignment.target.tensor, assignment)
     return {
         name: out
         for name, out in computation.outs.items()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from taco_py.arguments.operands import copies_made
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.compute import with_chosen_plan
-from taco_py.calls.call.devices.on_device import told_place
+from taco_py.calls.call.devices.on_device import describe_place
 from taco_py.calls.call.libraries import libraries_of
 from taco_py.calls.call.planner_request import open_goal
 from taco_py.calls.call.prepare import Prepared, prepare, prepare_within, start
@@ -31,7 +31,7 @@ SECONDS = 1.0
 
 
 def explained(computation: Computation, seconds: float | None = None) -> str:
-    """Plan and compile statements, and say what was planned, and where it stands.
+    """Plan and compile statements, and describe the plan and its rank among all schedules.
 
     seconds  of the comparison with other schedules, None for as many as the search may take
     """
@@ -46,13 +46,13 @@ def explained(computation: Computation, seconds: float | None = None) -> str:
 
 
 def _of_view(assignment: Assignment) -> str:
-    """Return what explain() says where nothing runs."""
-    shown = f"{to_text(assignment.target)} is {to_text(assignment.value)}, modes permuted"
-    return f"runs      0 kernels, 0 copies\nresult    {shown}: it shares the operand's arrays"
+    """Return the text of explain() for a result that is a view of an operand."""
+    view = f"{to_text(assignment.target)} is {to_text(assignment.value)}, modes permuted"
+    return f"runs      0 kernels, 0 copies\nresult    {view}: it shares the operand's arrays"
 
 
 def planned_text(computation: Computation) -> str:
-    """Plan and compile statements, and say what was planned."""
+    """Plan and compile statements, and describe the plan."""
     from taco_py.report.explanation.plan_report import explain as explain_plan
 
     computation, times = with_chosen_plan(computation)
@@ -60,7 +60,7 @@ def planned_text(computation: Computation) -> str:
     prepared, _ = prepare_within(computation)
     steps = prepared.plan.kernels
     kernels = compile_recipes(prepared.plan.recipes)
-    copies = copies_made(objects, prepared.given)
+    copies = copies_made(objects, prepared.operands)
     execution = start(prepared, options, None)
     for step, kernel in zip(steps, kernels, strict=True):
         copies += copies_in_order(kernel, step, execution)
@@ -70,7 +70,7 @@ def planned_text(computation: Computation) -> str:
     checked = prepared.checked
     if not (computation.is_single and computation.requested.alone):
         report = with_results(report, checked.statements, checked.elaborated, prepared.plan)
-    return times + _roundings(prepared) + told_place(objects, options.target) + report
+    return times + _roundings(prepared) + describe_place(objects, options.target) + report
 
 
 def _roundings(prepared: Prepared) -> str:
@@ -101,22 +101,22 @@ def standing(computation: Computation, seconds: float | None = None) -> str:
     from taco_py.report.explanation.standing import report
 
     options = computation.options
-    chosen = options.schedule is not None and options.schedule.shapes
+    is_chosen = options.schedule is not None and options.schedule.shapes
     if seconds is None:
         seconds = SECONDS if options.schedule_budget is None else options.schedule_budget
-    if chosen or options.chosen_by_data or seconds == 0:
+    if is_chosen or options.chosen_by_data or seconds == 0:
         return ""
     prepared = prepare(computation.last, computation.objects, options, computation.squeezed)
-    operands = {name: given.operand for name, given in prepared.given.items()}
+    operands = {name: operand.operand for name, operand in prepared.operands.items()}
     type = TensorType(prepared.kind.format, computed_dtype(prepared.dtype).name)
     request = replace(open_goal(options, type), libraries=libraries_of(options))
     return report(prepared.assignment, operands, request, prepared.plan, seconds)
 
 
 def with_results(report: str, statements: Statements, elaborated: Elaborated, plan: Plan) -> str:
-    """Add to the report on a plan what becomes of each statement."""
-    first, *others = report.split("\n")
-    return "\n".join((first, *_statement_lines(statements, elaborated, plan), *others))
+    """Add a line for each statement to the report on a plan."""
+    first, *rest = report.split("\n")
+    return "\n".join((first, *_statement_lines(statements, elaborated, plan), *rest))
 
 
 def _statement_lines(statements: Statements, elaborated: Elaborated, plan: Plan) -> Iterator[str]:
@@ -126,18 +126,18 @@ def _statement_lines(statements: Statements, elaborated: Elaborated, plan: Plan)
         f"{name} ({elaborated.kinds[target].kind})" for name, target in statements.outputs.items()
     )
     yield f"results   {', '.join(results)}"
-    wanted = statements.outputs.values()
+    outputs = statements.outputs.values()
     inlined = {entry.target: entry.reason for entry in plan.log.of(inline_statement.RULE.name)}
     if not plan.log.entries:  # of a plan that is read from its text
         targets = {assignment.target.tensor for assignment in statements.assignments}
         targets -= {step.target for step in plan.steps}
         inlined = dict.fromkeys(targets, "as the plan says")
-    for each in statements.assignments:
-        name = each.target.tensor
+    for assignment in statements.assignments:
+        name = assignment.target.tensor
         if name in inlined:
-            yield f"inlined   {to_text(each)}: {inlined[name]}"
-        elif name not in wanted:
-            yield f"between   {to_text(each)}, stored as {elaborated.operands[name].type}"
-    for each in statements.dropped:
-        name = each.target.tensor
-        yield f"dropped   {to_text(each)}: nothing reads {name}, which is no output"
+            yield f"inlined   {to_text(assignment)}: {inlined[name]}"
+        elif name not in outputs:
+            yield f"between   {to_text(assignment)}, stored as {elaborated.operands[name].type}"
+    for assignment in statements.dropped:
+        name = assignment.target.tensor
+        yield f"dropped   {to_text(assignment)}: nothing reads {name}, which is no output"

@@ -8,7 +8,7 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import DeviceTensor
-from taco_py.arguments.operands import Given
+from taco_py.arguments.operands import BoundOperand
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.outputs import hand_out_results, run_outputs
 from taco_py.calls.call.prepare import Prepared, start
@@ -59,10 +59,10 @@ def task_of(
                 axes,
             )
         )
-    statements = prepared.checked.elaborated.written
+    statements = prepared.checked.elaborated.source_assignments
     accumulators = {name: names[name] for name in begun}
     return Task(
-        statements, objects, prepared.given, plan, kernels, tuple(results), alone, accumulators
+        statements, objects, prepared.operands, plan, kernels, tuple(results), alone, accumulators
     )
 
 
@@ -119,7 +119,7 @@ def remember_on_device(
     The plan is for tensors of one signature, which has their exact sizes; its kernels are launched
     at once.
     """
-    given, objects = prepared.given, computation.objects
+    given, objects = prepared.operands, computation.objects
     if prepared.checked.copied or list(given) != list(objects):
         return
     for name, obj in objects.items():
@@ -147,7 +147,7 @@ class _DeviceCall:
         computation = self.computation
         issue_warnings(computation.cautions)
         given = {
-            name: Given(obj, stores_all(obj.data), operand)
+            name: BoundOperand(obj, stores_all(obj.data), operand)
             for (name, operand), obj in zip(self.facts.items(), operands, strict=True)
         }
         prepared = self.prepared.over(given)

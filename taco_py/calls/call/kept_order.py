@@ -31,57 +31,56 @@ def kept_order(
     clearly less in another order (`ways.dense_seconds`).
     """
     target = assignment.target.indices
-    asked = options.format is not None or options.schedule is not None or options.chosen_by_data
-    if asked or len(target) < 2 or any(type(array) is not np.ndarray for array in arrays.values()):
+    fixed = options.format is not None or options.schedule is not None or options.chosen_by_data
+    if fixed or len(target) < 2 or any(type(array) is not np.ndarray for array in arrays.values()):
         return target
-    found = [access for access in accesses(assignment.value) if access.indices]
-    whole = any({*target} <= {*access.indices} for access in found)
-    if not whole and {*all_indices(assignment)} != {*target}:
-        usual = _batches_first(target, found, arrays)
-        product = _product(usual, found, arrays)
+    reads = [access for access in accesses(assignment.value) if access.indices]
+    has_full_operand = any({*target} <= {*access.indices} for access in reads)
+    if not has_full_operand and {*all_indices(assignment)} != {*target}:
+        usual = _batches_first(target, reads, arrays)
+        product = _product(usual, reads, arrays)
         return usual if product is None else best_result(product).result
 
     def rank(access: Access) -> tuple[int, bool]:
         array = arrays[access.tensor]
-        own = [i for i in _stored(access, array) if i in target]
-        return -array.size.bit_length(), own != [i for i in target if i in own]
+        indices = [i for i in _stored(access, array) if i in target]
+        return -array.size.bit_length(), indices != [i for i in target if i in indices]
 
-    kept: tuple[str, ...] = ()
-    for access in sorted(found, key=rank):
+    order: tuple[str, ...] = ()
+    for access in sorted(reads, key=rank):
         stored = _stored(access, arrays[access.tensor])
-        kept = (*(i for i in stored if i in target and i not in kept), *kept)
-    return kept if len(kept) == len(target) else target
+        order = (*(i for i in stored if i in target and i not in order), *order)
+    return order if len(order) == len(target) else target
 
 
 def _batches_first(
-    target: tuple[str, ...], found: Sequence[Access], arrays: Mapping[str, Array]
+    target: tuple[str, ...], reads: Sequence[Access], arrays: Mapping[str, Array]
 ) -> tuple[str, ...]:
-    """Return the result's indices with those that all operands have first, where the last one is of
-    these and no operand stores it last, for vectors to run along."""
-    batch = [i for i in target if all(i in access.indices for access in found)]
-    last = {_stored(access, arrays[access.tensor])[-1] for access in found}
-    if len(found) < 2 or target[-1] not in batch or target[-1] in last:
+    """Return the indices with batch indices first where vectors could not run along the last."""
+    batch = [i for i in target if all(i in access.indices for access in reads)]
+    last = {_stored(access, arrays[access.tensor])[-1] for access in reads}
+    if len(reads) < 2 or target[-1] not in batch or target[-1] in last:
         return target
     return (*batch, *(i for i in target if i not in batch))
 
 
 def _product(
-    kept: tuple[str, ...], found: Sequence[Access], arrays: Mapping[str, Array]
+    order: tuple[str, ...], reads: Sequence[Access], arrays: Mapping[str, Array]
 ) -> DenseProduct | None:
     """Return the product of two arrays of one real type whose elements have neighbours; None where
     it is none, or has too few elements for the order of its result to matter."""
-    if len(found) != 2:
+    if len(reads) != 2:
         return None
-    one, other = (arrays[access.tensor] for access in found)
+    one, other = (arrays[access.tensor] for access in reads)
     plain = one.dtype == other.dtype and one.dtype.kind == "f" and one.dtype.isnative
-    distinct = all(len({*access.indices}) == len(access.indices) for access in found)
+    distinct = all(len({*access.indices}) == len(access.indices) for access in reads)
     if not plain or not distinct or not all(min(a.strides) == a.itemsize for a in (one, other)):
         return None
     sizes: dict[str, float] = {}
-    for access in found:
+    for access in reads:
         sizes.update(zip(access.indices, arrays[access.tensor].shape, strict=True))
-    left, right = (_stored(access, arrays[access.tensor]) for access in found)
-    product = DenseProduct(kept, left, right, sizes, one.dtype.itemsize)
+    left, right = (_stored(access, arrays[access.tensor]) for access in reads)
+    product = DenseProduct(order, left, right, sizes, one.dtype.itemsize)
     counts = (sum(index in array for array in product.arrays) for index in product.indices)
     large = product.points >= product.machine.calls.small_factor_iterations
     return product if large and min(counts) > 1 else None

@@ -25,10 +25,10 @@ def run_outputs(
     prepared: Prepared, execution: Execution, outs: Mapping[str, Array]
 ) -> dict[str, TensorData]:
     """Run a plan, and return each wanted name with its result, rounded to its type."""
-    made = run_all(prepared.plan, execution)
+    results = run_all(prepared.plan, execution)
     return {
         name: rounded(data, prepared.dtype_of(target), outs.get(name))
-        for (name, target), data in zip(prepared.outputs.items(), made.values(), strict=True)
+        for (name, target), data in zip(prepared.outputs.items(), results.values(), strict=True)
     }
 
 
@@ -48,7 +48,7 @@ def hand_out_results(
     for name, data in results.items():
         out, kind = requested.outs.get(name), prepared.kinds[prepared.outputs[name]]
         if out is not None:
-            objects.append(written(out, data))
+            objects.append(copy_into(out, data))
         elif place:
             turned = dense_of(data.values.transpose(axes)) if axes else data
             objects.append(hand_out(turned, kind, place))
@@ -58,7 +58,7 @@ def hand_out_results(
     return objects[0] if requested.alone else tuple(objects)
 
 
-def written(out: Array, data: TensorData) -> Array:
+def copy_into(out: Array, data: TensorData) -> Array:
     """Return `out` with the values of a dense result, where it was not written by the kernel."""
     values = on_host(data).values
     if not np.may_share_memory(values, out):
@@ -135,7 +135,7 @@ def check_out(
 
 
 def _check_memory(out: Array) -> None:
-    """Raise OutputError where what is written would be refused, hidden, or written over."""
+    """Raise OutputError where `out` is read-only or masked, or its elements share memory."""
     if not out.flags.writeable:
         raise OutputError("Expected a writable array for out=, found a read-only one")
     if isinstance(out, np.ma.MaskedArray):
@@ -159,5 +159,5 @@ def _is_direct(out: Array, prepared: Prepared) -> bool:
     plain = out.flags.c_contiguous and out.flags.aligned and out.dtype == computed_in
     if not plain or not out.dtype.isnative or type(out) is not np.ndarray:
         return False
-    arrays = [a for g in prepared.given.values() for a in arrays_of(g.data)]
+    arrays = [a for g in prepared.operands.values() for a in arrays_of(g.data)]
     return not any(np.may_share_memory(out, a) for a in arrays)

@@ -14,7 +14,7 @@ def peak(computation: Computation) -> tuple[int, int]:
     What is sparse counts with the most that it may take.
     """
     prepared = prepare_computation(computation)
-    tensors = {name: given.data for name, given in prepared.given.items()}
+    tensors = {name: operand.data for name, operand in prepared.operands.items()}
     limit = computation.options.threads or KERNELS.cores
     steps = tuple(moments(prepared.plan, tensors, prepared.kernels, limit, False))
     return max((step.most for step in steps), default=0), sum(step.made.most for step in steps)

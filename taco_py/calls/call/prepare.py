@@ -13,10 +13,10 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import (
-    Given,
+    BoundOperand,
+    bind_operands,
     check_names,
     facts,
-    give,
     informer,
     joined_of,
     type_of,
@@ -26,24 +26,24 @@ from taco_py.arguments.result_table import TENSOR, ResultKind
 from taco_py.arguments.results import container
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.planner_request import goal_of, planner_options
-from taco_py.calls.call.row_major import lined_up
+from taco_py.calls.call.row_major import row_major_copies
 from taco_py.calls.call.statement_commands import commands_of, with_commands_of_one
+from taco_py.calls.statements.duplicates import may_repeat
 from taco_py.calls.statements.elaborate import Elaborated, Read, ResultOptions, elaborate
 from taco_py.calls.statements.sequence import Statements, check_passed, in_single_assignment
-from taco_py.calls.statements.widened import may_repeat
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.data.convert.in_type import values_in_type
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.room import room
 from taco_py.data.storage.tensor_data import Array, converted_to
 from taco_py.language.diagnostics.errors import OperandTypeError, TacoError
-from taco_py.language.index_sizes import with_own_indices
 from taco_py.language.legal.types import computes_exactly
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.dtypes import DType
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.half_types import computed_dtype, is_half
 from taco_py.language.notation.nodes import Assignment
+from taco_py.language.statement_indices import with_own_indices
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.make import make_plan
 from taco_py.planner.statements import plan_statements
@@ -56,7 +56,7 @@ from taco_py.running.replay.find import fit_key
 class Checked:
     """Statements and operands as kernels read them.
 
-    given    operands by name, those read in another type under the name that statements read
+    operands    operands by name, those read in another type under the name that statements read
     sizes    of the indices of the last statement
     shapes   of the operands and of the tensors that statements make
     copied   whether an operand was converted because of what it stores, as other calls need not
@@ -64,7 +64,7 @@ class Checked:
 
     statements: Statements
     elaborated: Elaborated
-    given: Mapping[str, Given]
+    operands: Mapping[str, BoundOperand]
     sizes: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
     squeezed: Squeezed = ()
@@ -77,8 +77,8 @@ class Checked:
 
     @property
     def assignment(self) -> Assignment:
-        """Return the last assignment, before what wraps and what is not stored is written out."""
-        return self.elaborated.written[-1]
+        """Return the last assignment, before its wraps and fill values are made explicit."""
+        return self.elaborated.source_assignments[-1]
 
     @property
     def assignments(self) -> tuple[Assignment, ...]:
@@ -86,10 +86,10 @@ class Checked:
         return with_own_indices(self.elaborated.assignments, self.shapes)
 
     @property
-    def written(self) -> tuple[Assignment, ...]:
+    def source_assignments(self) -> tuple[Assignment, ...]:
         """Return the assignments before wraps and fill values are written out, with indices of one
         size each."""
-        return with_own_indices(self.elaborated.written, self.shapes)
+        return with_own_indices(self.elaborated.source_assignments, self.shapes)
 
     @property
     def target(self) -> str:
@@ -118,19 +118,20 @@ class Prepared:
 
     @property
     def assignment(self) -> Assignment:
-        """Return the last assignment, before what wraps and what is not stored is written out."""
+        """Return the last assignment, before its wraps and fill values are made explicit."""
         return self.checked.assignment
 
     @property
-    def given(self) -> Mapping[str, Given]:
+    def operands(self) -> Mapping[str, BoundOperand]:
         """Return the operands by the names that statements read."""
-        return self.checked.given
+        return self.checked.operands
 
-    def over(self, given: Mapping[str, Given]) -> Prepared:
+    def over(self, operands: Mapping[str, BoundOperand]) -> Prepared:
         """Return the same plan over other operands; it keeps no array of those it was made for."""
-        made = self.checked.elaborated
-        facts = {name: replace(each, entries=None) for name, each in made.operands.items()}
-        checked = replace(self.checked, given=given, elaborated=replace(made, operands=facts))
+        elaborated = self.checked.elaborated
+        facts = {name: replace(o, entries=None) for name, o in elaborated.operands.items()}
+        elaborated = replace(elaborated, operands=facts)
+        checked = replace(self.checked, operands=operands, elaborated=elaborated)
         return replace(self, checked=checked)
 
     @property
@@ -176,12 +177,12 @@ def prepare_computation(computation: Computation) -> Prepared:
 def check_computation(computation: Computation) -> tuple[Checked, CallOptions]:
     """Check the operands of a computation; return them with the options that it is planned by."""
     options, requested = computation.options, computation.requested
-    written, objects = computation.written, computation.objects
+    assignments, objects = computation.written, computation.objects
     if computation.is_single:
-        alone = replace(options, format=requested.formats.get(written[0].target.tensor))
-        return check(written[0], objects, alone, computation.squeezed), alone
-    statements = in_single_assignment(written, requested.outputs, objects)
-    check_passed(written, statements, objects)
+        alone = replace(options, format=requested.formats.get(assignments[0].target.tensor))
+        return check(assignments[0], objects, alone, computation.squeezed), alone
+    statements = in_single_assignment(assignments, requested.outputs, objects)
+    check_passed(assignments, statements, objects)
     if len(statements.steps) == 1:
         options = replace(options, format=requested.formats.get(requested.outputs[0]))
         (name,), (step,) = requested.outputs, statements.steps
@@ -196,7 +197,7 @@ def check(
     options: CallOptions,
     squeezed: Squeezed = (),
 ) -> Checked:
-    """Check the operands of one assignment, and find what it makes."""
+    """Check the operands of one assignment, and infer its result."""
     name = assignment.target.tensor
     statements = in_single_assignment((assignment,), (name,), objects)
     check_names(statements.assignments[0], objects)
@@ -217,33 +218,33 @@ def check_statements(
 
     Raises OperandError, OperandTypeError, DimensionError, FormatError.
     """
-    given = give(objects, options.dtype, options.weak)
+    bound = bind_operands(objects, options.dtype, options.weak)
     if options.dtype is None:
-        given |= read_as(*_halves(given))
+        bound |= read_as(*_halves(bound))
     else:
-        check_casts(given, options.dtype, options.casting)
-        given = read_as(given, dict.fromkeys(given, options.dtype))
+        check_casts(bound, options.dtype, options.casting)
+        bound = read_as(bound, dict.fromkeys(bound, options.dtype))
     result_options = ResultOptions(
         formats,
         options.dtype,
         options.static,
-        _repeated(given),
+        _repeated(bound),
         wide_sums=options.wide_sums,
         squeezed=squeezed,
     )
-    operands = {name: each.operand for name, each in given.items()}
-    containers = {name: container(each) for name, each in given.items()}
+    operands = {name: operand.operand for name, operand in bound.items()}
+    containers = {name: container(operand) for name, operand in bound.items()}
     elaborated = elaborate(statements, operands, containers, result_options)
-    reads = {name: _read(given, read) for name, read in elaborated.reads.items()}
+    reads = {name: _read(bound, read) for name, read in elaborated.reads.items()}
     copied = any(read.converted for read in elaborated.reads.values())
-    given, shapes = {**given, **reads}, {n: o.shape for n, o in elaborated.operands.items()}
-    last = elaborated.written[-1]
+    bound, shapes = {**bound, **reads}, {n: o.shape for n, o in elaborated.operands.items()}
+    last = elaborated.source_assignments[-1]
     sizes = _sizes_of(last, shapes, squeezed)
     if len(statements.steps) == 1:
-        added = statements.steps[0].added
-        fixed = (added, *(name for name, _ in squeezed))
-        given = {**lined_up(last, given, sizes, options, fixed)}
-    return Checked(statements, elaborated, given, sizes, shapes, squeezed, copied)
+        accumulator = statements.steps[0].accumulator
+        fixed = (accumulator, *(name for name, _ in squeezed))
+        bound = {**row_major_copies(last, bound, sizes, options, fixed)}
+    return Checked(statements, elaborated, bound, sizes, shapes, squeezed, copied)
 
 
 def _sizes_of(
@@ -258,25 +259,25 @@ def _sizes_of(
     return sizes
 
 
-def _repeated(given: Mapping[str, Given]) -> frozenset[str]:
+def _repeated(operands: Mapping[str, BoundOperand]) -> frozenset[str]:
     """Find the sparse operands of integers that may store a coordinate twice."""
-    inform = informer(given)
+    inform = informer(operands)
     return frozenset(
         name
-        for name, each in given.items()
-        if not each.data.format.is_dense
-        and computes_exactly(each.data.dtype)
-        and may_repeat(inform(name, each.data))
+        for name, operand in operands.items()
+        if not operand.data.format.is_dense
+        and computes_exactly(operand.data.dtype)
+        and may_repeat(inform(name, operand.data))
     )
 
 
-def _read(given: Mapping[str, Given], read: Read) -> Given:
+def _read(operands: Mapping[str, BoundOperand], read: Read) -> BoundOperand:
     """Return an operand in the type that it is read in."""
-    source, wanted = given[read.source], read.dtype
+    source, dtype = operands[read.source], read.dtype
     if not read.converted:
-        return read_as({read.source: source}, {read.source: wanted})[read.source]
-    with room(f"{read.source} as {wanted}", source.data.values.size * wanted.itemsize):
-        data = converted_to(wanted, source.data)
+        return read_as({read.source: source}, {read.source: dtype})[read.source]
+    with room(f"{read.source} as {dtype}", source.data.values.size * dtype.itemsize):
+        data = converted_to(dtype, source.data)
     operand = replace(source.operand, type=type_of(data), joined=joined_of(data))
     return replace(source, data=data, operand=operand)
 
@@ -296,7 +297,7 @@ def make_prepared(checked: Checked, options: CallOptions) -> Prepared:
     exact = options.counts or bool(options.plan)  # which may have sizes compiled in
     key = (
         *("plan", elaborated.assignments, results, *elaborated.kinds.items(), checked.squeezed),
-        *(options, facts(checked.given, exact)),
+        *(options, facts(checked.operands, exact)),
     )
     planned: _Planned | None = KERNELS.memo.get(key)
     if planned is None:
@@ -312,7 +313,7 @@ def make_prepared(checked: Checked, options: CallOptions) -> Prepared:
 def _plan(checked: Checked, options: CallOptions, results: tuple[str, ...]) -> Plan:
     """Plan statements over operands, or read the plan that the options have as text."""
     elaborated, types = checked.elaborated, checked.elaborated.types
-    operands = {name: each.operand for name, each in checked.given.items()}
+    operands = {name: operand.operand for name, operand in checked.operands.items()}
     is_tensor = elaborated.kinds[results[-1]].kind == TENSOR
     any_order = is_tensor and options.format is None
     request = replace(goal_of(options, types[results[-1]]), sized=True, any_order=any_order)
@@ -322,68 +323,73 @@ def _plan(checked: Checked, options: CallOptions, results: tuple[str, ...]) -> P
 
         call = CallStatements(checked.assignments, operands, types, results, checked.squeezed)
         return plan_of_text(options.plan, operands, request, call)
-    asked, assignments = planner_options(options), elaborated.assignments
+    settings, assignments = planner_options(options), elaborated.assignments
     if checked.is_single:
-        return make_plan(assignments[0], operands, request, asked, checked.squeezed)
-    planned = {each.target.tensor: each for each in assignments}
+        return make_plan(assignments[0], operands, request, settings, checked.squeezed)
+    planned = {assignment.target.tensor: assignment for assignment in assignments}
     commands = commands_of(options, checked.statements, planned)
-    return plan_statements(assignments, operands, types, request, results, asked, commands)
+    return plan_statements(assignments, operands, types, request, results, settings, commands)
 
 
-def check_casts(given: Mapping[str, Given], wanted: np.dtype[Any], casting: str) -> None:
+def check_casts(operands: Mapping[str, BoundOperand], dtype: np.dtype[Any], casting: str) -> None:
     """Raise OperandTypeError where `casting` forbids to convert an operand to the dtype asked."""
-    for name, g in given.items():
-        if not np.can_cast(g.data.dtype, wanted, casting):  # type: ignore[arg-type]
+    for name, g in operands.items():
+        if not np.can_cast(g.data.dtype, dtype, casting):  # type: ignore[arg-type]
             raise OperandTypeError(
-                f"Expected operands that can be cast to {wanted} by the rule {casting!r}, "
+                f"Expected operands that can be cast to {dtype} by the rule {casting!r}, "
                 f"found {name} of dtype {g.data.dtype}",
                 hint='allow it with casting="unsafe", or choose another dtype',
             )
 
 
-def _halves(given: Mapping[str, Given]) -> tuple[dict[str, Given], dict[str, DType]]:
+def _halves(
+    operands: Mapping[str, BoundOperand],
+) -> tuple[dict[str, BoundOperand], dict[str, DType]]:
     """Return the operands of 16-bit types, and these, for `read_as`."""
-    found = {name: g for name, g in given.items() if is_half(g.data.dtype)}
-    return found, {name: g.data.dtype for name, g in found.items()}
+    halves = {name: g for name, g in operands.items() if is_half(g.data.dtype)}
+    return halves, {name: g.data.dtype for name, g in halves.items()}
 
 
-def read_as(given: Mapping[str, Given], types: Mapping[str, np.dtype[Any]]) -> dict[str, Given]:
+def read_as(
+    operands: Mapping[str, BoundOperand], types: Mapping[str, np.dtype[Any]]
+) -> dict[str, BoundOperand]:
     """Return the operands in the dtypes to compute in: by a copy where kernels cannot convert each
     value as they read it."""
-    found = {}
-    for name, g in given.items():
-        wanted, data = types[name], g.data
-        if not converts_in_place(data.dtype, wanted):
-            with room(f"{name} as {wanted}", data.values.size * wanted.itemsize):
-                data = values_in_type(data, wanted)
+    converted = {}
+    for name, g in operands.items():
+        dtype, data = types[name], g.data
+        if not converts_in_place(data.dtype, dtype):
+            with room(f"{name} as {dtype}", data.values.size * dtype.itemsize):
+                data = values_in_type(data, dtype)
         type, levels = type_of(data), joined_of(data)  # a copy need not have the same strides
-        computed = computed_dtype(wanted)
+        computed = computed_dtype(dtype)
         if data.dtype != computed:
             type = type.read_as(computed.name)
-        found[name] = replace(g, data=data, operand=replace(g.operand, type=type, joined=levels))
-    return found
+        operand = replace(g.operand, type=type, joined=levels)
+        converted[name] = replace(g, data=data, operand=operand)
+    return converted
 
 
-def converts_in_place(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Tell whether a conversion in C gives what NumPy's gives.
+def converts_in_place(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """Tell whether C converts from one type to another with the same values as NumPy.
 
     Real numbers are made complex by NumPy, for a C compiler leaves the zeros out of their products,
     which are not zero beside an infinity; so are conversions that lose a kind of number, which warn
     or have no result in C, and those to 16 bits, which round.
     """
-    if is_half(wanted):
-        return found == wanted
-    complexity = (found.kind == "c") == (wanted.kind == "c")
-    return complexity and np.can_cast(found, wanted, "same_kind")
+    if is_half(target):
+        return source == target
+    complexity = (source.kind == "c") == (target.kind == "c")
+    return complexity and np.can_cast(source, target, "same_kind")
 
 
 def start(prepared: Prepared, options: CallOptions, out: Array | None) -> Execution:
     """Return an execution over the prepared operands."""
-    tensors = {name: each.data for name, each in prepared.given.items()}
+    tensors = {name: operand.data for name, operand in prepared.operands.items()}
     threads = options.threads or KERNELS.cores
-    known, machine = (informer(prepared.given), prepared.kernels), prepared.plan.machine
+    context, machine = (informer(prepared.operands), prepared.kernels), prepared.plan.machine
     shape = prepared.shape if prepared.checked.is_single else None
-    return Execution(tensors, threads, out, *known, shape=shape, machine=machine)
+    return Execution(tensors, threads, out, *context, shape=shape, machine=machine)
 
 
 # ---------------------------------------------------------------- within a limit of memory
@@ -403,52 +409,52 @@ def prepare_within(computation: Computation) -> tuple[Prepared, bool]:
     if not KERNELS.memory.on:
         return prepared, True
 
-    def again(options: CallOptions) -> Prepared:
+    def prepare_with(options: CallOptions) -> Prepared:
         return prepare_computation(computation.with_options(options))
 
-    fitting = _fitting(prepared, computation.options, again)
+    fitting = _fitting(prepared, computation.options, prepare_with)
     return fitting, fitting is prepared
 
 
 def note_fit(
     key: tuple[object, ...] | None, execution: Execution, objects: Mapping[str, Any]
 ) -> None:
-    """Remember of calls with this key that operands of these sizes fit into the limit of memory."""
+    """Remember that operands of these sizes fit into the memory limit, for calls with this key."""
     if key is not None and execution.fits:
         KERNELS.memo.put(fit_key(key, (*objects.values(),)), True)
 
 
 def _fitting(
-    prepared: Prepared, options: CallOptions, again: Callable[[CallOptions], Prepared]
+    prepared: Prepared, options: CallOptions, prepare_with: Callable[[CallOptions], Prepared]
 ) -> Prepared:
     """Try the plan with one decision of its log the other way, and with all of them.
 
-    again  prepares the call with other options
+    prepare_with  prepares the call with other options
     """
     limit = KERNELS.memory.limit
     if limit is None or options.schedule is not None or _exceeds(prepared, options, limit) is None:
         return prepared
-    for other in _others(prepared, options):
+    for other in _alternative_options(prepared, options):
         try:
-            found = again(other)
+            alternative = prepare_with(other)
         except TacoError:  # a rule that is left out may be needed
             continue
-        if _exceeds(found, options, limit) is None:
-            return found
+        if _exceeds(alternative, options, limit) is None:
+            return alternative
     return prepared
 
 
 def _exceeds(prepared: Prepared, options: CallOptions, limit: int) -> Prepared | None:
     """Return the plan where it surely takes more, None else."""
-    tensors = {name: given.data for name, given in prepared.given.items()}
+    tensors = {name: operand.data for name, operand in prepared.operands.items()}
     threads = options.threads or KERNELS.cores
     return prepared if exceeds(prepared.plan, tensors, threads, limit) else None
 
 
-def _others(prepared: Prepared, options: CallOptions) -> Iterator[CallOptions]:
+def _alternative_options(prepared: Prepared, options: CallOptions) -> Iterator[CallOptions]:
     """Yield options that lead to other plans."""
-    taken = [key for key, entry in prepared.plan.log.decisions.items() if entry.accepted]
-    for key in taken[:MOST_PLANS]:
+    accepted = [key for key, entry in prepared.plan.log.decisions.items() if entry.accepted]
+    for key in accepted[:MOST_PLANS]:
         yield replace(options, reversed=options.reversed | {key})
-    if len(taken) > 1:
-        yield replace(options, reversed=options.reversed | {*taken})
+    if len(accepted) > 1:
+        yield replace(options, reversed=options.reversed | {*accepted})

@@ -41,7 +41,7 @@ def requested_outputs(
     alone = outputs is None or isinstance(outputs, str)
     names = _names(statements, outputs)
     check_outputs(statements, names)
-    assigned = unique(each.target.tensor for each in statements)
+    assigned = unique(statement.target.tensor for statement in statements)
     formats = by_output("format", format, names, assigned)
     return RequestedOutputs(names, formats, by_output("out", out, names, names), alone)
 
@@ -70,25 +70,25 @@ def _names(statements: Sequence[Assignment], outputs: Any) -> tuple[str, ...]:
 
 
 def by_output(
-    option: str, given: Any, outputs: Sequence[str], known: Sequence[str]
+    option: str, value: Any, outputs: Sequence[str], allowed: Sequence[str]
 ) -> dict[str, Any]:
-    """What an option says of each name.
+    """Return the values of an option by name.
 
-    known  the names that it may be about
+    allowed  the names that it may be about
     """
-    if given is None:
+    if value is None:
         return {}
-    if not isinstance(given, Mapping):
+    if not isinstance(value, Mapping):
         if len(outputs) > 1:
             raise OperandError(
                 f"Expected {option}= by name for several outputs, found one for all of them",
                 hint=f'as in {option}={{"{outputs[0]}": …}}',
             )
-        return {outputs[0]: given}
-    for name in given:
-        if name not in known:
+        return {outputs[0]: value}
+    for name in value:
+        if name not in allowed:
             raise OperandError(
-                f"Expected names among {', '.join(known)} in {option}=, found {name!r}",
-                hint=with_suggestion("leave it out", str(name), known),
+                f"Expected names among {', '.join(allowed)} in {option}=, found {name!r}",
+                hint=with_suggestion("leave it out", str(name), allowed),
             )
-    return {name: each for name, each in given.items() if each is not None}
+    return {name: entry for name, entry in value.items() if entry is not None}

@@ -18,7 +18,7 @@ from math import prod
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.arguments.operands import Given, joined_of, type_of
+from taco_py.arguments.operands import BoundOperand, joined_of, type_of
 from taco_py.arguments.options import CallOptions
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.machine import NOMINAL, Machine
@@ -29,52 +29,52 @@ from taco_py.language.notation.nodes import Access, Assignment
 from taco_py.running.execute.guard import no_room, with_room
 
 
-def lined_up(
+def row_major_copies(
     assignment: Assignment,
-    given: Mapping[str, Given],
+    operands: Mapping[str, BoundOperand],
     sizes: Mapping[str, int],
     options: CallOptions,
-    kept: Sequence[str] = (),
-) -> Mapping[str, Given]:
+    fixed: Sequence[str] = (),
+) -> Mapping[str, BoundOperand]:
     """Copy dense operands to row-major order where that costs less than another kernel.
 
     sizes  of the indices
-    kept   operands that stay as they are
+    fixed   operands that stay as they are
 
     Which ones are copied does not depend on how others are stored. Raises OutOfMemoryError.
     """
-    across = [name for name, each in given.items() if name not in kept and _lies_across(each)]
-    if not across or options.schedule is not None:
-        return given
-    uses = Uses(assignment, given, sizes)
-    found = dict(given)
-    for name in across:
-        small = given[name].data.nnz <= options.memory
+    across_rows = [name for name, o in operands.items() if name not in fixed and _lies_across(o)]
+    if not across_rows or options.schedule is not None:
+        return operands
+    uses = Uses(assignment, operands, sizes)
+    row_major_operands = dict(operands)
+    for name in across_rows:
+        small = operands[name].data.nnz <= options.memory
         if small and all(uses.pays(access) for access in uses.of(name)):
-            found[name] = _copied(name, given[name])
-    return found
+            row_major_operands[name] = _copied(name, operands[name])
+    return row_major_operands
 
 
-def _lies_across(given: Given) -> bool:
+def _lies_across(operand: BoundOperand) -> bool:
     """Tell whether it is a dense array whose modes are not in order, or has no neighbours."""
-    if not given.data.format.is_dense or given.data.values.flags.c_contiguous:
+    if not operand.data.format.is_dense or operand.data.values.flags.c_contiguous:
         return False
-    if not isinstance(given.data.values, np.ndarray):
+    if not isinstance(operand.data.values, np.ndarray):
         return False  # a copy would be made on the host
-    modes, unit = stride_order(given.data.values)
+    modes, unit = stride_order(operand.data.values)
     return not unit or modes != tuple(range(len(modes)))
 
 
-def _copied(name: str, given: Given) -> Given:
+def _copied(name: str, source: BoundOperand) -> BoundOperand:
     """Return the operand in row-major order. Raises OutOfMemoryError."""
     try:
-        data = with_room(lambda: row_major(given.data), True)
+        data = with_room(lambda: row_major(source.data), True)
     except MemoryError as error:
         raise no_room(f"a copy of {name} in C order", error) from error
-    read = given.operand.type
+    read = source.operand.type
     type = replace(type_of(data), dtype=read.dtype, stored=read.stored)
-    operand = replace(given.operand, type=type, joined=joined_of(data))
-    return replace(given, data=data, operand=operand, lined_up=True)
+    operand = replace(source.operand, type=type, joined=joined_of(data))
+    return replace(source, data=data, operand=operand, lined_up=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Uses:
     """How the loops of an assignment read its operands, as far as that is known before planning."""
 
     assignment: Assignment
-    given: Mapping[str, Given]
+    operands: Mapping[str, BoundOperand]
     sizes: Mapping[str, int]
     machine: Machine = NOMINAL
 
@@ -92,12 +92,12 @@ class Uses:
 
     def pays(self, access: Access) -> bool:
         """Tell whether a copy in row-major order costs less than another kernel for the operand."""
-        machine, values = self.machine, self.given[access.tensor].data.values
+        machine, values = self.machine, self.operands[access.tensor].data.values
         if len(access.indices) != values.ndim or values.nbytes > machine.loops.far_cache_bytes:
             return False
         seconds = machine.calls.lined_up_call_seconds
         seconds += values.size * machine.copied_element(values.nbytes)
-        term = next(each for each in self._terms() if access in each)
+        term = next(candidate for candidate in self._terms() if access in candidate)
         modes, unit = stride_order(values)
         last, inner = access.indices[-1], self._innermost(access, term)
         if unit and access.indices[modes[-1]] == inner != last:
@@ -120,15 +120,15 @@ class Uses:
         Beside sparse operands it is one that none of these has, of such the result's last one; else
         the one that they store last. Otherwise it is the result's last one, if that.
         """
-        lists = [index for each in self._sparse_among(term) for index in self._stored(each)]
+        lists = [index for factor in self._sparse_among(term) for index in self._stored(factor)]
         if not lists:
             ends = self.assignment.target.indices[-1:]
             return next((index for index in ends if index in access.indices), "")
         free = [index for index in access.indices if index not in lists]
         order = self.assignment.target.indices if free else lists
-        met = [index for index in order if index in (free or access.indices)]
-        if met:
-            return met[-1]
+        candidates = [index for index in order if index in (free or access.indices)]
+        if candidates:
+            return candidates[-1]
         return free[0] if len(free) == 1 else ""
 
     def _least_iterations(self) -> float:
@@ -141,11 +141,11 @@ class Uses:
     def _reads(self, access: Access, term: Sequence[Access]) -> float:
         """Return the least iterations that read an operand, with one other that has an index of it:
         a sparse one if there is any."""
-        met = {*access.indices}
-        others = [e for e in term if e != access and not met.isdisjoint(e.indices)]
-        sparse = others if self._sparse(access) else self._sparse_among(others)
+        indices = {*access.indices}
+        neighbours = [e for e in term if e != access and not indices.isdisjoint(e.indices)]
+        sparse = neighbours if self._sparse(access) else self._sparse_among(neighbours)
         return min(
-            (self._iterations(access, other, term) for other in sparse or others),
+            (self._iterations(access, other, term) for other in sparse or neighbours),
             default=self._count(access, term),
         )
 
@@ -155,29 +155,29 @@ class Uses:
             return min(self._count(one, term), self._count(other, term))
         if self._sparse(one):
             one, other = other, one
-        beside = self._left(one, term) - {*other.indices}
-        return self._count(other, term) * prod(self.sizes[index] for index in beside)
+        outside = self._left(one, term) - {*other.indices}
+        return self._count(other, term) * prod(self.sizes[index] for index in outside)
 
     def _count(self, access: Access, term: Sequence[Access]) -> float:
         """Return the elements of an operand that is summed over the indices it has alone."""
         size = prod(float(self.sizes[index]) for index in self._left(access, term))
-        return min(float(self.given[access.tensor].data.nnz), size)
+        return min(float(self.operands[access.tensor].data.nnz), size)
 
     def _left(self, access: Access, term: Sequence[Access]) -> set[str]:
-        others = {index for each in term if each != access for index in each.indices}
-        return {*access.indices} & (others | {*self.assignment.target.indices})
+        shared = {index for factor in term if factor != access for index in factor.indices}
+        return {*access.indices} & (shared | {*self.assignment.target.indices})
 
     def _in_lists(self, index: str, term: Sequence[Access]) -> bool:
-        return any(index in each.indices for each in self._sparse_among(term))
+        return any(index in factor.indices for factor in self._sparse_among(term))
 
     def _sparse_among(self, term: Sequence[Access]) -> list[Access]:
-        return [each for each in term if self._sparse(each)]
+        return [factor for factor in term if self._sparse(factor)]
 
     def _sparse(self, access: Access) -> bool:
-        return not self.given[access.tensor].data.format.is_dense
+        return not self.operands[access.tensor].data.format.is_dense
 
     def _stored(self, access: Access) -> tuple[str, ...]:
-        form = self.given[access.tensor].data.format
+        form = self.operands[access.tensor].data.format
         if len(access.indices) != form.order:
             return access.indices
         return form.stored(access.indices)

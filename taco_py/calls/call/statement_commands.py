@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from taco_py.arguments.options import CallOptions
-from taco_py.calls.call.given_path import with_checked_path
+from taco_py.calls.call.contraction_path import with_checked_path
 from taco_py.calls.statements.sequence import Statements
 from taco_py.language.diagnostics.errors import NotationError, ScheduleError
 from taco_py.language.diagnostics.suggest import with_suggestion
@@ -37,7 +37,7 @@ def with_commands_of_one(options: CallOptions, assignment: Assignment) -> CallOp
 def commands_of(
     options: CallOptions, statements: Statements, assignments: Mapping[str, Assignment]
 ) -> dict[str, StatementCommands]:
-    """Return what a call says of statements, by their targets; of a name assigned twice, the last.
+    """Return the commands for statements by their targets; of a name assigned twice, the last.
 
     assignments  those that are planned, by target
 

@@ -13,25 +13,16 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.numpy_einsum import left_to_numpy
-from taco_py.arguments.operands import taken
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
+from taco_py.calls.call.contraction_path import checked_path, steps_of
+from taco_py.calls.call.conversions.apply_conversions import compute_converted, explain_converted
+from taco_py.calls.call.conversions.block_modes import facts_of
 from taco_py.calls.call.devices.placed import placed_operands
-from taco_py.calls.call.given_path import checked_path, steps_of
 from taco_py.calls.call.kept_order import kept_order
-from taco_py.calls.call.over.compute_over import arithmetic, compute_over
 from taco_py.calls.call.sum_bounds import narrow_sum
-from taco_py.calls.call.texts.in_blocks import (
-    concerns,
-    explained_over_blocks,
-    facts_of,
-    over_blocks,
-    told_plain,
-    unblock_operands,
-)
 from taco_py.calls.call.views import look_of
-from taco_py.calls.statements.read_text import Understood
 from taco_py.data.storage.tensor_data import TensorData
 from taco_py.data.tensors.traced_operands import said_options, taken_over, taker_of
 from taco_py.language.diagnostics.errors import NotationError, OperandError, OperandTypeError
@@ -44,8 +35,6 @@ from taco_py.running.replay.make_call import remember_shown
 
 ORDERS = ("C", "F", "A", "K")
 STRATEGIES = ("greedy", "optimal", "auto")
-PLAIN_ALONE = "this call reads plain formats alone"
-"""Why operands in blocks are converted."""
 
 
 @lru_cache(maxsize=1024)
@@ -74,11 +63,11 @@ def compute_einsum(
     operands, where = placed_operands(operands, keywords["target"], masks)
     options = CallOptions.of({**keywords, "target": where})
     subscripts, tensors = split_operands(operands)
-    call = CallArguments(_named(tensors), options, keywords["out"], over, key)
+    call = CallArguments(_name_operands(tensors), options, keywords["out"], over, key)
     return contract(subscripts, call, keywords["optimize"], keywords["order"])
 
 
-def _named(tensors: Sequence[Any]) -> dict[str, Any]:
+def _name_operands(tensors: Sequence[Any]) -> dict[str, Any]:
     """Name operands by their places."""
     return {f"op{place}": tensor for place, tensor in enumerate(tensors)}
 
@@ -88,38 +77,15 @@ def contract(subscripts: Any, call: CallArguments, optimize: Any, order: str = "
 
     order  of a dense result: "K", or "C" for one that is contiguous as its indices are written
     """
-    if not concerns(call.objects.values(), call.options.format):
-        return _contract(subscripts, call, optimize, order)
-    einsum = None if call.over is not None else _einsum_of_blocks(subscripts, call, optimize)
-    if einsum is not None:
-        found = over_blocks(Understood(einsum.assignment, ()), einsum.call)
-        if found is not None:
-            return found.result
-    unblocked = unblock_operands(call)
-    return unblocked.finished(_contract(subscripts, unblocked.call, optimize, order))
-
-
-def _einsum_of_blocks(subscripts: Any, call: CallArguments, optimize: Any) -> _Einsum | None:
-    """Return the einsum of operands in blocks; None where modes of size 1 are broadcast, or sums
-    may pass a small type, of which plain ways warn."""
-    datas = [facts_of(t, f"operand {k}") for k, t in enumerate(call.objects.values())]
-    assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
-    einsum = _einsum(assignment, call, datas, optimize, False)
-    warned = call.options.dtype is None and narrow_sum(assignment, datas)
-    return None if einsum.squeezed or warned else einsum
-
-
-def _contract(subscripts: Any, call: CallArguments, optimize: Any, order: str) -> Any:
-    """Return the einsum of operands in plain formats."""
     tensors, out, over = tuple(call.objects.values()), call.out, call.over
-    datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
+    datas = _datas(tensors)
     orders = tuple(len(d.shape) for d in datas)
     if isinstance(subscripts, str):
         assignment = _parsed(subscripts, orders)
     else:
         assignment = parse_einsum(subscripts, orders)
-    first, *others = tensors
-    if out is None and not others and isinstance(first, np.ndarray) and over is None:
+    first, *rest = tensors
+    if out is None and not rest and isinstance(first, np.ndarray) and over is None:
         look = look_of(assignment, first, call.options)
         view = None if look is None else look.function()(first)
         if view is not None and (order == "K" or view.flags.c_contiguous):
@@ -137,10 +103,10 @@ def _contract(subscripts: Any, call: CallArguments, optimize: Any, order: str) -
         axes=einsum.axes,
         cautions=cautions,
     )
-    found = compute_over(computation, over, inner.key)
-    if order == "C" and out is None and isinstance(found, np.ndarray):
-        return np.asarray(found, order="C")
-    return found
+    result = compute_converted(computation, inner.key)
+    if order == "C" and out is None and isinstance(result, np.ndarray):
+        return np.asarray(result, order="C")
+    return result
 
 
 def refuse_unknown(
@@ -174,47 +140,24 @@ def explain_subscripts(
 
     seconds  of the comparison with the frontier, None for as many as the search may take
     """
-    from taco_py.calls.call.explain_call import explained
-
     subscripts, tensors = split_operands(operands)
-    call = CallArguments(_named(tensors), options, over=over)
-    shown, why = call.objects, PLAIN_ALONE
-    if over is not None:
-        shown, why = {**shown, **over.named_arrays}, over.why_plain
-    notes = told_plain(shown, call.options, why)
-    if concerns(call.objects.values(), call.options.format):
-        if over is None:
-            told, notes = _told_blocks(subscripts, call, optimize, seconds)
-            if told:
-                return told
-        call = unblock_operands(call).call
-    datas = [taken(t, f"operand {k}") for k, t in enumerate(call.objects.values())]
+    call, datas = CallArguments(_name_operands(tensors), options, over=over), _datas(tensors)
     assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
     einsum = _einsum(assignment, call, datas, optimize, True)
     computation = Computation.of_one(einsum.assignment, einsum.call, squeezed=einsum.squeezed)
-    computation, _ = arithmetic(computation, over)
-    return notes + _told_order(einsum, assignment) + explained(computation, seconds)
+    return explain_converted(computation, seconds, _describe_order(einsum, assignment))
 
 
-def _told_blocks(
-    subscripts: Any, call: CallArguments, optimize: Any, seconds: float | None
-) -> tuple[str, str]:
-    """What is planned over stored modes, "" where nothing is; then what is converted instead."""
-    einsum = _einsum_of_blocks(subscripts, call, optimize)
-    if einsum is None:
-        why = "modes of size 1 stretch, or sums may not fit into the type of the elements"
-        return "", told_plain(call.objects, call.options, why)
-    read, inner = Understood(einsum.assignment, ()), einsum.call
-    told = explained_over_blocks(read, inner, seconds)
-    notes = "" if told else told_plain(inner.objects, inner.options, PLAIN_ALONE, read)
-    return told or "", notes
+def _datas(tensors: Sequence[Any]) -> list[TensorData]:
+    """Return the arrays of operands, or of those in blocks what is known of them."""
+    return [facts_of(tensor, f"operand {place}") for place, tensor in enumerate(tensors)]
 
 
-def _told_order(einsum: _Einsum, assignment: Assignment) -> str:
+def _describe_order(einsum: _Einsum, assignment: Assignment) -> str:
     if not einsum.axes:
         return ""
-    kept = ",".join(einsum.assignment.target.indices)
-    stored = f"stored in the order {kept}, as the operands store these"
+    order = ",".join(einsum.assignment.target.indices)
+    stored = f"stored in the order {order}, as the operands store these"
     return f"result    {to_text(assignment.target)} is a view of an array that is {stored}\n"
 
 
@@ -239,35 +182,37 @@ def _einsum(
     optimize: Any,
     keeps: bool,
 ) -> _Einsum:
-    """Read an einsum as what `evaluate` computes.
+    """Convert an einsum to the assignment and the call that compute it.
 
     keeps  whether the result may be stored as the operands are
     """
     over, options = call.over, call.options
     shapes = {f"op{k}": d.shape for k, d in enumerate(datas)}
     broadcast = drop_broadcast(assignment, shapes)
-    path, apart, memory = _optimize(optimize, len(datas))
+    path, may_split, memory = _optimize(optimize, len(datas))
     dtype = options.dtype
     arithmetic = over is None or over.semiring.is_arithmetic
     if dtype is None and arithmetic and len({d.dtype for d in datas}) > 1:
         dtype = common_dtype(d.dtype for d in datas)  # NumPy converts before it computes
-    options = replace(options, dtype=dtype, path=path, contract=apart, memory=memory)
+    options = replace(options, dtype=dtype, path=path, contract=may_split, memory=memory)
     options = replace(options, weak=False, wide_sums=False)
     call = replace(call, options=options)
     assignment, squeezed = broadcast.assignment, broadcast.squeezed
     old = assignment.target.indices
     keeps = keeps and not squeezed and (over is None or over.mask is None)
-    kept = kept_order(assignment, call.objects, options) if keeps else old
-    if kept == old:
+    order = kept_order(assignment, call.objects, options) if keeps else old
+    if order == old:
         return _Einsum(assignment, call, squeezed)
-    target = replace(assignment.target, indices=kept)
-    axes = tuple(map(kept.index, old))
+    target = replace(assignment.target, indices=order)
+    axes = tuple(map(order.index, old))
     return _Einsum(replace(assignment, target=target), call, squeezed, axes)
 
 
 def laid_out(order: str, operands: tuple[Any, ...], out: Any, compute: Callable[..., Any]) -> Any:
-    """What `compute` returns, in the memory order that NumPy's `order` asks of dense results that
-    are new arrays, not the caller's `out`."""
+    """Return the result of `compute` in the memory order that NumPy's `order` requests.
+
+    Only dense results that are new arrays, not the caller's `out`, are reordered.
+    """
     if not isinstance(order, str) or order.upper() not in ORDERS:
         raise OperandError(
             f"Expected order to be one of {', '.join(ORDERS)}, found {order!r}",
@@ -275,20 +220,20 @@ def laid_out(order: str, operands: tuple[Any, ...], out: Any, compute: Callable[
         )
     order = order.upper()
     if order == "A":
-        arrays = [each for each in operands if isinstance(each, np.ndarray)]
-        order = "F" if arrays and all(each.flags.fnc for each in arrays) else "C"
-    found = compute(order="K" if order == "F" else order)
-    if order != "F" or out is not None or not isinstance(found, np.ndarray):
-        return found
-    return np.asarray(found, order="F")
+        arrays = [operand for operand in operands if isinstance(operand, np.ndarray)]
+        order = "F" if arrays and all(operand.flags.fnc for operand in arrays) else "C"
+    result = compute(order="K" if order == "F" else order)
+    if order != "F" or out is not None or not isinstance(result, np.ndarray):
+        return result
+    return np.asarray(result, order="F")
 
 
 Contractions = tuple[tuple[tuple[int, ...], ...] | None, bool, float]
 
 
 def _optimize(optimize: Any, count: int) -> Contractions:
-    """Return the contractions of an explicit path, or None, whether products may be taken apart,
-    and how many elements each intermediate may store.
+    """Return an explicit path or None, whether products may be split, and the limit of each
+    intermediate.
 
     count  of operands
 

@@ -28,7 +28,7 @@ class _Range:
 
 
 def narrow_sum(assignment: Assignment, datas: Sequence[TensorData]) -> tuple[UserWarning, ...]:
-    """Warn of an einsum of operands of small integer types whose sums may pass the result's type.
+    """Warn where sums of an einsum of small integers may pass the result's type.
 
     Booleans are added up by "or", which passes nothing. The text is the same for all sizes, so that
     Python's filters show it once for each place.
@@ -37,13 +37,13 @@ def narrow_sum(assignment: Assignment, datas: Sequence[TensorData]) -> tuple[Use
     if dtype.kind not in "iu" or dtype.itemsize == 8:
         return ()
     count = _most_terms(assignment, datas)
-    found = reduce(_Range.times, (_range(data.dtype) for data in datas))
-    whole, own = found.times(_Range(0, count)), _range(dtype)
-    if count == 0 or (own.least <= whole.least and whole.most <= own.most):
+    product = reduce(_Range.times, (_range(data.dtype) for data in datas))
+    total, limits = product.times(_Range(0, count)), _range(dtype)
+    if count == 0 or (limits.least <= total.least and total.most <= limits.most):
         return ()
     message = (
         f"einsum adds up {dtype} in {dtype}, as NumPy's does: a sum of as many terms as these "
-        f"operands have may pass {own.most}, and then wraps"
+        f"operands have may pass {limits.most}, and then wraps"
     )
     hint = 'dtype="int64" adds up in 64 bits; tp.evaluate does so by itself'
     return (caution(NarrowSumWarning, message, None, hint),)
@@ -68,6 +68,6 @@ def _most_terms(assignment: Assignment, datas: Sequence[TensorData]) -> int:
         return 0
     bounds = [prod(sizes[index] for index in summed)]
     for access, data in uses:
-        others = prod(sizes[index] for index in summed if index not in access.indices)
-        bounds.append(others * data.nnz if not data.format.is_dense else bounds[0])
+        remaining = prod(sizes[index] for index in summed if index not in access.indices)
+        bounds.append(remaining * data.nnz if not data.format.is_dense else bounds[0])
     return min(bounds)

@@ -40,8 +40,9 @@ def look_of(assignment: Assignment, operand: Array, options: CallOptions) -> Hel
 
 
 def _diagonals(indices: tuple[str, ...]) -> tuple[tuple[tuple[int, int], ...], tuple[str, ...]]:
-    """Return the pairs of modes to take the diagonal of, one after the other, and the indices of
-    what is left: a diagonal is its last mode.
+    """Return the pairs of modes whose diagonals are taken in turn, and the indices that remain.
+
+    A diagonal becomes the last mode.
 
     >>> _diagonals(("i", "j", "i"))
     (((0, 2),), ('j', 'i'))
@@ -49,11 +50,11 @@ def _diagonals(indices: tuple[str, ...]) -> tuple[tuple[tuple[int, int], ...], t
     pairs: list[tuple[int, int]] = []
     left = indices
     while len(set(left)) < len(left):
-        index = next(each for each in left if left.count(each) > 1)
+        index = next(name for name in left if left.count(name) > 1)
         one = left.index(index)
         other = left.index(index, one + 1)
         pairs.append((one, other))
-        left = (*(each for at, each in enumerate(left) if at not in (one, other)), index)
+        left = (*(name for at, name in enumerate(left) if at not in (one, other)), index)
     return tuple(pairs), left
 
 
@@ -69,15 +70,15 @@ def shared_look(
     access = assignment.value
     if not isinstance(access, Access) or objects.keys() != {access.tensor}:
         return None
-    asked = options.format, options.schedule, options.path
-    if any(each is not None for each in asked) or options.chosen_by_data or options.static:
+    requests = options.format, options.schedule, options.path
+    if any(request is not None for request in requests) or options.chosen_by_data or options.static:
         return None
-    given = describe(objects[access.tensor], access.tensor)
-    form = permuted(assignment, given.data.format)
-    if given.data.format.is_dense or form is None:
+    operand = describe(objects[access.tensor], access.tensor)
+    form = permuted(assignment, operand.data.format)
+    if operand.data.format.is_dense or form is None:
         return None
-    if options.dtype is not None and options.dtype != given.data.dtype:
+    if options.dtype is not None and options.dtype != operand.data.dtype:
         return None
-    kind = result_kind(assignment, {access.tensor: given}, None).kind
+    kind = result_kind(assignment, {access.tensor: operand}, None).kind
     axes = tuple(map(access.indices.index, assignment.target.indices))
     return Helper(f"{MODES}:show_sparse", {"axes": axes, "form": form, "kind": kind})

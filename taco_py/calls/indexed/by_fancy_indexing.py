@@ -43,7 +43,7 @@ class Gathered:
     assignment: Assignment
     arrays: dict[str, Any]
     stored: dict[str, Any]
-    written: tuple[tuple[Array, ...], tuple[int, ...]] | None
+    destination: tuple[tuple[Array, ...], tuple[int, ...]] | None
     sources: dict[str, str]
     extents: tuple[int, ...]
 
@@ -54,44 +54,44 @@ def gather(
     stored: Mapping[str, Any],
     fills: bool,
     shape: tuple[int, ...] | None,
-    added: Any,
+    accumulator: Any,
     absent: Mapping[str, Any] = MappingProxyType({}),
-    made: Container[str] = (),
+    computed: Container[str] = (),
 ) -> Gathered:
     """Read operands at their subscripts.
 
     fills  whether fill values are read outside of operands
     shape  of the result, where it is given
-    added  what the result is added to, or None
+    accumulator  what the result is added to, or None
     absent the fill values of operands that are not 0
-    made   what other statements make, which is read as it is
+    computed   what other statements make, which is read as it is
 
     Raises DimensionError or OperandError where `evaluate` does.
     """
-    given = {name: np.asarray(array) for name, array in arrays.items()}
-    if added is not None:
-        shape = np.shape(added)
-    sizes = dict(_sizes(assignment, given, fills, shape))
-    found, places, sources = dict(arrays), dict(stored), dict[str, str]()
-    large = _large(accesses(assignment), given)
-    if added is not None:  # it is read too
-        large |= _large((assignment.target,), {assignment.target.tensor: np.asarray(added)})
+    operands = {name: np.asarray(array) for name, array in arrays.items()}
+    if accumulator is not None:
+        shape = np.shape(accumulator)
+    sizes = dict(_sizes(assignment, operands, fills, shape))
+    values, places, sources = dict(arrays), dict(stored), dict[str, str]()
+    large = _large(accesses(assignment), operands)
+    if accumulator is not None:  # it is read too
+        large |= _large((assignment.target,), {assignment.target.tensor: np.asarray(accumulator)})
 
     def plain(access: Access) -> Access:
-        if access.tensor in made:
-            return _whole(access, given[access.tensor].shape, sizes)
+        if access.tensor in computed:
+            return _check_full_access(access, operands[access.tensor].shape, sizes)
         name = f"{to_text(access)} "  # no name of the text has a blank in it
         sources[name] = access.tensor
         if access.is_number:
-            found[name] = _number(access, sizes)
+            values[name] = _number(access, sizes)
             return Access(name, access.indices, access.span)
-        array = given[access.tensor]
-        grids = _grids_of(access, array.shape, sizes, given, large)
+        array = operands[access.tensor]
+        grids = _grids_of(access, array.shape, sizes, operands, large)
         extents = tuple(sizes[index] for index in access.indices)
         inside = _inside(grids, array.shape, extents)
         if not fills and not inside.all():
             raise DimensionError(f"Expected positions inside of {access.tensor}", access.span)
-        found[name] = _at(array, grids, inside, array.dtype.type(absent.get(access.tensor, 0)))
+        values[name] = _at(array, grids, inside, array.dtype.type(absent.get(access.tensor, 0)))
         alone = not extents and access.subscripts  # one element is a number
         if access.tensor in stored and not alone:
             places[name] = _at(np.asarray(stored[access.tensor]), grids, inside, False)
@@ -100,14 +100,14 @@ def gather(
     value = map_accesses(assignment.value, plain)
     target = assignment.target
     present = free_indices(value) if target.subscripts else target.indices
-    kept = tuple(index for index in target.indices if index in present)
-    whole = replace(assignment, value=value, target=Access(target.tensor, kept))
+    indices = tuple(index for index in target.indices if index in present)
+    update = replace(assignment, value=value, target=Access(target.tensor, indices))
     ends = tuple(sizes[index] for index in target.indices)
     if not target.subscripts:
-        return Gathered(whole, found, places, None, sources, ends)
-    grids = [_grid(mode, target.indices, sizes, given) for mode in target.modes]
-    written = _written(target, grids, ends, fills, shape)
-    return Gathered(replace(whole, operator=None), found, places, written, sources, ends)
+        return Gathered(update, values, places, None, sources, ends)
+    grids = [_grid(mode, target.indices, sizes, operands) for mode in target.modes]
+    destination = _destination_of(target, grids, ends, fills, shape)
+    return Gathered(replace(update, operator=None), values, places, destination, sources, ends)
 
 
 def _number(access: Access, sizes: Mapping[str, int]) -> Any:
@@ -118,14 +118,14 @@ def _number(access: Access, sizes: Mapping[str, int]) -> Any:
     return np.int64(count) if is_size(access) else np.arange(count, dtype=np.int64)
 
 
-def _written(
+def _destination_of(
     target: Access,
     grids: list[Array],
     extents: tuple[int, ...],
     fills: bool,
     shape: tuple[int, ...] | None,
 ) -> tuple[tuple[Array, ...], tuple[int, ...]]:
-    """Where a result is written to, and its shape."""
+    """Return the positions that a result is written to, and its shape."""
     if shape is None:
         if any(mode.gathered for mode in target.modes):
             raise DimensionError(f"Expected the shape of {target.tensor}", target.span)
@@ -137,8 +137,8 @@ def _written(
     return (*wide, inside), shape
 
 
-def _whole(access: Access, shape: tuple[int, ...], sizes: Mapping[str, int]) -> Access:
-    """Return an access of what a statement makes, at all of its elements in order."""
+def _check_full_access(access: Access, shape: tuple[int, ...], sizes: Mapping[str, int]) -> Access:
+    """Return an access that reads a statement's whole result. Raises NotationError for others."""
     if access.subscripts or shape != tuple(sizes[index] for index in access.indices):
         raise NotationError(f"Expected all of {access.tensor}", access.span)
     return access
@@ -148,14 +148,14 @@ def _grids_of(
     access: Access,
     shape: tuple[int, ...],
     sizes: Mapping[str, int],
-    given: Mapping[str, Array],
+    arrays: Mapping[str, Array],
     large: Container[str | None],
 ) -> list[Array]:
     """Return the positions in each mode.
 
     large  the indices for all values of which the one element of a mode of size 1 is read
     """
-    grids = [_grid(mode, access.indices, sizes, given) for mode in access.modes]
+    grids = [_grid(mode, access.indices, sizes, arrays) for mode in access.modes]
     for place, (mode, count) in enumerate(zip(access.modes, shape, strict=True)):
         if count == 1 and _is_alone(mode, access) and mode.index in large:
             grids[place] *= 0
@@ -165,25 +165,25 @@ def _grids_of(
 def write(
     assignment: Assignment,
     value: Array,
-    written: tuple[tuple[Array, ...], tuple[int, ...]],
-    added: Any,
+    destination: tuple[tuple[Array, ...], tuple[int, ...]],
+    accumulator: Any,
 ) -> Array:
     """Put a value where the subscripts of the left-hand side say."""
-    (*places, inside), shape = written
+    (*places, inside), shape = destination
     value, present = np.asarray(value), free_indices(assignment.value)
     lacks = [axis for axis, name in enumerate(assignment.target.indices) if name not in present]
     wide = np.broadcast_to(np.expand_dims(value, tuple(lacks)), inside.shape)
-    chosen, where = wide[inside], tuple(places)
+    values, where = wide[inside], tuple(places)
     if assignment.operator is not None:
         weak = is_weak(assignment.value)
-        return _reduced(assignment.operator, chosen, where, shape, added, weak)
-    start = np.zeros(shape, value.dtype) if added is None else np.array(added)
-    if len({*zip(*(place.tolist() for place in places), strict=True)}) < len(chosen):
+        return _reduced(assignment.operator, values, where, shape, accumulator, weak)
+    start = np.zeros(shape, value.dtype) if accumulator is None else np.array(accumulator)
+    if len({*zip(*(place.tolist() for place in places), strict=True)}) < len(values):
         raise OperandError(
             f"Expected each element of {assignment.target.tensor} once on the left-hand side",
             assignment.target.span,
         )
-    start[where] = chosen
+    start[where] = values
     return start
 
 
@@ -192,21 +192,21 @@ def _reduced(
     values: Array,
     where: tuple[Array, ...],
     shape: tuple[int, ...],
-    added: Any,
+    target: Any,
     weak: bool,
 ) -> Array:
-    """Reduce values with what is at their places, in the type of both; numbers are weak."""
-    own = values.dtype if added is None else np.asarray(added).dtype
-    if added is not None:
-        own = np.result_type(own, values.flat[0].item() if weak and values.size else values)
-    start = np.full(shape, operator.identity_of(own)) if added is None else np.array(added)
-    found, chosen = (each.astype(computed_dtype(own)) for each in (start, values))
+    """Reduce values with the elements at their places, in the type of both; numbers are weak."""
+    dtype = values.dtype if target is None else np.asarray(target).dtype
+    if target is not None:
+        dtype = np.result_type(dtype, values.flat[0].item() if weak and values.size else values)
+    start = np.full(shape, operator.identity_of(dtype)) if target is None else np.array(target)
+    result, converted = (array.astype(computed_dtype(dtype)) for array in (start, values))
     if isinstance(operator.evaluate, np.ufunc):
-        operator.evaluate.at(found, where, chosen)
-        return found.astype(own)
-    for place, each in zip(zip(*where, strict=True), chosen, strict=True):
-        found[place] = operator.evaluate(found[place], each)
-    return found.astype(own)
+        operator.evaluate.at(result, where, converted)
+        return result.astype(dtype)
+    for place, element in zip(zip(*where, strict=True), converted, strict=True):
+        result[place] = operator.evaluate(result[place], element)
+    return result.astype(dtype)
 
 
 def _sizes(
@@ -217,34 +217,34 @@ def _sizes(
 ) -> Iterator[tuple[str, int]]:
     """Yield the size of each index."""
     sizes: dict[str, int] = {}
-    target, met = assignment.target, accesses(assignment)
+    target, uses = assignment.target, accesses(assignment)
     for mode, size in zip(target.modes, shape or (), strict=False):
         if mode.index is not None and _is_alone(mode, target):
             sizes[mode.index] = size
-    _take_alone(met, arrays, sizes)
+    _take_alone(uses, arrays, sizes)
     while not fills:
         limits: dict[str, list[int]] = {}
-        for access in met:
+        for access in uses:
             for mode, size in zip(access.modes, arrays[access.tensor].shape, strict=True):
                 left = [name for name in mode.names if name not in sizes]
                 if len(left) == 1 and not mode.gathered:
                     limits.setdefault(left[0], []).append(_largest(mode, left[0], size, sizes))
         if not limits:
             break
-        sizes.update((name, min(found)) for name, found in limits.items())
-    missing = [a for a in (*met, target) if not sizes.keys() >= {*a.indices}]
+        sizes.update((name, min(candidates)) for name, candidates in limits.items())
+    missing = [a for a in (*uses, target) if not sizes.keys() >= {*a.indices}]
     if missing:
         raise DimensionError(f"Expected sizes for {missing[0].indices}", missing[0].span)
     yield from sizes.items()
 
 
 def _take_alone(
-    met: tuple[Access, ...], arrays: Mapping[str, Array], sizes: dict[str, int]
+    uses: tuple[Access, ...], arrays: Mapping[str, Array], sizes: dict[str, int]
 ) -> None:
     """Take the sizes of modes that an index has by itself, where none is said."""
     said = set(sizes)
-    large = _large(met, arrays)
-    for access in met:
+    large = _large(uses, arrays)
+    for access in uses:
         if len(access.modes) != arrays[access.tensor].ndim:
             raise OperandError(f"Expected another number of subscripts in {to_text(access)}")
         for mode, size in zip(access.modes, arrays[access.tensor].shape, strict=True):
@@ -256,11 +256,11 @@ def _take_alone(
                 raise DimensionError(f"Expected one size for index {mode.index}", access.span)
 
 
-def _large(met: tuple[Access, ...], arrays: Mapping[str, Array]) -> frozenset[str | None]:
+def _large(uses: tuple[Access, ...], arrays: Mapping[str, Array]) -> frozenset[str | None]:
     """Return the indices that a mode of another size than 1 has by itself."""
     return frozenset(
         mode.index
-        for access in met
+        for access in uses
         for mode, size in zip(access.modes, arrays[access.tensor].shape, strict=False)
         if _is_alone(mode, access) and size != 1
     )
@@ -270,7 +270,7 @@ def _is_alone(mode: Subscript, access: Access) -> bool:
     """Tell whether a subscript is an index, which is in no other one besides something else."""
     index = mode.index
     return index is not None and all(
-        each.index == index or index not in each.names for each in access.modes
+        other.index == index or index not in other.names for other in access.modes
     )
 
 
@@ -279,9 +279,9 @@ def _largest(mode: Subscript, index: str, size: int, sizes: Mapping[str, int]) -
     if mode.constant < 0:
         raise DimensionError(f"Expected positions from 0 on, found {mode.constant}")
     count = 0
-    others = {name: max(1, sizes.get(name, 1)) for name, _ in mode.indices}
+    fixed_sizes = {name: max(1, sizes.get(name, 1)) for name, _ in mode.indices}
     while True:
-        grid = _grid(mode, mode.names, {**others, index: count + 1}, {})
+        grid = _grid(mode, mode.names, {**fixed_sizes, index: count + 1}, {})
         if grid.min() < 0 or grid.max() >= size:
             reached = count or not size or 0 in (sizes.get(name) for name in mode.names)
             if not reached and (grid.max() < 0 or grid.min() > size):
@@ -300,27 +300,27 @@ def _grid(
     for name, factor in mode.indices:
         total += factor * at[name]
     for access, factor in mode.gathered:
-        inner = tuple(_grid(each, indices, sizes, arrays) for each in access.modes)
+        inner = tuple(_grid(subscript, indices, sizes, arrays) for subscript in access.modes)
         array = arrays[access.tensor]
         if array.dtype.kind not in "iu":
             raise DimensionError(f"Expected integers in {access.tensor}", access.span)
-        own = tuple(sizes[index] for index in access.indices)
-        whole = [_grid(each, access.indices, sizes, arrays) for each in access.modes]
-        if not _inside(whole, array.shape, own).all():
+        extents = tuple(sizes[index] for index in access.indices)
+        full_grids = [_grid(subscript, access.indices, sizes, arrays) for subscript in access.modes]
+        if not _inside(full_grids, array.shape, extents).all():
             raise DimensionError(f"Expected positions inside of {access.tensor}", access.span)
         total += factor * array[inner].astype(np.int64)
     return total
 
 
 def _inside(grids: Any, shape: tuple[int, ...], extents: tuple[int, ...]) -> Array:
-    found = np.ones(extents, bool)
+    inside = np.ones(extents, bool)
     for grid, size in zip(grids, shape, strict=True):
-        found &= (grid >= 0) & (grid < size)
-    return found
+        inside &= (grid >= 0) & (grid < size)
+    return inside
 
 
 def _at(array: Array, grids: list[Array], inside: Array, otherwise: Any) -> Array:
     """Return the elements at positions, and another value where these are outside."""
-    found = np.full(inside.shape, otherwise, array.dtype)
-    found[inside] = array[tuple(grid[inside] for grid in grids)]
-    return found
+    elements = np.full(inside.shape, otherwise, array.dtype)
+    elements[inside] = array[tuple(grid[inside] for grid in grids)]
+    return elements

@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from codegen.records import dataclass
 from taco_py.calls.indexed.domains import Sizes, bounds
-from taco_py.calls.indexed.positions import along, check_inside, is_inside, positions
+from taco_py.calls.indexed.positions import align_to_indices, check_inside, is_inside, positions
 from taco_py.data.storage.room import room
 from taco_py.data.storage.tensor_data import Array, TensorData
 from taco_py.language.diagnostics.errors import InternalError
@@ -29,8 +29,9 @@ Tensors = Mapping[str, TensorData]
 def dense_window(
     access: Access, data: TensorData, sizes: Sizes, tensors: Tensors, fills: bool
 ) -> tuple[Array, str]:
-    """Return the elements of a dense tensor at subscripts that are no view of it, an axis for each
-    index of the access, and how they were got, in words.
+    """Return a copy of a dense tensor's elements at subscripts, and a description of it.
+
+    The copy has an axis for each index of the access; no view has these elements.
 
     fills  whether the fill value is read outside; where not, affine subscripts are known to stay
            inside, and what is gathered is checked
@@ -42,7 +43,7 @@ def dense_window(
     if 0 in shape:
         return np.zeros(shape, array.dtype), "empty"
     if any(mode.gathered for mode in modes):
-        return _taken(access, array, sizes, tensors, fill if fills else None)
+        return _gather_elements(access, array, sizes, tensors, fill if fills else None)
     if not fills:
         raise InternalError(f"Expected {access} inside of {array.shape}, found it outside")
     pads = _pads(modes, array.shape, sizes)
@@ -50,13 +51,13 @@ def dense_window(
     if padded > max(array.size, prod(shape)):
         return _filled(access, array, sizes, tensors, fill), f"a copy of {prod(shape)} elements"
     with room(f"{access.tensor} with {fill} around it", padded * array.itemsize):
-        around = np.pad(array, pads, constant_values=fill)
-    moved = tuple(
+        padded_array = np.pad(array, pads, constant_values=fill)
+    shifted = tuple(
         Subscript(mode.indices, (), mode.constant + before)
         for mode, (before, _) in zip(modes, pads, strict=True)
     )
-    how = f"a view of a copy of {padded} elements, {fill} outside of {access.tensor}"
-    return view_of(moved, access.indices, sizes).of(around), how
+    description = f"a view of a copy of {padded} elements, {fill} outside of {access.tensor}"
+    return view_of(shifted, access.indices, sizes).of(padded_array), description
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,8 @@ class View:
     def of(self, array: Array) -> Array:
         """Return the view of one operand, which cannot be written to."""
         strides = array.strides
-        found = tuple(sum(factor * strides[mode] for mode, factor in axis) for axis in self.steps)
-        return as_strided(array[self.corner], self.shape, found, writeable=False)
+        steps = tuple(sum(factor * strides[mode] for mode, factor in axis) for axis in self.steps)
+        return as_strided(array[self.corner], self.shape, steps, writeable=False)
 
 
 def view_of(modes: Sequence[Subscript], indices: Sequence[str], sizes: Sizes) -> View:
@@ -130,7 +131,7 @@ def _filled(
     return np.asarray(np.where(inside, array[tuple(clipped)], fill))
 
 
-def _taken(
+def _gather_elements(
     access: Access, array: Array, sizes: Sizes, tensors: Tensors, fill: np.generic | None
 ) -> tuple[Array, str]:
     """Return the elements at positions that operands hold.
@@ -138,25 +139,25 @@ def _taken(
     fill  what is read outside; None where that is an error
     """
     modes, shape = access.modes, tuple(sizes[index] for index in access.indices)
-    how = f"a copy of {prod(shape)} elements, gathered"
+    description = f"a copy of {prod(shape)} elements, gathered"
     if fill is not None:
-        told = f"{how}, {fill} outside of {access.tensor}"
-        return _filled(access, array, sizes, tensors, fill), told
+        with_border = f"{description}, {fill} outside of {access.tensor}"
+        return _filled(access, array, sizes, tensors, fill), with_border
     places = [place for place, mode in enumerate(modes) if mode.gathered]
     grids = {p: positions(modes[p], access.indices, sizes, tensors) for p in places}
     for place, grid in grids.items():
         check_inside(grid, array.shape[place], access, place, tensors)
-    (first, *others) = places
+    (first, *further) = places
     inner = modes[first].names
     rest = [mode for place, mode in enumerate(modes) if place != first]
-    if others or any(name in inner for mode in rest for name in mode.names):
+    if further or any(name in inner for mode in rest for name in mode.names):
         every = (positions(mode, access.indices, sizes, tensors) for mode in modes)
-        return np.broadcast_to(array[tuple(every)], shape), how
+        return np.broadcast_to(array[tuple(every)], shape), description
     left = [name for name in access.indices if name not in inner]
     lines = np.moveaxis(array, first, 0)
-    line, own_sizes = Subscript((("", 1),)), {**sizes, "": len(lines)}
-    whole = view_of((line, *rest), ("", *left), own_sizes).of(lines)
-    kept = [axis for axis, name in enumerate(access.indices) if name in inner]
-    flat = grids[first].reshape([shape[axis] for axis in kept])
-    own = [access.indices[axis] for axis in kept] + left
-    return along(whole.take(flat, axis=0), own, access.indices), how
+    line, line_sizes = Subscript((("", 1),)), {**sizes, "": len(lines)}
+    lines_view = view_of((line, *rest), ("", *left), line_sizes).of(lines)
+    axes = [axis for axis, name in enumerate(access.indices) if name in inner]
+    flat = grids[first].reshape([shape[axis] for axis in axes])
+    order = [access.indices[axis] for axis in axes] + left
+    return align_to_indices(lines_view.take(flat, axis=0), order, access.indices), description

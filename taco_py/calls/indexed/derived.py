@@ -26,12 +26,12 @@ from taco_py.language.notation.tree import map_accesses
 class Derived:
     """An operand `name` with the modes `access.indices`, whose elements are those of `access`.
 
-    written  the access as the text has it; `access` has a subscript for each mode
+    source_access  the access as the text has it; `access` has a subscript for each mode
     """
 
     name: str
     access: Access
-    written: Access
+    source_access: Access
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,36 +58,36 @@ class Plain:
 
 def without_subscripts(
     assignment: Assignment,
-    whole: Callable[[Access], bool],
+    covers_operand: Callable[[Access], bool],
     ordered: Callable[[Access], tuple[str, ...]],
     meets: Callable[[], Meeting],
     names: Names | None = None,
 ) -> Plain:
     """Return the assignment over derived operands.
 
-    whole    whether an access reads its operand as it is
+    covers_operand    whether an access reads its operand as it is
     ordered  the indices of an access in the order of the modes of its operand
     meets    finds how what meets in one place is reduced
     names    from which to take new ones; None for those that the assignment does not use
     """
     if names is None:
-        met = (assignment.target, *accesses(assignment))
-        names = Names(access.tensor for access in met)
+        uses = (assignment.target, *accesses(assignment))
+        names = Names(access.tensor for access in uses)
     derived: dict[Access, Derived] = {}
 
     def plain(access: Access) -> Access:
-        if not (access.subscripts or access.is_number) and whole(access):
+        if not (access.subscripts or access.is_number) and covers_operand(access):
             return access
         if access not in derived:
             modes = Access(access.tensor, ordered(access), access.span, access.modes)
             derived[access] = Derived(names.fresh(name_of(access)), modes, access)
-        found = derived[access]
-        return Access(found.name, found.access.indices, access.span)
+        operand = derived[access]
+        return Access(operand.name, operand.access.indices, access.span)
 
     value = map_accesses(assignment.value, plain)
     target, value, selections = _scattered(assignment, value, meets, names)
-    found = replace(assignment, target=target, value=value)
-    return Plain(found, tuple(derived.values()), selections)
+    rewritten = replace(assignment, target=target, value=value)
+    return Plain(rewritten, tuple(derived.values()), selections)
 
 
 def name_of(access: Access) -> str:
@@ -120,8 +120,8 @@ def _scattered(
         name = names.fresh(name_of(replace(target, subscripts=(mode,))))
         selections.append(Selection(name, mode, place))
         selected.append(Access(name, (modes[-1], *mode.names), target.span))
-    met = tuple(index for index in target.indices if index not in modes)
-    value = meets().reduced(value, tuple(selected), met)
+    summed = tuple(index for index in target.indices if index not in modes)
+    value = meets().reduced(value, tuple(selected), summed)
     return Access(target.tensor, tuple(modes), target.span), value, tuple(selections)
 
 

@@ -57,28 +57,27 @@ def domain_of(
     Raises OperandError where an access has not as many subscripts as its operand has modes,
     DimensionError where sizes disagree, are not known, or an access leaves its operand.
     """
-    met, target = accesses(assignment), assignment.target
+    uses, target = accesses(assignment), assignment.target
     outer = {id(access) for access in _outer(assignment)}
     if assignment.operator is not None and target.tensor in shapes:
-        met = (target, *met)
+        uses = (target, *uses)
         _check_added(target, shapes[target.tensor], boundary)
-    _check_orders(met, shapes)
+    _check_orders(uses, shapes)
     sizes = _said(target, boundary.shape)
-    _take_plain(met, shapes, sizes, frozenset(sizes))
+    _take_plain(uses, shapes, sizes, frozenset(sizes))
     for index, size in _said(target, boundary.out).items():
         sizes.setdefault(index, size)
     if boundary.border == ERROR:
-        _bound(met, shapes, sizes)
-    _check_known(assignment, met, sizes, boundary)
-    for access in met:
+        _bound(uses, shapes, sizes)
+    _check_known(assignment, uses, sizes, boundary)
+    for access in uses:
         if access is not target and (boundary.border == ERROR or id(access) not in outer):
             _check_inside(access, shapes[access.tensor], sizes, target)
     return Domain(sizes, _result_shape(assignment, shapes, sizes, boundary))
 
 
 def bounds(subscript: Subscript, sizes: Sizes) -> tuple[int, int]:
-    """Return the least and the largest position, what is gathered left out; sizes are 1 at
-    least."""
+    """Return the least and the largest position without gathered parts, for sizes of at least 1."""
     low = high = subscript.constant
     for name, factor in subscript.indices:
         reach = factor * max(0, sizes[name] - 1)
@@ -89,13 +88,13 @@ def bounds(subscript: Subscript, sizes: Sizes) -> tuple[int, int]:
 # ---------------------------------------------------------------- what is said
 
 
-def _check_orders(met: Sequence[Access], shapes: Mapping[str, Sequence[int]]) -> None:
-    for access in met:
-        order, found = len(shapes[access.tensor]), len(access.modes)
-        if order != found:
+def _check_orders(uses: Sequence[Access], shapes: Mapping[str, Sequence[int]]) -> None:
+    for access in uses:
+        order, count = len(shapes[access.tensor]), len(access.modes)
+        if order != count:
             raise OperandError(
                 f"Expected {order} subscripts for {access.tensor}, whose shape is "
-                f"{tuple(shapes[access.tensor])}, found {found}",
+                f"{tuple(shapes[access.tensor])}, found {count}",
                 access.span,
                 f"write one subscript for each of the {order} modes",
             )
@@ -135,27 +134,27 @@ def alone(access: Access) -> frozenset[str]:
 
 
 def _take_plain(
-    met: Sequence[Access],
+    uses: Sequence[Access],
     shapes: Mapping[str, Sequence[int]],
     sizes: dict[str, int],
-    given: frozenset[str],
+    fixed: frozenset[str],
 ) -> None:
     """Take the sizes of modes that an index has by itself.
 
-    given  the indices whose sizes the call states, from which modes may differ
+    fixed  the indices whose sizes the call states, from which modes may differ
     """
     first: dict[str, tuple[Access, int]] = {}
-    for access in met:
+    for access in uses:
         single = alone(access)
         for place, mode in enumerate(access.modes):
             index, size = mode.index, int(shapes[access.tensor][place])
-            if index is None or index not in single or index in given:
+            if index is None or index not in single or index in fixed:
                 continue
-            other, there = first.setdefault(index, (access, place))
+            other, other_place = first.setdefault(index, (access, place))
             if sizes.setdefault(index, size) != size:
                 raise DimensionError(
                     f"Expected one size for index {index}, found {sizes[index]} in {other.tensor} "
-                    f"(mode {there} of shape {tuple(shapes[other.tensor])}) and {size} in "
+                    f"(mode {other_place} of shape {tuple(shapes[other.tensor])}) and {size} in "
                     f"{access.tensor} (mode {place} of shape {tuple(shapes[access.tensor])})",
                     access.span,
                     "operands that share an index must agree on its size",
@@ -166,21 +165,21 @@ def _take_plain(
 
 
 def _bound(
-    met: Sequence[Access], shapes: Mapping[str, Sequence[int]], sizes: dict[str, int]
+    uses: Sequence[Access], shapes: Mapping[str, Sequence[int]], sizes: dict[str, int]
 ) -> None:
     """Find the sizes of other indices, those first of which all others in a subscript are known."""
     while True:
-        found: dict[str, int] = {}
-        for access in met:
+        limits: dict[str, int] = {}
+        for access in uses:
             for size, mode in zip(shapes[access.tensor], access.modes, strict=True):
                 left = [name for name, _ in mode.indices if name not in sizes]
                 if len(left) == 1 and not mode.gathered:
                     _check_reached(access, mode, left[0], int(size), sizes)
                     most = _most(mode, left[0], int(size), sizes)
-                    found[left[0]] = min(most, found.get(left[0], most))
-        if not found:
+                    limits[left[0]] = min(most, limits.get(left[0], most))
+        if not limits:
             return
-        sizes.update(found)
+        sizes.update(limits)
 
 
 def _check_reached(access: Access, mode: Subscript, index: str, size: int, sizes: Sizes) -> None:
@@ -193,12 +192,12 @@ def _check_reached(access: Access, mode: Subscript, index: str, size: int, sizes
     low, high = bounds(mode, {**sizes, index: 1})
     rises = dict(mode.indices)[index] > 0
     if (low > size) if rises else (high < 0):
-        others = ", ".join(f"{n} below {sizes[n]}" for n in mode.names if n != index)
+        other_ranges = ", ".join(f"{n} below {sizes[n]}" for n in mode.names if n != index)
         ranges = f"{low} on" if rises else f"{high} down"
         raise DimensionError(
             f"Expected positions from 0 to {size - 1} in mode {access.modes.index(mode)} of "
             f"{access.tensor}, found {subscript_text(mode)} from {ranges}"
-            f"{', with ' * bool(others)}{others}",
+            f"{', with ' * bool(other_ranges)}{other_ranges}",
             access.span,
             f'no value of {index} is inside; border="fill" reads 0 outside of {access.tensor}',
         )
@@ -214,25 +213,25 @@ def _most(mode: Subscript, index: str, size: int, sizes: Sizes) -> int:
 
 
 def _check_known(
-    assignment: Assignment, met: Sequence[Access], sizes: Sizes, boundary: BoundaryOptions
+    assignment: Assignment, uses: Sequence[Access], sizes: Sizes, boundary: BoundaryOptions
 ) -> None:
     """Raise DimensionError for an index whose size nothing says."""
     numbers = numbers_of(assignment)
-    sized = tuple(Access("", (index_of(each),), each.span) for each in numbers if is_size(each))
-    for access in (*met, assignment.target, *numbers, *sized):
+    sized = tuple(Access("", (index_of(n),), n.span) for n in numbers if is_size(n))
+    for access in (*uses, assignment.target, *numbers, *sized):
         for index in access.indices:
             if index in sizes:
                 continue
-            every = (*met, assignment.target, *numbers)
+            every = (*uses, assignment.target, *numbers)
             where = to_text(next((a for a in every if index in a.indices), access))
             by_shape = index in alone(assignment.target)
             hint = "use it by itself on an operand of that size"
             if by_shape:
                 size = ", ".join(mode.index or "…" for mode in assignment.target.modes)
                 hint = f"say how far it goes: shape=({size},) with numbers in their places"
-            why = ' and border="fill", which sets no bound' if boundary.border == FILL else ""
+            reason = ' and border="fill", which sets no bound' if boundary.border == FILL else ""
             raise DimensionError(
-                f"Expected a size for index {index}, found it in {where} alone{why}",
+                f"Expected a size for index {index}, found it in {where} alone{reason}",
                 access.span,
                 hint,
             )
@@ -240,7 +239,7 @@ def _check_known(
 
 def _outer(assignment: Assignment) -> Iterator[Access]:
     """Yield the accesses that stand in no subscript."""
-    inner = {id(a) for each in accesses(assignment) for m in each.subscripts for a, _ in m.gathered}
+    inner = {id(a) for use in accesses(assignment) for m in use.subscripts for a, _ in m.gathered}
     inner |= {id(a) for m in assignment.target.subscripts for a, _ in m.gathered}
     return (access for access in accesses(assignment) if id(access) not in inner)
 
@@ -255,13 +254,13 @@ def _check_inside(access: Access, shape: Sequence[int], sizes: Sizes, target: Ac
             continue
         raise DimensionError(
             f"Expected positions from 0 to {size - 1} in mode {place} of {access.tensor}, found "
-            f"{_found(mode, sizes)}",
+            f"{_describe_range(mode, sizes)}",
             access.span,
             _remedy(access, mode, target, low),
         )
 
 
-def _found(mode: Subscript, sizes: Sizes) -> str:
+def _describe_range(mode: Subscript, sizes: Sizes) -> str:
     """Return a subscript with its range: `i+1 from 1 to 5, with i below 5`."""
     if not mode.indices:
         return subscript_text(mode)
@@ -271,7 +270,7 @@ def _found(mode: Subscript, sizes: Sizes) -> str:
 
 
 def _remedy(access: Access, mode: Subscript, target: Access, low: int) -> str:
-    """What to do about an access that leaves its operand."""
+    """Return the remedy for an access that leaves its operand."""
     fill = f'border="fill" reads 0 outside of {access.tensor}'
     if not mode.indices:
         return f"positions count from 0; {fill}"
@@ -289,15 +288,15 @@ def _result_shape(
     """Return the size of each mode of the result. A mode that is no index by itself is as large as
     is said, or as holds all positions, where these do not depend on what operands hold."""
     target = assignment.target
-    known = boundary.shape or boundary.out
-    if known is None and assignment.operator is not None:
-        known = tuple(shapes[target.tensor]) if target.tensor in shapes else None
-    found = []
+    requested = boundary.shape or boundary.out
+    if requested is None and assignment.operator is not None:
+        requested = tuple(shapes[target.tensor]) if target.tensor in shapes else None
+    shape = []
     for place, mode in enumerate(target.modes):
         if mode.index is not None and mode.index in alone(target):
-            found.append(sizes[mode.index])
+            shape.append(sizes[mode.index])
             continue
-        if known is None and mode.gathered:
+        if requested is None and mode.gathered:
             raise DimensionError(
                 f"Expected the size of mode {place} of {target.tensor}, found positions in "
                 f"{to_text(target)} that depend on what operands hold",
@@ -306,7 +305,7 @@ def _result_shape(
             )
         low, high = bounds(mode, sizes)
         empty = any(sizes[index] == 0 for index in target.indices)
-        size = (0 if empty else high + 1) if known is None else int(known[place])
+        size = (0 if empty else high + 1) if requested is None else int(requested[place])
         if (
             boundary.border == ERROR
             and not (mode.gathered or empty)
@@ -314,9 +313,9 @@ def _result_shape(
         ):
             raise DimensionError(
                 f"Expected positions from 0 to {size - 1} in mode {place} of {target.tensor}, "
-                f"found {_found(mode, sizes)}",
+                f"found {_describe_range(mode, sizes)}",
                 target.span,
                 f'border="fill" leaves out what lies outside of {target.tensor}',
             )
-        found.append(max(0, size))
-    return tuple(found)
+        shape.append(max(0, size))
+    return tuple(shape)

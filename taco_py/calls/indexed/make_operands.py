@@ -13,7 +13,7 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.arguments.operands import taken
+from taco_py.arguments.operands import read_operand
 from taco_py.calls.indexed.dense_windows import View, dense_window, fixed_view
 from taco_py.calls.indexed.derived import Derived, Plain, without_subscripts
 from taco_py.calls.indexed.domains import FILL, BoundaryOptions, Domain, domain_of
@@ -21,7 +21,7 @@ from taco_py.calls.indexed.host_operands import OnHost, kind_on_host
 from taco_py.calls.indexed.picked_rows import picked_rows
 from taco_py.calls.indexed.scattered import meeting_of
 from taco_py.calls.indexed.selections import as_operand, check_once, selection
-from taco_py.calls.indexed.sparse_stored import held_like, stored_like
+from taco_py.calls.indexed.sparse_stored import compressed_like, stored_like
 from taco_py.calls.indexed.sparse_windows import sparse_window
 from taco_py.calls.indexed.stretched import stretched
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
@@ -56,23 +56,23 @@ def layout_of(
     assignment: Assignment,
     tensors: Mapping[str, TensorData],
     boundary: BoundaryOptions,
-    made: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+    computed_shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
     names: Names | None = None,
     dtypes: Mapping[str, DType] = MappingProxyType({}),
 ) -> Layout:
     """Find which operands to make. Raises DimensionError or OperandError (`domains`).
 
-    made   the shapes of what earlier statements make
+    computed_shapes   the shapes of what earlier statements make
     names  from which to take new ones; None for those that the assignment does not use
     dtypes in which values are read that meet in a place of the result
     """
-    shapes = {**{name: data.shape for name, data in tensors.items()}, **made}
+    shapes = {**{name: data.shape for name, data in tensors.items()}, **computed_shapes}
     sparse = {name for name, data in tensors.items() if not data.format.is_dense}
     assignment = stretched(assignment, shapes, sparse)
     domain = domain_of(assignment, shapes, boundary)
     sizes = domain.sizes
 
-    def whole(access: Access) -> bool:
+    def covers_operand(access: Access) -> bool:
         return tuple(sizes[index] for index in access.indices) == shapes[access.tensor]
 
     def is_dense(access: Access) -> bool:
@@ -85,14 +85,14 @@ def layout_of(
         return _result_last(indices, assignment.target.indices, sizes)
 
     meets = partial(meeting_of, assignment, dtypes, lambda a: a.is_number or is_dense(a))
-    plain = without_subscripts(assignment, whole, ordered, meets, names)
+    plain = without_subscripts(assignment, covers_operand, ordered, meets, names)
     used = operand_names(plain.assignment)
     if assignment.operator is not None:
         used = (assignment.target.tensor, *used)
-    dense = (each for each in plain.derived if is_dense(each.access))
+    dense = (derived for derived in plain.derived if is_dense(derived.access))
     views = {e.name: fixed_view(e.access, shapes[e.access.tensor], sizes) for e in dense}
-    found = {name: view for name, view in views.items() if view is not None}
-    return Layout(plain, domain, tuple(name for name in used if name in tensors), found)
+    fixed_views = {name: view for name, view in views.items() if view is not None}
+    return Layout(plain, domain, tuple(name for name in used if name in tensors), fixed_views)
 
 
 def _result_last(
@@ -107,12 +107,12 @@ def _result_last(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Made:
+class DerivedOperands:
     """The operands of an assignment with indices alone, and how the derived ones and the selections
     among them were got."""
 
     objects: Mapping[str, Any]
-    how: tuple[str, ...]
+    descriptions: tuple[str, ...]
 
 
 def make_operands(
@@ -121,7 +121,7 @@ def make_operands(
     tensors: Mapping[str, TensorData],
     layout: Layout,
     boundary: BoundaryOptions,
-) -> Made:
+) -> DerivedOperands:
     """Make the operands that a layout asks for. Whatever can be wrong with positions is an error
     before any kernel runs.
 
@@ -129,15 +129,16 @@ def make_operands(
     """
     plain, sizes, fills = layout.plain, layout.domain.sizes, boundary.border == FILL
     tensors = OnHost(tensors)
-    found = {name: objects[name] for name in layout.used}
-    told = []
-    for each in plain.derived:
-        view = layout.views.get(each.name)
+    operands = {name: objects[name] for name in layout.used}
+    descriptions = []
+    for derived in plain.derived:
+        view = layout.views.get(derived.name)
         if view is not None:
-            found[each.name], how = view.of(tensors[each.access.tensor].values), "a view"
+            array = tensors[derived.access.tensor].values
+            operands[derived.name], description = view.of(array), "a view"
         else:
-            found[each.name], how = _derived(each, objects, tensors, layout, fills)
-        told.append(how)
+            operands[derived.name], description = _derived(derived, objects, tensors, layout, fills)
+        descriptions.append(description)
     if plain.selections:
         scipy = any(is_scipy_sparse(kind_on_host(obj)) for obj in objects.values())
         if assignment.operator is None:
@@ -147,32 +148,33 @@ def make_operands(
             count = prod(sizes[name] for name in one.subscript.names)
             with room(f"positions in {target.tensor}", 24 * count):
                 data = selection(one, target, size, sizes, tensors, fills)
-            found[one.name] = as_operand(data, scipy)
-            told.append(f"{data.nnz} entries")
-    return Made(found, tuple(told))
+            operands[one.name] = as_operand(data, scipy)
+            descriptions.append(f"{data.nnz} entries")
+    return DerivedOperands(operands, tuple(descriptions))
 
 
-def told_operands(layout: Layout, made: Made) -> list[str]:
-    """What each operand that was made is, and how it was got."""
+def describe_operands(layout: Layout, operands: DerivedOperands) -> list[str]:
+    """Describe each derived operand and selection: its value, and its copy or view."""
     plain, said = layout.plain, []
-    for each in plain.derived:
-        said.append(f"{to_text(Access(each.name, each.access.indices))} is {to_text(each.written)}")
+    for derived in plain.derived:
+        access = Access(derived.name, derived.access.indices)
+        said.append(f"{to_text(access)} is {to_text(derived.source_access)}")
     for one in plain.selections:
         index = plain.assignment.target.indices[one.mode]
         access = Access(one.name, (index, *one.subscript.names))
         said.append(f"{to_text(access)} is 1 where {index} = {subscript_text(one.subscript)}")
-    return [f"{what}: {how}" for what, how in zip(said, made.how, strict=True)]
+    return [f"{what}: {kind}" for what, kind in zip(said, operands.descriptions, strict=True)]
 
 
 def _derived(
-    each: Derived,
+    derived: Derived,
     objects: Mapping[str, Any],
     tensors: Mapping[str, TensorData],
     layout: Layout,
     fills: bool,
 ) -> tuple[Any, str]:
     """Return one operand that is no view, and how it was got."""
-    access, sizes = each.access, layout.domain.sizes
+    access, sizes = derived.access, layout.domain.sizes
     if access.is_number:
         count = sizes[index_of(access)]
         if is_size(access):
@@ -185,14 +187,14 @@ def _derived(
             return dense_window(access, data, sizes, tensors, fills)
     rows = picked_rows(access, data, sizes, tensors, fills)
     if rows is not None:
-        return held_like(
+        return compressed_like(
             kind_on_host(objects[access.tensor]), rows
         ), f"a copy of {rows.nnz} entries, in rows"
     columns, values = sparse_window(access, data, sizes, tensors, fills)
     shape = tuple(sizes[index] for index in access.indices)
     like = kind_on_host(objects[access.tensor])
-    made = stored_like(like, data, columns, values, shape)
-    return made, f"a copy of {len(values)} entries from {data.nnz}"
+    stored = stored_like(like, data, columns, values, shape)
+    return stored, f"a copy of {len(values)} entries from {data.nnz}"
 
 
 def numbers_below(count: int) -> Array:
@@ -202,14 +204,13 @@ def numbers_below(count: int) -> Array:
 
 @lru_cache(maxsize=1)
 def _kept_numbers(count: int) -> Array:
-    found = np.arange(count, dtype=np.int64)
-    found.flags.writeable = False
-    return found
+    numbers = np.arange(count, dtype=np.int64)
+    numbers.flags.writeable = False
+    return numbers
 
 
 def arrays_of_operands(objects: Mapping[str, Any]) -> dict[str, TensorData]:
-    """Return the arrays of what the user passed; a dense Tensor keeps its fill value, for
-    borders."""
-    found = {name: taken(obj, f"operand {name}") for name, obj in objects.items()}
+    """Return the arrays of passed operands; a dense Tensor keeps its fill value, for borders."""
+    arrays = {name: read_operand(obj, f"operand {name}") for name, obj in objects.items()}
     filled = {n: obj.data.fill for n, obj in objects.items() if isinstance(obj, Tensor)}
-    return {**found, **{n: replace(found[n], fill=fill) for n, fill in filled.items() if fill}}
+    return {**arrays, **{n: replace(arrays[n], fill=fill) for n, fill in filled.items() if fill}}

@@ -36,10 +36,10 @@ def picked_rows(
     if ordered(data.format) not in (CSR, CSC) or len(access.indices) != 2:
         return None
     outer, inner = data.format.mode_order
-    mode, within = access.modes[outer], access.modes[inner].index
-    if len(mode.names) != 1 or within in (None, *mode.names):
+    mode, column_index = access.modes[outer], access.modes[inner].index
+    if len(mode.names) != 1 or column_index in (None, *mode.names):
         return None
-    if sizes[within or ""] != data.shape[inner]:
+    if sizes[column_index or ""] != data.shape[inner]:
         return None
     (index,) = mode.names
     rows, count = positions(mode, (index,), sizes, tensors), data.shape[outer]
@@ -66,7 +66,7 @@ def _rows(data: TensorData, rows: Array, shape: tuple[int, ...]) -> TensorData:
         starts = np.zeros(len(rows) + 1, index_type(shape, total, None))
         np.cumsum(lengths, out=starts[1:])
         crds, values = np.empty(total, pos.dtype), np.empty(total, data.dtype)
-        given = (rows.astype(pos.dtype), pos, crd.astype(pos.dtype, copy=False), data.values)
-        _sparsetools.csr_row_index(len(rows), *given, crds, values)
+        arrays = (rows.astype(pos.dtype), pos, crd.astype(pos.dtype, copy=False), data.values)
+        _sparsetools.csr_row_index(len(rows), *arrays, crds, values)
     levels = (LevelArrays(), LevelArrays(starts, crds.astype(starts.dtype, copy=False)))
     return TensorData(data.format, shape, levels, values, data.sorted, data.unique, data.fill)

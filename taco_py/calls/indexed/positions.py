@@ -25,17 +25,18 @@ def positions(
     """
     total: Array = np.full((1,) * len(indices), subscript.constant, np.int64)
     for name, factor in subscript.indices:
-        total = total + factor * along(np.arange(sizes[name], dtype=np.int64), (name,), indices)
+        values = np.arange(sizes[name], dtype=np.int64)
+        total = total + factor * align_to_indices(values, (name,), indices)
     for access, factor in subscript.gathered:
-        found = gathered(access, indices, sizes, tensors)
-        total = total + (found if factor == 1 else factor * found)
+        gathered_positions = gathered(access, indices, sizes, tensors)
+        total = total + (gathered_positions if factor == 1 else factor * gathered_positions)
     return total
 
 
-def along(array: Array, own: Sequence[str], indices: Sequence[str]) -> Array:
-    """Return an array with the axes `own` as one with an axis for each of `indices`."""
-    order = [own.index(name) for name in indices if name in own]
-    missing = tuple(axis for axis, name in enumerate(indices) if name not in own)
+def align_to_indices(array: Array, axis_names: Sequence[str], indices: Sequence[str]) -> Array:
+    """Return an array with the axes `axis_names` as one with an axis for each of `indices`."""
+    order = [axis_names.index(name) for name in indices if name in axis_names]
+    missing = tuple(axis for axis, name in enumerate(indices) if name not in axis_names)
     return np.expand_dims(array.transpose(order), missing)
 
 
@@ -49,9 +50,9 @@ def gathered(
     """
     data = tensors[access.tensor]
     if data.dtype.kind not in "iu" or not data.format.is_dense:
-        found = data.dtype if data.format.is_dense else f"the format {data.format}"
+        storage = data.dtype if data.format.is_dense else f"the format {data.format}"
         raise OperandTypeError(
-            f"Expected a dense array of integers for {access.tensor}, found {found}",
+            f"Expected a dense array of integers for {access.tensor}, found {storage}",
             access.span,
             "positions are integers, as np.argsort and .indices have them",
         )
@@ -72,10 +73,10 @@ def gathered(
         )
     plain = tuple(mode.index for mode in modes)
     if None not in plain and len({*plain}) == len(plain):
-        whole = tuple(slice(0, sizes[name]) for name in plain if name)
-        return along(data.values[whole], [name for name in plain if name], indices).astype(
-            np.int64, copy=False
-        )
+        ranges = tuple(slice(0, sizes[name]) for name in plain if name)
+        return align_to_indices(
+            data.values[ranges], [name for name in plain if name], indices
+        ).astype(np.int64, copy=False)
     return data.values[tuple(grids)].astype(np.int64, copy=False)
 
 
@@ -94,10 +95,10 @@ def check_inside(
     if not grid.size or (int(grid.min()) >= 0 and int(grid.max()) < size):
         return
     wrong = np.argwhere((grid < 0) | (grid >= size))[0]
-    found = int(grid[tuple(wrong)])
+    position = int(grid[tuple(wrong)])
     raise DimensionError(
         f"Expected positions from 0 to {size - 1} in mode {place} of {access.tensor}, found "
-        f"{_source(access.modes[place], tuple(access.indices), wrong, found, tensors)} in "
+        f"{_source(access.modes[place], tuple(access.indices), wrong, position, tensors)} in "
         f"{to_text(access)}",
         span or access.span,
         f'border="fill" reads 0 outside of {access.tensor}',
@@ -108,21 +109,21 @@ def _source(
     mode: Subscript,
     indices: tuple[str, ...],
     wrong: Array,
-    found: int,
+    position: int,
     tensors: Mapping[str, TensorData],
 ) -> str:
-    """Which element of which operand a position comes from: `p[3] = 7`."""
+    """Describe the element of the operand that a position comes from: `p[3] = 7`."""
     where = {name: int(at) for name, at in zip(indices, wrong, strict=False)}
     for access, _ in mode.gathered[:1]:
-        plain = [each.index for each in access.modes]
+        plain = [subscript.index for subscript in access.modes]
         if all(name is not None and name in where for name in plain):
             at = tuple(where[name] for name in plain if name)
             value = tensors[access.tensor].values[at]
-            shown = f"{access.tensor}[{','.join(map(str, at))}] = {int(value)}"
-            return shown if int(value) == found else f"{found}, for {shown},"
-    return str(found)
+            element = f"{access.tensor}[{','.join(map(str, at))}] = {int(value)}"
+            return element if int(value) == position else f"{position}, for {element},"
+    return str(position)
 
 
 def is_inside(grid: Array, size: int) -> Any:
-    """Where positions are from 0 to size - 1, as an array of booleans."""
+    """Tell whether positions are from 0 to size - 1, as an array of booleans."""
     return (grid >= 0) & (grid < size)

@@ -43,8 +43,8 @@ class Meeting:
     value: Callable[[Expr], Expr]
     absent: bool
 
-    def reduced(self, value: Expr, selections: tuple[Access, ...], met: tuple[str, ...]) -> Expr:
-        """Reduce a value where selections are stored, over the indices `met`, from outside."""
+    def reduced(self, value: Expr, selections: tuple[Access, ...], over: tuple[str, ...]) -> Expr:
+        """Reduce a value where selections are stored, over indices from the outermost on."""
         value, operator = self.value(value), self.operator
         if operator.additive:
             value = reduce(lambda inner, one: Call(MUL, (one, inner)), selections, value)
@@ -53,13 +53,13 @@ class Meeting:
             value = reduce(lambda inner, one: Call(KEPT, (inner, one)), selections, value)
             value = filled_of_type(value, operator.identity_of(self.dtype), self.dtype)
         operator = replace(operator, needs_elements=False)
-        return reduce(lambda body, index: Reduce(operator, index, body), reversed(met), value)
+        return reduce(lambda body, index: Reduce(operator, index, body), reversed(over), value)
 
 
 def meeting_of(
     assignment: Assignment, dtypes: Mapping[str, DType], is_full: Callable[[Access], bool]
 ) -> Meeting:
-    """Find how what meets is reduced, by the types of operands and where they store something."""
+    """Return the reduction of values that meet, by the types and stored elements of operands."""
     operator, target = assignment.operator or ADD, assignment.target
     begins = assignment.operator is not None and target.tensor in dtypes
     update = Call(operator, (target, assignment.value)) if begins else assignment.value
@@ -93,11 +93,11 @@ def dtypes_for_meeting(
         return {}
     nodes = (node for node, _ in walk(assignment.value))
     read = [node for node in nodes if isinstance(node, Access)]
-    names = {each.tensor for each in read if not each.is_number} | {target.tensor}
+    names = {access.tensor for access in read if not access.is_number} | {target.tensor}
     weak = {name for name in names if is_number(objects.get(name))}
-    found = {n: dtype or tensors[n].dtype for n in names if n in tensors and n not in weak}
-    found.update((each.tensor, dtype or np.dtype(np.int64)) for each in read if each.is_number)
-    strong = tuple(found.values())
+    dtypes = {n: dtype or tensors[n].dtype for n in names if n in tensors and n not in weak}
+    dtypes.update((a.tensor, dtype or np.dtype(np.int64)) for a in read if a.is_number)
+    strong = tuple(dtypes.values())
     for name in weak:
-        found[name] = dtype_of_number(objects[name], strong) if strong else tensors[name].dtype
-    return found
+        dtypes[name] = dtype_of_number(objects[name], strong) if strong else tensors[name].dtype
+    return dtypes

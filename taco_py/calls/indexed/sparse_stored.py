@@ -39,11 +39,13 @@ def stored_like(
     kind = source.format if source.format in ("csc", "coo") else "csr"
     if len(shape) != 2 or kind == "coo":
         dtype = index_type(shape, len(values), None)
-        return to_scipy(_listed(columns, values, shape, dtype), f"coo_{_family(source, shape)}")
-    return held_like(source, compressed(columns, values, shape, CSC if kind == "csc" else CSR))
+        entries = _sorted_coordinates(columns, values, shape, dtype)
+        return to_scipy(entries, f"coo_{_family(source, shape)}")
+    data = compressed(columns, values, shape, CSC if kind == "csc" else CSR)
+    return compressed_like(source, data)
 
 
-def held_like(source: Any, data: TensorData) -> Any:
+def compressed_like(source: Any, data: TensorData) -> Any:
     """Return CSR or CSC as an object of the kind of `source`."""
     if not is_scipy_sparse(source):
         return Tensor(data)
@@ -71,7 +73,7 @@ def compressed(
     return TensorData(format, shape, levels, np.ascontiguousarray(values))
 
 
-def _listed(
+def _sorted_coordinates(
     columns: Sequence[Array], values: Array, shape: tuple[int, ...], dtype: Any
 ) -> TensorData:
     """Return a coordinate list, in order.
@@ -90,8 +92,10 @@ def _listed(
 
 
 def _format_like(format: Format, order: int) -> Format:
-    """Return the same format where the number of modes is the same and no dense level is below a
-    sparse one; else compressed fibres."""
+    """Return the same format for as many modes without a dense level below a sparse one.
+
+    In other cases return compressed fibres.
+    """
     full = [level.full for level in format.levels]
     if order == format.order and full == sorted(full, reverse=True) and not is_full(format):
         return ordered(format)

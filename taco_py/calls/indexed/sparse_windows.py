@@ -56,14 +56,14 @@ class Entries:
         crd = self.coords[place]
         return crd if self.places is None else crd.take(self.places)
 
-    def found_values(self) -> Array:
+    def selected_values(self) -> Array:
         """Return the value of each entry."""
         return self.values if self.places is None else self.values.take(self.places)
 
-    def choose(self, chosen: Array) -> None:
+    def choose(self, numbers: Array) -> None:
         """Keep or repeat entries, by their numbers."""
-        self.places = chosen if self.places is None else self.places.take(chosen)
-        self.columns = {name: column.take(chosen) for name, column in self.columns.items()}
+        self.places = numbers if self.places is None else self.places.take(numbers)
+        self.columns = {name: column.take(numbers) for name, column in self.columns.items()}
 
     def keep(self, mask: Array) -> None:
         """Keep the entries where `mask` holds."""
@@ -89,9 +89,9 @@ class Entries:
         if mask.all():
             self.columns[index] = left
             return
-        chosen = np.flatnonzero(mask)
-        self.choose(chosen)
-        self.columns[index] = left.take(chosen)
+        numbers = np.flatnonzero(mask)
+        self.choose(numbers)
+        self.columns[index] = left.take(numbers)
 
     def spread(self, index: str) -> None:
         """Repeat all entries for each value of an index."""
@@ -114,12 +114,12 @@ class Entries:
             begins = np.cumsum(counts) - counts
             steps = np.arange(total) - np.repeat(begins - first, counts)
             self.choose(np.repeat(np.arange(self.count), counts))
-            found = np.unravel_index(order[steps], grid.shape)
-        for name, column in zip(names, found, strict=True):
+            coordinates = np.unravel_index(order[steps], grid.shape)
+        for name, column in zip(names, coordinates, strict=True):
             self.columns[name] = column
 
     def runs(self, place: int, ascending: Array, crd: Array) -> tuple[Array, Array]:
-        """Where the positions begin among ascending ones that are coordinates, and how many."""
+        """Return the first place of each coordinate among ascending positions, and its count."""
         size = self.shape[place]
         if size > SPARSE * (len(ascending) + len(crd)):
             first = np.searchsorted(ascending, crd, "left")
@@ -127,9 +127,9 @@ class Entries:
         counts = np.bincount(ascending, minlength=size)
         return (np.cumsum(counts) - counts).take(crd), counts.take(crd)
 
-    def match(self, place: int, found: Array) -> None:
-        """Keep the entries whose coordinate is what a subscript says."""
-        self.keep(self.coordinate(place) == found)
+    def match(self, place: int, expected: Array) -> None:
+        """Keep the entries whose coordinate equals the position of a subscript."""
+        self.keep(self.coordinate(place) == expected)
 
 
 def sparse_window(
@@ -154,17 +154,17 @@ def sparse_window(
             grid = positions(mode, mode.names, sizes, tensors)
             grids[place] = np.broadcast_to(grid, shape)
             if not fills and 0 not in shape:
-                whole = positions(mode, access.indices, sizes, tensors)
-                check_inside(whole, data.shape[place], access, place, tensors)
+                all_positions = positions(mode, access.indices, sizes, tensors)
+                check_inside(all_positions, data.shape[place], access, place, tensors)
     while modes:
-        place, mode = min(modes, key=lambda each: _steps(each[1], entries))
+        place, mode = min(modes, key=lambda candidate: _steps(candidate[1], entries))
         if _advance(entries, place, mode, grids.get(place)):
             modes.remove((place, mode))
     for name in access.indices:
         if name not in entries.columns:  # of no subscript: the same elements for all of its values
             entries.spread(name)
     columns = [entries.columns[name] for name in access.indices]
-    return columns, entries.found_values()
+    return columns, entries.selected_values()
 
 
 def _steps(mode: Subscript, entries: Entries) -> float:
@@ -173,8 +173,8 @@ def _steps(mode: Subscript, entries: Entries) -> float:
     if not left:
         return 0.0
     if mode.gathered:
-        known = len(left) < len(mode.names)
-        return float(prod(entries.sizes[name] for name in left)) if known else 2.0
+        has_known = len(left) < len(mode.names)
+        return float(prod(entries.sizes[name] for name in left)) if has_known else 2.0
     return 1.0 if len(left) == 1 else 1.0 + min(entries.sizes[name] for name in left)
 
 
@@ -183,8 +183,8 @@ def _advance(entries: Entries, place: int, mode: Subscript, grid: Array | None) 
     left = [name for name in mode.names if name not in entries.columns]
     if not left:
         if grid is None:
-            found = sum((f * entries.columns[name] for name, f in mode.indices), mode.constant)
-            entries.match(place, np.asarray(found))
+            total = sum((f * entries.columns[name] for name, f in mode.indices), mode.constant)
+            entries.match(place, np.asarray(total))
         else:
             entries.match(place, grid[tuple(entries.columns[name] for name in mode.names)])
         return True

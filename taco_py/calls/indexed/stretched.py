@@ -36,7 +36,7 @@ def stretched(
         if len(shape) != len(access.modes):
             return access
         modes = tuple(
-            Subscript() if size == 1 and _once(mode.index, access) in sizes else mode
+            Subscript() if size == 1 and _unless_repeated(mode.index, access) in sizes else mode
             for mode, size in zip(access.modes, shape, strict=True)
         )
         if modes == access.modes:
@@ -59,18 +59,18 @@ def _other_sizes(
     assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]
 ) -> Mapping[str, int]:
     """Return the sizes but 1 of modes that an index has by itself."""
-    met, target = accesses(assignment), assignment.target
+    uses, target = accesses(assignment), assignment.target
     if assignment.operator is not None and target.tensor in shapes:
-        met = (*met, target)
+        uses = (*uses, target)
     return {
         mode.index: size
-        for access in met
+        for access in uses
         for mode, size in zip(access.modes, shapes[access.tensor], strict=False)
         if mode.index is not None and mode.index in alone(access) and size != 1
     }
 
 
-def _once(index: str | None, access: Access) -> str | None:
+def _unless_repeated(index: str | None, access: Access) -> str | None:
     """Return an index that no other subscript of the access has."""
     uses = sum(index in mode.names for mode in access.modes)
     return index if uses == 1 else None

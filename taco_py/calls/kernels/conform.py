@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.arguments.operands import Given, as_number, is_number
+from taco_py.arguments.operands import BoundOperand, as_number, is_number
 from taco_py.arguments.option_checks import check_apart
 from taco_py.data.storage.tensor_data import TensorData, with_index_dtype
 from taco_py.language.diagnostics.errors import (
@@ -21,7 +21,7 @@ from taco_py.language.formats import Format
 from taco_py.language.problem import TensorType
 
 
-def conforming(name: str, given: Given, wanted: TensorType, told: Format) -> Given:
+def conforming(name: str, given: BoundOperand, wanted: TensorType, told: Format) -> BoundOperand:
     """Return an operand as a kernel takes it.
 
     told  the format that the kernel was compiled for, as the user knows it

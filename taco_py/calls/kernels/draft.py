@@ -22,9 +22,9 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import TENSOR, ResultKind
 from taco_py.arguments.results import container
 from taco_py.arguments.semiring_mask import SemiringMask
-from taco_py.calls.call.over.over_semirings import Written, written_over
-from taco_py.calls.call.over.over_statements import draft_over_statements, wanted_so_far
 from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
+from taco_py.calls.call.semirings.over_semirings import ArithmeticAssignment, written_over
+from taco_py.calls.call.semirings.over_statements import draft_over_statements, wanted_so_far
 from taco_py.calls.statements.elaborate import Elaborated, ResultOptions, elaborate
 from taco_py.calls.statements.read_text import (
     accumulated,
@@ -275,7 +275,7 @@ def _to_arithmetic(
     given: Mapping[str, Any],
     dtypes: Mapping[str, DTypeLike] | DTypeLike | None,
     over: SemiringMask,
-) -> Written:
+) -> ArithmeticAssignment:
     """Return the assignment over numbers that one over a semiring, under a mask, is.
 
     Raises OperandError where an operand is called as the mask is, and as `written_over`.

@@ -12,7 +12,14 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import place_of
-from taco_py.arguments.operands import Given, check_given, check_orders, check_sizes, give, taken
+from taco_py.arguments.operands import (
+    BoundOperand,
+    bind_operands,
+    check_given,
+    check_orders,
+    check_sizes,
+    read_operand,
+)
 from taco_py.arguments.option_checks import check_static_size, check_threads, merged
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import ARRAY, TENSOR, ResultKind
@@ -23,10 +30,10 @@ from taco_py.calls.call.explain_call import rounding_lines, with_results
 from taco_py.calls.call.fast_paths import task_of
 from taco_py.calls.call.libraries import without_libraries
 from taco_py.calls.call.outputs import hand_out_results, rounded, run_outputs, writable_out
-from taco_py.calls.call.over.over_semirings import unfilled
 from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.call.prepare import Checked, Prepared, start
 from taco_py.calls.call.requested_outputs import RequestedOutputs, by_output
+from taco_py.calls.call.semirings.over_semirings import unfilled
 from taco_py.calls.call.statement_commands import commands_of, with_commands_of_one
 from taco_py.calls.kernels.conform import by_place_and_name, conforming, typed_number
 from taco_py.calls.kernels.draft import Draft
@@ -185,7 +192,7 @@ class Kernel:
             static, bounds = dict(self.options.static), self.schedule.bounds
             types = {name: self.types[name] for name in self.formats}
             objects = example(self.statements.assignments, types, static, bounds)
-        tensors = {operand: g.data for operand, g in self._prepared(objects).given.items()}
+        tensors = {operand: g.data for operand, g in self._prepared(objects).operands.items()}
         plan = without_libraries(self.plan)
         kernels = compile_recipes(plan.recipes)
         if not (operands or named):
@@ -280,7 +287,7 @@ class Kernel:
             kernel, objects = self.front.plain(objects)
             drawing: Drawing = kernel.roofline(path, objects)
             return drawing
-        given = self._prepared(objects).given if objects else None
+        given = self._prepared(objects).operands if objects else None
         call = (lambda: self(**objects)) if objects else None
         threads = self.options.threads
         return kernel_roofline(path, self.plan, self.compiled, threads, given, call)
@@ -382,10 +389,10 @@ class Kernel:
         outs = out if isinstance(out, Mapping) else {} if out is None else self.formats
         begun = dict(objects)
         for step in self.statements.steps:
-            name, assignment = step.added, step.assignment
+            name, assignment = step.accumulator, step.assignment
             if name not in self.formats or name in objects or name in outs:
                 continue
-            shapes = {n: taken(obj, f"operand {n}").shape for n, obj in objects.items()}
+            shapes = {n: read_operand(obj, f"operand {n}").shape for n, obj in objects.items()}
             sizes: dict[str, int] = {}
             for access in accesses(assignment):
                 sizes.update(zip(access.indices, shapes.get(access.tensor, ()), strict=False))
@@ -411,7 +418,7 @@ class Kernel:
         begun: Mapping[str, Any],
     ) -> None:
         """Remember the fast path for such operands, where they are read in place."""
-        given = prepared.given
+        given = prepared.operands
         if not all(reads_in_place(obj, given[name]) for name, obj in objects.items()):
             return
         outs = requested.outs
@@ -492,16 +499,18 @@ class Kernel:
         read = [access for access in uses if access.tensor in self.formats]
         check_given(read, tuple(self.formats), objects, OPTIONS)
         objects = objects if self.over is None else unfilled(objects, self.over.semiring)
-        passed = give({n: typed_number(n, obj, self.types[n]) for n, obj in objects.items()})
+        passed = bind_operands(
+            {n: typed_number(n, obj, self.types[n]) for n, obj in objects.items()}
+        )
         sources = {name: name for name in self.formats}
         sources |= {alias: read.source for alias, read in elaborated.reads.items()}
-        given: dict[str, Given] = {
+        given: dict[str, BoundOperand] = {
             name: conforming(name, passed[source], self.types[name], self.formats[source])
             for name, source in sources.items()
         }
         shapes = {name: tuple(g.data.shape) for name, g in given.items()}
         sizes: dict[str, int] = {}
-        for each in elaborated.written:
+        for each in elaborated.source_assignments:
             check_orders(each, shapes)
             sizes = check_sizes(each, shapes)
             for index, size in self.options.static:
@@ -611,5 +620,5 @@ def compile_plan(
     compiled = compile_recipes(plan.recipes)
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
     fields = (statements, elaborated, plan, formats, types, requested, options)
-    accumulates = any(step.added in formats for step in statements.steps)
+    accumulates = any(step.accumulator in formats for step in statements.steps)
     return Kernel(*fields, compiled, kernels, over, accumulates)

@@ -16,19 +16,18 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import place_of
-from taco_py.arguments.operands import check_given, describe, taken
+from taco_py.arguments.operands import check_given, describe, read_operand
 from taco_py.calls.call.devices.on_device import to_device
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.requested_outputs import requested_outputs
 from taco_py.calls.indexed.domains import BoundaryOptions, bounds
-from taco_py.calls.indexed.indexed_call import IndexedCall, boundary_options
 from taco_py.calls.indexed.indexed_statements import (
     OVER_SEMIRINGS,
-    boundary_options_of_several,
-    indexed_statements,
+    IndexedStatements,
+    PlainStatements,
+    boundary_options,
     refuse_scatter,
 )
-from taco_py.calls.indexed.make_operands import told_operands
 from taco_py.calls.kernels.draft import (
     MASK,
     CompileArguments,
@@ -41,7 +40,7 @@ from taco_py.calls.kernels.draft import (
 from taco_py.calls.kernels.front import Recipe
 from taco_py.calls.kernels.kernel import Kernel, compile_draft
 from taco_py.calls.statements.read_text import Understood, accumulated, names_read
-from taco_py.calls.statements.sequence import needed
+from taco_py.calls.statements.sequence import partition_live
 from taco_py.data.storage.borrow import as_dtype
 from taco_py.data.storage.pack import pack_coo
 from taco_py.data.tensors.tensor import Tensor
@@ -50,7 +49,6 @@ from taco_py.language.diagnostics.errors import DimensionError, FormatError, Ope
 from taco_py.language.formats import Format
 from taco_py.language.notation.checks import accesses, operand_names
 from taco_py.language.notation.nodes import Access, Assignment
-from taco_py.language.notation.printer import to_text
 from taco_py.running.replay.make_call import Ways
 
 SAMPLE_SIZE = 4
@@ -58,36 +56,19 @@ SAMPLE_SIZE = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Made:
-    """Statements over indices alone, and their operands.
-
-    key    tells the statements from those that operands of other sizes ask for
-    lines  of explain() about the operands that are made
-    dense  whether the result is dense unless its format is asked for
-    """
-
-    written: tuple[Assignment, ...]
-    objects: Mapping[str, Any]
-    key: str
-    lines: Sequence[str]
-    dense: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class SubscriptFront:
     """Makes the operands that subscripts ask for.
 
     formats, dtypes  of the operands, as the text was compiled for
-    indexed          the layouts of one statement, None for several
+    indexed          the statements, with the layouts of calls before
     compiled         kernels by statements and the types of their operands
     """
 
     read: tuple[Understood, ...]
-    boundary: BoundaryOptions
     arguments: CompileArguments
     formats: Mapping[str, Format]
     dtypes: Mapping[str, np.dtype[Any]]
-    indexed: IndexedCall | None
+    indexed: IndexedStatements
     compiled: dict[tuple[object, ...], Kernel] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -138,31 +119,23 @@ class SubscriptFront:
         read = [a for each in uses for a in accesses(each) if a.tensor in self.formats]
         names = [name for name in self.formats if name in objects or self._is_needed(name, uses)]
         check_given(read, names, objects, ("out", "threads", "memory_limit"))
-        made = self._made({name: self._typed(name, obj) for name, obj in objects.items()}, out)
+        made = self.made({name: self._typed(name, obj) for name, obj in objects.items()}, out)
         return self._kernel(made), {**made.objects, **mask}
 
     def _is_needed(self, name: str, uses: Sequence[Assignment]) -> bool:
         """Tell whether statements read an operand, which may be what `+=` adds to."""
         return any(name in operand_names(each) for each in uses)
 
-    def _made(self, objects: Mapping[str, Any], out: Any) -> _Made:
-        """Return the statements over indices alone for such operands, with the operands."""
-        if self.indexed is None:
-            plain = indexed_statements(self.assignments, objects, self.boundary)
-            key = "; ".join(map(to_text, plain.assignments))
-            return _Made(plain.assignments, plain.objects, key, plain.told)
-        layout, text, made = self.indexed.made(objects, out)
-        selected = {one.name for one in layout.plain.selections}
-        others = (describe(o, n).data for n, o in made.objects.items() if n not in selected)
-        is_dense = bool(selected) and all(data.format.is_dense for data in others)
-        lines = told_operands(layout, made)
-        return _Made((layout.plain.assignment,), made.objects, text, lines, is_dense)
+    def made(self, objects: Mapping[str, Any], out: Any = None) -> PlainStatements:
+        """Return the statements over indices alone for such operands, which are made."""
+        return self.indexed.plain(objects, out if len(self.read) == 1 else None)
 
     def _noted(self, taker: Any, objects: dict[str, Any], said: dict[str, Any]) -> Any:
         """Leave the text to a trace that an operand is of."""
         over, options = self.arguments.over, self.arguments.options
+        boundary = self.indexed.boundary
         said["semiring"] = None if over is None or over.is_usual else over
-        said["border"] = None if self.boundary == boundary_options("error", None) else self.boundary
+        said["border"] = None if boundary == boundary_options("error", None) else boundary
         outputs, last = options.outputs, self.assignments[-1].target.tensor
         wanted = last if outputs is None else outputs
         wanted = wanted if isinstance(wanted, str) else list(wanted)
@@ -172,7 +145,7 @@ class SubscriptFront:
         """Return an operand, checked for the format and the dtype that the kernel was compiled
         for."""
         wanted, form = self.dtypes[name], self.formats[name]
-        data = taken(obj, f"operand {name}")
+        data = read_operand(obj, f"operand {name}")
         if str(data.format) != str(form) and not (data.format.is_dense and form.is_dense):
             raise FormatError(
                 f"Expected {name} in the format {form} that the kernel was compiled for, found "
@@ -190,30 +163,29 @@ class SubscriptFront:
             )
         return obj
 
-    def _kernel(self, made: _Made) -> Kernel:
+    def _kernel(self, made: PlainStatements) -> Kernel:
         """Return the kernel over these operands, compiled where no call before had such."""
         facts = {name: describe(obj, name).operand.type for name, obj in made.objects.items()}
         types = ((n, str(t.format), t.dtype, t.unit_stride) for n, t in facts.items())
-        key = (made.key, *types)
+        key = (made.text, *types)
         if key not in self.compiled:
             self.compiled[key] = compile_draft(self.draft(made), self.arguments.options)
             self.notes[:] = self.notes or made.lines
         return self.compiled[key]
 
-    def draft(self, made: _Made) -> Draft:
+    def draft(self, made: PlainStatements) -> Draft:
         """Return the draft of statements over these operands: their formats, types and strides."""
         arguments = self.arguments
         types = {n: describe(obj, n).operand.type for n, obj in made.objects.items()}
         formats: dict[str, Any] = {name: type.format for name, type in types.items()}
         dtypes = {name: type.dtype for name, type in types.items()}
-        for each in made.written:
-            target = each.target.tensor
-            if target in arguments.formats:
-                formats[target] = arguments.formats[target]
-            elif made.dense:
-                formats[target] = "d" * len(each.target.indices)
+        for target in (assignment.target for assignment in made.assignments):
+            if target.tensor in arguments.formats:
+                formats[target.tensor] = arguments.formats[target.tensor]
+            elif made.scatters_dense:
+                formats[target.tensor] = "d" * len(target.indices)
         inner = replace(arguments, formats=formats, dtypes=dtypes)
-        drafted = draft_written(made.written, inner)
+        drafted = draft_written(made.assignments, inner)
         operands = dict(drafted.operands)
         for name, type in types.items():
             if not type.unit_stride:
@@ -239,19 +211,17 @@ def draft_subscripts(read: Understood, arguments: CompileArguments) -> Draft:
 
 def _sampled(
     read: Sequence[Understood], arguments: CompileArguments
-) -> tuple[SubscriptFront, _Made]:
+) -> tuple[SubscriptFront, PlainStatements]:
     """Return the front of a text, and the statements that samples of the operands ask for."""
     options, over = arguments.options, arguments.over
     written = [each.assignment for each in read]
     is_single = len(read) == 1
     if over is not None and not over.is_usual:
         refuse_scatter(written[-1].target, OVER_SEMIRINGS)
-    if is_single:
-        boundary = boundary_options(options.border, options.shape)
-    else:
-        boundary = boundary_options_of_several(options.border, options.shape)
+    boundary = boundary_options(options.border, options.shape, not is_single)
+    if not is_single:
         asked = requested_outputs(written, options.outputs)
-        written, _ = needed(written, asked.outputs)
+        written, _ = partition_live(written, asked.outputs)
         read = [each for each in read if each.assignment in written]
     given, uses = dict(arguments.formats), list[Assignment]()
     for each in written:
@@ -268,8 +238,8 @@ def _sampled(
     orders = {a.tensor: len(a.modes) for each in written for a in (each.target, *accesses(each))}
     formats = {name: format_of(given[name], orders[name], name) for name in names}
     dtypes = _dtypes(written, names, given, arguments.dtypes)
-    indexed = IndexedCall(written[0], boundary, (), {}, options.dtype) if is_single else None
-    front = SubscriptFront(tuple(read), boundary, arguments, formats, dtypes, indexed)
+    indexed = IndexedStatements(tuple(written), boundary, {}, options.dtype)
+    front = SubscriptFront(tuple(read), arguments, formats, dtypes, indexed)
     shapes = _sample_shapes(uses, given, boundary, written[-1].target)
     samples = {
         name: given[name]
@@ -278,7 +248,7 @@ def _sampled(
         for name in names
     }
     try:
-        return front, front._made(samples, None)
+        return front, front.made(samples)
     except DimensionError as error:
         raise DimensionError(
             f"{error.message}, in operands of sizes that were taken to compile for",
@@ -302,7 +272,9 @@ def _dtypes(
     asked = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(set(names) - positions, dtypes)
     usual = {**dict.fromkeys(positions, np.int64), **asked}
     named = names_to_dtypes(names, usual)
-    arrays = {name: taken(given[name], name).dtype for name in names if is_array(given[name])}
+    arrays = {
+        name: read_operand(given[name], name).dtype for name in names if is_array(given[name])
+    }
     return {**{n: as_dtype(each, n) for n, each in named.items()}, **arrays}
 
 
@@ -310,7 +282,7 @@ def _sample_shapes(
     uses: Sequence[Assignment], given: Mapping[str, Any], boundary: BoundaryOptions, target: Access
 ) -> dict[str, tuple[int, ...]]:
     """Return shapes of operands in which all accesses stay inside, where that is possible."""
-    shapes = {n: taken(obj, n).shape for n, obj in given.items() if is_array(obj)}
+    shapes = {n: read_operand(obj, n).shape for n, obj in given.items() if is_array(obj)}
     met = [target, *(access for each in uses for access in accesses(each))]
     met += [inner for a in met for mode in a.subscripts for inner, _ in mode.gathered]
     sizes = _sizes(target, met, shapes, boundary)

@@ -107,8 +107,8 @@ class Program:
             plain = tiles is None or type(tiles) is str
             options = (threads, type(threads), tiles if plain else read_tiles(tiles))
             key = call_key(self.text, self.tensors, self.sizes, operands, options)
-            known = find_call(key)
-            if known is not None and known.run(operands):
+            recorded_call = find_call(key)
+            if recorded_call is not None and recorded_call.run(operands):
                 return
             if key is None and (taker := taker_of(operands.values())) is not None:
                 taken_over(taker, "tp.program", (self, operands), {"threads": threads})
@@ -117,8 +117,8 @@ class Program:
             arguments = [call.argument(source) for source in call.kernel.arguments]
             if call.kernel.threaded:
                 arguments.append(("", check_threads(threads) or 1))
-            given = {name: operands[name] for name in self.tensors}
-            keep_call(key, call.kernel.call, arguments, given, call.arrays, self.changed)
+            tensors = {name: operands[name] for name in self.tensors}
+            keep_call(key, call.kernel.call, arguments, tensors, call.arrays, self.changed)
             call.kernel.call(*(call.value(*argument) for argument in arguments))
         except OutOfMemoryError:
             raise
@@ -135,8 +135,9 @@ class Program:
         """
         call = self._prepared(operands, threads, tiles)
         kernel = call.kernel
-        made = f"kernel: {kernel.hit}, {1e3 * kernel.seconds:.1f} ms"
-        return Report(f"{self.lowered.nest}\n\n{self._told(call, threads, tiles)}\n\n{made}")
+        plan = self._describe_plan(call, threads, tiles)
+        compile_line = f"kernel: {kernel.hit}, {1e3 * kernel.seconds:.1f} ms"
+        return Report(f"{self.lowered.nest}\n\n{plan}\n\n{compile_line}")
 
     def source(self, *, threads: int | None = None, tiles: Tiles = "auto", **operands: Any) -> str:
         """Return the generated C of a call with these arguments.
@@ -159,9 +160,8 @@ class Program:
         plan, kernel = self._kernel(arrays, values, check_threads(threads) or 1, read_tiles(tiles))
         return _Call(kernel, plan, arrays, values)
 
-    def _told(self, call: _Call, threads: int | None, tiles: Tiles) -> str:
-        """Return the plan of a call, with the numbers of its own sizes where those lead to the same
-        loops; else with those that it was made for."""
+    def _describe_plan(self, call: _Call, threads: int | None, tiles: Tiles) -> str:
+        """Return the plan of a call, for its own sizes where they lead to the same loops."""
         near = {name: _rounded(value) for name, value in call.values.items()}
         if near == call.values:
             return str(call.plan)
@@ -189,9 +189,9 @@ class Program:
             )
 
     def _check_shapes(self, arrays: Mapping[str, Array]) -> None:
-        """Each array has as many modes as subscripts, and an implied index one size."""
-        for each in self.statements:
-            for access in each.update.accesses:
+        """Raise where modes and subscripts differ in number, or an index has two sizes."""
+        for statement in self.statements:
+            for access in statement.update.accesses:
                 shape = arrays[access.tensor].shape
                 if len(shape) != len(access.indices):
                     raise OperandError(
@@ -200,11 +200,11 @@ class Program:
                         access.span,
                     )
         for index, one, mode, other, its in same_sizes(self.statements):
-            size, found = arrays[one.tensor].shape[mode], arrays[other.tensor].shape[its]
-            if size != found:
+            size, other_size = arrays[one.tensor].shape[mode], arrays[other.tensor].shape[its]
+            if size != other_size:
                 raise DimensionError(
                     f"Expected one size for index {index}, found {size} in {one.tensor} and "
-                    f"{found} in {other.tensor}",
+                    f"{other_size} in {other.tensor}",
                     other.span,
                     f"write the range, as in `for {index} in 0..N: …`, to use parts of them",
                 )
@@ -220,14 +220,14 @@ class Program:
         types = tuple((name, _type_of(array)) for name, array in arrays.items())
         near = tuple((name, _rounded(value)) for name, value in values.items())
         key = ("program", self.text, types, near, threads > 1, tiles)
-        found = KERNELS.memo.get(key)
-        if found is None:
-            found = self._made(dict(types), dict(near), threads > 1, tiles)
-            KERNELS.memo.put(key, found)
-        plan, kernel = found
+        entry = KERNELS.memo.get(key)
+        if entry is None:
+            entry = self._compile_plan(dict(types), dict(near), threads > 1, tiles)
+            KERNELS.memo.put(key, entry)
+        plan, kernel = entry
         return plan, kernel
 
-    def _made(
+    def _compile_plan(
         self,
         types: Mapping[str, OperandType],
         values: Mapping[str, int],
@@ -243,14 +243,14 @@ class Program:
         target = native_target()
         question = self._question(types, values, parallel, tiles)
         plan = _planned(question, tiles, self.statements)
-        given = (self.statements, self.lowered, types)
+        problem = (self.statements, self.lowered, types)
         while True:
             try:
-                return plan, compile_program(*given, plan, target, BUDGET)
+                return plan, compile_program(*problem, plan, target, BUDGET)
             except BudgetExceededError as error:
                 if plan.simpler is None:
                     plan = unchanged(self.lowered.nest, error.message)
-                    return plan, compile_program(*given, plan, target, 0)
+                    return plan, compile_program(*problem, plan, target, 0)
                 plan = plan.simpler
             except LargeCodeError as error:
                 smaller = plan.smaller(error.message)
@@ -268,10 +268,10 @@ class Program:
         from taco_py.compiler.affine.affine_products import products
         from taco_py.compiler.driver import native_target
 
-        dtypes = {name: np.dtype(each.dtype) for name, each in types.items()}
-        others = [s.name for s in self.statements if not sums_in_place(s.update, dtypes)]
+        dtypes = {name: np.dtype(operand_type.dtype) for name, operand_type in types.items()}
+        sequential = [s.name for s in self.statements if not sums_in_place(s.update, dtypes)]
         return ProgramQuestion(
-            in_order(self.lowered.nest, others),
+            in_order(self.lowered.nest, sequential),
             values,
             native_target().processor,
             {name: dtype.itemsize for name, dtype in dtypes.items()},
@@ -285,25 +285,25 @@ class Program:
 def _planned(
     question: ProgramQuestion, tiles: TileSizes, statements: tuple[Placed, ...]
 ) -> ProgramPlan:
-    """Raises ScheduleError, with carets under the first statement that it is about."""
+    """Plan loops. Raises ScheduleError, with carets under the first statement that it is about."""
     from polyhedral import errors as polyhedral_errors
     from polyhedral.isl.limits import BUDGET
     from polyhedral.programs.program_plan import plan_program
     from polyhedral.programs.requested_tiles import plan_asked
 
     try:
-        asked = tiles.by_loop
-        return plan_asked(question, asked) if asked else plan_program(question, BUDGET)
+        by_loop = tiles.by_loop
+        return plan_asked(question, by_loop) if by_loop else plan_program(question, BUDGET)
     except polyhedral_errors.ScheduleError as error:
-        named = [s for s in statements if re.search(rf"\b{s.name}\b", error.message)]
-        spans = [(s.name, s.update.span) for s in named if s.update.span is not None]
-        told = ", ".join(f"{name} is {_line(span)}" for name, span in spans)
-        message = f"{error.message}\nwhere {told}" if told else error.message
+        mentioned = [s for s in statements if re.search(rf"\b{s.name}\b", error.message)]
+        spans = [(s.name, s.update.span) for s in mentioned if s.update.span is not None]
+        places = ", ".join(f"{name} is {_line(span)}" for name, span in spans)
+        message = f"{error.message}\nwhere {places}" if places else error.message
         raise ScheduleError(message, spans[0][1] if spans else None, error.hint) from error
 
 
 def _line(span: Span) -> str:
-    """What `span` holds, on one line."""
+    """Return the text of a span on one line."""
     return " ".join(span.source.text[span.start : span.stop].split())
 
 
@@ -317,7 +317,7 @@ class _Call:
     values: Mapping[str, int]
 
     def argument(self, source: tuple[str, str, int]) -> tuple[str, Any]:
-        """ "values" or "number" with an operand's name, or "" with a value that is no operand's."""
+        """Return "values" or "number" with an operand's name, or "" with a size or stride."""
         what, name, mode = source
         match what:
             case "size":
@@ -329,7 +329,7 @@ class _Call:
                 return what, name
 
     def value(self, what: str, of: Any) -> Any:
-        """What is passed for an argument."""
+        """Return the value that is passed for an argument."""
         match what:
             case "number":
                 return self.arrays[of][()]

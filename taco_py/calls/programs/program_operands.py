@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from taco_py.arguments.operands import as_number, is_number, shown
+from taco_py.arguments.operands import as_number, format_number, is_number
 from taco_py.arguments.option_checks import integer
 from taco_py.compiler.affine.nodes import LARGEST_SIZE
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
@@ -24,23 +24,23 @@ from taco_py.language.notation.checks import unique
 Array = NDArray[Any]
 
 
-def as_size(name: str, given: Any) -> int:
+def as_size(name: str, value: Any) -> int:
     """Return the size `name`. Raises OperandTypeError, DimensionError."""
-    found = integer(given)
-    if found is None:
+    size = integer(value)
+    if size is None:
         raise OperandTypeError(
-            f"Expected an integer for the size {name}, found {given!r}",
+            f"Expected an integer for the size {name}, found {value!r}",
             hint=f"the program uses {name} in a range",
         )
-    if not 0 <= found <= LARGEST_SIZE:
+    if not 0 <= size <= LARGEST_SIZE:
         raise DimensionError(
-            f"Expected a size from 0 to 2^31 for {name}, found {shown(found)}",
+            f"Expected a size from 0 to 2^31 for {name}, found {format_number(size)}",
             hint=f"subtract it where it is to count backwards, as in i - {name}",
         )
-    return found
+    return size
 
 
-def as_arrays(objects: Mapping[str, Any], changed: frozenset[str]) -> dict[str, Array]:
+def as_arrays(objects: Mapping[str, Any], targets: frozenset[str]) -> dict[str, Array]:
     """Return every operand as an array that a kernel can use; a Python number takes the dtype of
     those that it meets.
 
@@ -49,46 +49,46 @@ def as_arrays(objects: Mapping[str, Any], changed: frozenset[str]) -> dict[str, 
         NumberOverflowError: a number that the dtype has not.
     """
     numbers = {name for name, obj in objects.items() if is_number(obj)}
-    found = {
-        name: _array(name, obj, name in changed)
+    arrays = {
+        name: _array(name, obj, name in targets)
         for name, obj in objects.items()
-        if name not in numbers or name in changed
+        if name not in numbers or name in targets
     }
-    common = [array.dtype for array in found.values()]
-    for name in sorted(numbers - changed):
+    common = [array.dtype for array in arrays.values()]
+    for name in sorted(numbers - targets):
         value = objects[name]
-        found[name] = as_number(value, np.result_type(*common, value), name)
-    return {name: found[name] for name in objects}
+        arrays[name] = as_number(value, np.result_type(*common, value), name)
+    return {name: arrays[name] for name in objects}
 
 
 DENSE_ALONE = "programs run on dense arrays: pass .toarray() or .to_numpy(), or use evaluate"
 
 
-def _array(name: str, given: Any, changes: bool) -> Array:
-    if changes and not isinstance(given, np.ndarray):
+def _array(name: str, value: Any, changes: bool) -> Array:
+    if changes and not isinstance(value, np.ndarray):
         raise OperandTypeError(
             f"Expected a NumPy array for {name}, which the program changes in place, found "
-            f"{type(given).__name__}",
+            f"{type(value).__name__}",
             hint=f"pass {name}=np.array(…) and look into it afterwards",
         )
-    if is_scipy_sparse(given) or isinstance(given, Tensor):
+    if is_scipy_sparse(value) or isinstance(value, Tensor):
         raise OperandTypeError(
-            f"Expected a NumPy array for {name}, found {type(given).__name__}",
+            f"Expected a NumPy array for {name}, found {type(value).__name__}",
             hint=DENSE_ALONE,
         )
-    if isinstance(given, np.ma.MaskedArray):
+    if isinstance(value, np.ma.MaskedArray):
         raise OperandTypeError(
             f"Expected an array without a mask for {name}, found a numpy.ma.MaskedArray",
             hint=f"say what masked elements are worth: pass {name}.filled(0), or {name}.data",
         )
     try:
-        array = np.asarray(given)
+        array = np.asarray(value)
     except Exception as error:  # of another library, which may raise anything
-        listed = isinstance(given, list | tuple)
+        is_list = isinstance(value, list | tuple)
         raise OperandTypeError(
-            f"Expected what NumPy makes an array of for {name}, found {type(given).__name__}: "
+            f"Expected what NumPy makes an array of for {name}, found {type(value).__name__}: "
             f"{error}",
-            hint="rows of lists are all of one length" if listed else DENSE_ALONE,
+            hint="rows of lists are all of one length" if is_list else DENSE_ALONE,
         ) from None
     if array.dtype.kind not in "iufc" or array.dtype.name not in _DTYPES:
         raise OperandTypeError(
@@ -115,9 +115,9 @@ _DTYPES = frozenset(
 )  # fmt: skip
 
 
-def check_apart(arrays: Mapping[str, Array], changed: frozenset[str]) -> None:
-    """No array that is changed shares memory with another one, or with itself."""
-    for name in unique(each for each in arrays if each in changed):
+def check_apart(arrays: Mapping[str, Array], targets: frozenset[str]) -> None:
+    """Raise where a changed array shares memory with another one, or with itself."""
+    for name in unique(operand for operand in arrays if operand in targets):
         array = arrays[name]
         if _meets_itself(array):
             raise OutputError(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.arguments.operands import shown
+from taco_py.arguments.operands import format_number
 from taco_py.arguments.option_checks import integer
 from taco_py.compiler.affine.nodes import LARGEST_SIZE
 from taco_py.language.diagnostics.errors import OperandTypeError
@@ -36,16 +36,16 @@ def read_tiles(tiles: Any) -> TileSizes:
         return TileSizes(())
     if isinstance(tiles, str) and tiles == "auto":
         return TileSizes()
-    named = tiles if isinstance(tiles, Mapping) else {}
-    sizes = tuple(named.values()) or (tiles if isinstance(tiles, tuple | list) else (tiles,))
-    found = tuple(integer(size) for size in sizes)
-    texts = all(isinstance(name, str) for name in named)
-    if not found or not texts or any(size is None or size < 1 for size in found):
+    by_loop = tiles if isinstance(tiles, Mapping) else {}
+    sizes = tuple(by_loop.values()) or (tiles if isinstance(tiles, tuple | list) else (tiles,))
+    integers = tuple(integer(size) for size in sizes)
+    texts = all(isinstance(name, str) for name in by_loop)
+    if not integers or not texts or any(size is None or size < 1 for size in integers):
         raise OperandTypeError(
             f'Expected tiles="auto", None, or positive sizes, found {tiles!r}',
             hint='as in tiles=(8, 32, 256), from the outermost loop on, or tiles={"i": 32, "j": 8}',
         )
-    large = [size for size in found if size is not None and size > LARGEST_SIZE]
+    large = [size for size in integers if size is not None and size > LARGEST_SIZE]
     if large:
-        raise OperandTypeError(f"Expected tiles= of at most 2^31, found {shown(large[0])}")
-    return TileSizes(tuple(size for size in found if size is not None), tuple(named))
+        raise OperandTypeError(f"Expected tiles= of at most 2^31, found {format_number(large[0])}")
+    return TileSizes(tuple(size for size in integers if size is not None), tuple(by_loop))

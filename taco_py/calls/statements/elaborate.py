@@ -23,9 +23,9 @@ from taco_py.arguments.operands import INT32_MAX, check_orders, check_sizes
 from taco_py.arguments.option_checks import check_static_index, check_static_size
 from taco_py.arguments.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
 from taco_py.arguments.results import vast_indices
+from taco_py.calls.statements.duplicates import read_types
 from taco_py.calls.statements.sampled_statements import sampled_statements
 from taco_py.calls.statements.sequence import Statement, Statements
-from taco_py.calls.statements.widened import read_types
 from taco_py.compiler.cost.estimate import result_size
 from taco_py.data.storage.tensor_data import ordered
 from taco_py.data.tensors.tensor import as_format
@@ -91,7 +91,7 @@ class Elaborated:
     """Statements with what they make.
 
     assignments  in order; conversions of temporaries among them
-    written      the assignments before what wraps and what is not stored was written out
+    source_assignments      the assignments before what wraps and what is not stored was written out
     reads        the operands that are read in another type, by the name that statements read
     operands     facts of everything that is read or made
     kinds        how each target is handed out
@@ -99,7 +99,7 @@ class Elaborated:
     """
 
     assignments: tuple[Assignment, ...]
-    written: tuple[Assignment, ...]
+    source_assignments: tuple[Assignment, ...]
     reads: Mapping[str, Read]
     operands: Mapping[str, Operand]
     kinds: Mapping[str, ResultKind]
@@ -108,7 +108,7 @@ class Elaborated:
     @property
     def types(self) -> dict[str, TensorType]:
         """Return the type of each target."""
-        targets = [each.target.tensor for each in self.assignments]
+        targets = [assignment.target.tensor for assignment in self.assignments]
         return {name: self.operands[name].type for name in targets}
 
 
@@ -118,7 +118,7 @@ def elaborate(
     containers: Mapping[str, str],
     options: ResultOptions,
 ) -> Elaborated:
-    """Find what each statement makes of operands with these facts, in these containers.
+    """Infer each statement's result, its type, shape and container, from the operands' facts.
 
     The caller rounds results to 16 bits; what other statements read is rounded as it is made.
 
@@ -139,7 +139,7 @@ def _as_written(
     containers: Mapping[str, str],
     options: ResultOptions,
 ) -> Elaborated:
-    """Find what statements make, each of which is computed everywhere."""
+    """Infer the results of statements, all of whose elements are computed."""
     building = _Building(statements, options, dict(operands), dict(containers))
     for statement in statements.steps:
         building.add(statement)
@@ -159,18 +159,18 @@ def kinds_of(
 ) -> dict[str, ResultKind]:
     """Return how tensors of known formats are handed out that are made of operands in these
     containers."""
-    found: dict[str, ResultKind] = {}
-    known = dict(containers)
+    kinds: dict[str, ResultKind] = {}
+    all_containers = dict(containers)
     formats = {name: type.format for name, type in types.items()}
-    for each in assignments:
-        name = each.target.tensor
-        kind = look_up(Question(each, formats, known, ordered(formats[name])))
-        found[name], known[name] = kind, container_of(kind)
-    return found
+    for assignment in assignments:
+        name = assignment.target.tensor
+        kind = look_up(Question(assignment, formats, all_containers, ordered(formats[name])))
+        kinds[name], all_containers[name] = kind, container_of(kind)
+    return kinds
 
 
 def container_of(kind: ResultKind) -> str:
-    """Return what a result is as an operand, in the words of the table."""
+    """Return the container of a result that is read again, as the result table names it."""
     if kind.kind in (ARRAY, TENSOR):
         return kind.kind
     return "sparse_matrix" if kind.kind.endswith("_matrix") else "sparse_array"
@@ -180,25 +180,25 @@ def container_of(kind: ResultKind) -> str:
 class _Building:
     """Statements elaborated so far.
 
-    known  facts of operands and of the tensors that were made
+    facts  facts of operands and of the tensors that were made
     """
 
     statements: Statements
     options: ResultOptions
-    known: dict[str, Operand]
+    facts: dict[str, Operand]
     containers: dict[str, str]
     assignments: list[Assignment] = field(default_factory=list)
-    written: list[Assignment] = field(default_factory=list)
+    source_assignments: list[Assignment] = field(default_factory=list)
     reads: dict[str, Read] = field(default_factory=dict)
     kinds: dict[str, ResultKind] = field(default_factory=dict)
     dtypes: dict[str, DType] = field(default_factory=dict)
     sizes: dict[str, list[int]] = field(default_factory=dict)
-    made: set[str] = field(default_factory=set)
+    targets: set[str] = field(default_factory=set)
 
     def add(self, statement: Statement) -> None:
-        """Elaborate one more statement."""
+        """Infer the result of one more statement."""
         assignment = self._in_wide_types(statement)
-        assignment = with_fills(assignment, fills_of(self.known))
+        assignment = with_fills(assignment, fills_of(self.facts))
         shapes = {name: self._shape(name) for name in operand_names(assignment)}
         check_orders(assignment, shapes)
         sizes = check_sizes(assignment, shapes)
@@ -209,7 +209,7 @@ class _Building:
         if is_half(dtype) and len(self.statements.steps) > 1:  # others read it as it is rounded
             nearest = Call(NEAREST[dtype.name], (assignment.value,), assignment.value.span)
             assignment = replace(assignment, value=nearest)
-        self.written.append(assignment)
+        self.source_assignments.append(assignment)
         assignment, kind, fill = self._with_fill(assignment, dtype, promoted)
         kind = without_halves_of_scipy(kind, dtype)
         indices = assignment.target.indices
@@ -217,63 +217,67 @@ class _Building:
         type = TensorType(kind.format, computed_dtype(dtype).name, fill=fill)
         entries = float(prod(shape))
         if is_sparse(kind.format) and not self.options.squeezed:
-            stats = real_statistics(assignment, self.known)
+            stats = real_statistics(assignment, self.facts)
             entries = min(entries, result_size(stats, assignment.value, indices))
-        self._made(assignment, Operand(type, shape, entries), kind, dtype)
+        self._record(assignment, Operand(type, shape, entries), kind, dtype)
 
     def _shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of a tensor without the modes that accesses leave out."""
-        shape, axes = self.known[name].shape, dict(self.options.squeezed).get(name, ())
+        shape, axes = self.facts[name].shape, dict(self.options.squeezed).get(name, ())
         return tuple(n for axis, n in enumerate(shape) if axis not in axes)
 
-    def _made(self, assignment: Assignment, facts: Operand, kind: ResultKind, dtype: DType) -> None:
+    def _record(
+        self, assignment: Assignment, facts: Operand, kind: ResultKind, dtype: DType
+    ) -> None:
         name = assignment.target.tensor
         self.assignments.append(assignment)
-        self.known[name], self.kinds[name], self.dtypes[name] = facts, kind, dtype
+        self.facts[name], self.kinds[name], self.dtypes[name] = facts, kind, dtype
         self.containers[name] = container_of(kind)
-        self.made.add(name)
+        self.targets.add(name)
 
     def _with_fill(
         self, assignment: Assignment, dtype: DType, promoted: Mapping[str, DType]
     ) -> tuple[Assignment, ResultKind, str]:
-        """Return the assignment that stores what differs from its fill value alone, where a Tensor
-        or a temporary has that; with how it is stored, and the fill value as text."""
+        """Return the assignment, the kind of its result, and the fill value as text.
+
+        Only a Tensor or a temporary has a fill value other than 0.
+        """
         assignment = with_wraps(assignment, self._fill, promoted)
         kind = self._kind(assignment)
         hidden = assignment.target.tensor not in self.statements.outputs.values()
-        asked = None if hidden else self.options.zero
-        value = fill_of(assignment.value, self._fill, promoted) if asked is None else asked
+        requested = None if hidden else self.options.zero
+        value = fill_of(assignment.value, self._fill, promoted) if requested is None else requested
         if value is None or value == 0:
             return assignment, kind, ""
         alone = stored_alone(assignment)
         sparse = self._kind(alone)
-        keeps_fill = hidden or asked is not None or sparse.kind == TENSOR
+        keeps_fill = hidden or requested is not None or sparse.kind == TENSOR
         if not (is_sparse(sparse.format) and keeps_fill):
             return assignment, kind, ""
         return alone, sparse, fill_text(value, dtype)
 
     def _fill(self, access: Access) -> Number | None:
-        return 0 if is_sparse(self.known[access.tensor].type.format) else None
+        return 0 if is_sparse(self.facts[access.tensor].type.format) else None
 
     def _kind(self, assignment: Assignment) -> ResultKind:
-        """Look up what `evaluate` would return for this statement alone."""
+        """Look up the kind of result that `evaluate` returns for this statement alone."""
         name = self.statements.names[assignment.target.tensor]
-        asked = self.options.formats.get(name)
-        wanted = as_format(asked, len(assignment.target.indices))
-        formats = {n: self.known[n].type.format for n in operand_names(assignment)}
+        option = self.options.formats.get(name)
+        requested = as_format(option, len(assignment.target.indices))
+        formats = {n: self.facts[n].type.format for n in operand_names(assignment)}
         for name, axes in self.options.squeezed:
             formats[name] = without_modes(formats[name], formats[name].order - len(axes))
-        vast = vast_indices(self.known, assignment)
-        return look_up(Question(assignment, formats, self.containers, wanted, vast))
+        vast = vast_indices(self.facts, assignment)
+        return look_up(Question(assignment, formats, self.containers, requested, vast))
 
     def _dtypes(self, assignment: Assignment) -> dict[str, DType]:
         """Return the types that operands are read in."""
-        return {n: np.dtype(self.known[n].type.dtype) for n in operand_names(assignment)}
+        return {n: np.dtype(self.facts[n].type.dtype) for n in operand_names(assignment)}
 
     def _promoted(self, assignment: Assignment) -> dict[str, DType]:
         """Return the types by which operands promote: 16 bits where these are read as float32."""
         return {
-            name: self.dtypes.get(name, self.known[name].type.promoted)
+            name: self.dtypes.get(name, self.facts[name].type.promoted)
             for name in operand_names(assignment)
         }
 
@@ -282,17 +286,17 @@ class _Building:
     def _in_wide_types(self, statement: Statement) -> Assignment:
         """Return the assignment whose sums of small integers are wide, which reads tensors so."""
         assignment, dtypes = statement.assignment, self._dtypes(statement.assignment)
-        if (asked := self.options.dtype) is not None:
-            read = dict.fromkeys(dtypes, asked)
-            assignment = with_wide_answers(assignment, read, dtype=asked)
+        if (requested := self.options.dtype) is not None:
+            read = dict.fromkeys(dtypes, requested)
+            assignment = with_wide_answers(assignment, read, dtype=requested)
         elif self.options.wide_sums:
-            wide = wide_sums(assignment, dtypes, dtypes.get(statement.added))
+            wide = wide_sums(assignment, dtypes, dtypes.get(statement.accumulator))
             names = {
                 name: self._read(wide.same.get(name, name), dtype)
                 for name, dtype in wide.read.items()
             }
-            own = {name: source for name, source in wide.same.items() if name not in names}
-            assignment = rename(wide.assignment, {**names, **own})
+            sources = {name: source for name, source in wide.same.items() if name not in names}
+            assignment = rename(wide.assignment, {**names, **sources})
         return self._added_up_in_type(assignment)
 
     def _added_up_in_type(self, assignment: Assignment) -> Assignment:
@@ -304,61 +308,62 @@ class _Building:
         types = read_types(assignment, self._dtypes(assignment))
         copies = {}
         for name in sorted(twice.intersection(types)):
-            element = np.dtype(self.known[name].type.element)
+            element = np.dtype(self.facts[name].type.element)
             if computes_exactly(element) and np.can_cast(element, types[name]):
                 copies[name] = self._read(name, types[name], converted=True)
         return rename(assignment, copies)
 
     def _read(self, source: str, dtype: DType, converted: bool = False) -> str:
         """Return the name under which a tensor is read in another type, which may be its own."""
-        own = self.known[source]
-        if (own.type.element if converted else own.type.dtype) == dtype.name:
+        operand = self.facts[source]
+        if (operand.type.element if converted else operand.type.dtype) == dtype.name:
             return source
         read = Read(source, dtype, converted or source in self.options.repeated)
         for name, other in self.reads.items():
             if other == read:
                 return name
-        alias = Names(self.known).fresh(f"{source}_{dtype.name}")
+        alias = Names(self.facts).fresh(f"{source}_{dtype.name}")
         self.reads[alias] = read
         self.containers[alias] = self.containers[source]
-        if source not in self.made:
-            type = own.type.read_as(dtype.name)
-            type = replace(type, stored="" if read.converted else own.type.element)
-            self.known[alias] = replace(own, type=type)
+        if source not in self.targets:
+            type = operand.type.read_as(dtype.name)
+            type = replace(type, stored="" if read.converted else operand.type.element)
+            self.facts[alias] = replace(operand, type=type)
             return alias
-        indices = tuple(f"i{mode}" for mode in range(len(own.shape)))
+        indices = tuple(f"i{mode}" for mode in range(len(operand.shape)))
         copy = Assignment(Access(alias, indices), Access(source, indices))
-        facts = replace(own, type=replace(own.type.read_as(dtype.name), stored=""))
-        self.written.append(copy)
-        self._made(copy, facts, self.kinds[source], dtype)
+        facts = replace(operand, type=replace(operand.type.read_as(dtype.name), stored=""))
+        self.source_assignments.append(copy)
+        self._record(copy, facts, self.kinds[source], dtype)
         return alias
 
     # ------------------------------------------------------------ all of them
 
     def check_static(self) -> None:
         """Raise where a static size is not that of an index in every statement."""
-        known = unique(i for each in self.assignments for i in all_indices(each))
+        indices = unique(i for assignment in self.assignments for i in all_indices(assignment))
         for index, size in self.options.static:
-            check_static_index(index, known)
-            for found in self.sizes[index]:
-                check_static_size(index, size, {index: found})
+            check_static_index(index, indices)
+            for extent in self.sizes[index]:
+                check_static_size(index, size, {index: extent})
 
     def elaborated(self) -> Elaborated:
         """Return the statements, with the index type that all of them need and operands' own
         names."""
-        own = self._alone()
+        sources = self._alone()
         index = self._index_dtype()
-        read = {name for each in self.assignments for name in operand_names(each)}
-        known = {own.get(name, name): facts for name, facts in self.known.items()}
-        for name in self.made:
-            type = known[name].type
+        read = {name for assignment in self.assignments for name in operand_names(assignment)}
+        operands = {sources.get(name, name): facts for name, facts in self.facts.items()}
+        for name in self.targets:
+            type = operands[name].type
             form = ordered(type.format) if name in read else type.format
-            known[name] = replace(known[name], type=replace(type, format=form, index_dtype=index))
+            type = replace(type, format=form, index_dtype=index)
+            operands[name] = replace(operands[name], type=type)
         return Elaborated(
-            tuple(rename(each, own) for each in self.assignments),
-            tuple(rename(each, own) for each in self.written),
-            {own.get(a, a): r for a, r in self.reads.items() if r.source not in self.made},
-            known,
+            tuple(rename(assignment, sources) for assignment in self.assignments),
+            tuple(rename(assignment, sources) for assignment in self.source_assignments),
+            {sources.get(a, a): r for a, r in self.reads.items() if r.source not in self.targets},
+            operands,
             self.kinds,
             self.dtypes,
         )
@@ -366,18 +371,18 @@ class _Building:
     def _alone(self) -> dict[str, str]:
         """Return the other names of operands that are read in one type alone, with their own
         names."""
-        read = {name for each in self.assignments for name in operand_names(each)}
-        sources = [each.source for each in self.reads.values()]
+        read = {name for assignment in self.assignments for name in operand_names(assignment)}
+        sources = [entry.source for entry in self.reads.values()]
         return {
-            alias: each.source
-            for alias, each in self.reads.items()
-            if each.source not in self.made | read and sources.count(each.source) == 1
+            alias: entry.source
+            for alias, entry in self.reads.items()
+            if entry.source not in self.targets | read and sources.count(entry.source) == 1
         }
 
     def _index_dtype(self) -> str:
         """Return int64 where a tensor that is read or a size needs it, else int32."""
         if self.options.index is not None:
             return self.options.index
-        types = {facts.type.index_dtype for facts in self.known.values()}
+        types = {facts.type.index_dtype for facts in self.facts.values()}
         large = any(size > INT32_MAX for sizes in self.sizes.values() for size in sizes)
         return "int64" if large or "int64" in types else "int32"

@@ -27,10 +27,10 @@ def parsed(text: str) -> Assignment:
 
     Raises NotationError or OperandError, also where subscripts are more than indices.
     """
-    found = understood(text)
-    refuse_subscripts(found.assignment)
-    issue_warnings(found.cautions)
-    return found.assignment
+    checked = understood(text)
+    refuse_subscripts(checked.assignment)
+    issue_warnings(checked.cautions)
+    return checked.assignment
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,27 +55,27 @@ def understood(text: str) -> Understood:
 
     Raises NotationError or OperandError.
     """
-    found, *others = statements_of(text, EVERY_NAME)
-    if others:
+    statement, *rest = statements_of(text, EVERY_NAME)
+    if rest:
         raise NotationError(
             "Expected one assignment, found another one after it",
-            others[0].assignment.span,
+            rest[0].assignment.span,
             "tp.evaluate, tp.explain, tp.compile and tp.evaluate_dense take several",
         )
-    return found
+    return statement
 
 
-def statements_of(text: str, given: Container[str] = ()) -> tuple[Understood, ...]:
+def statements_of(text: str, names: Container[str] = ()) -> tuple[Understood, ...]:
     """Read a text of one statement or several. Raises NotationError or OperandError.
 
-    given  the names of operands, which are meant also where an index is called so
+    names  the names of operands, which are meant also where an index is called so
     """
     if not isinstance(text, str):
         return (Understood(parse_assignment(text), ()),)
-    found = _statements_of(text)
-    numbers = named_like_numbers(each.assignment for each in found)
-    operands = frozenset(name for name in numbers if name in given)
-    return _statements_of(text, operands) if operands else found
+    statements = _statements_of(text)
+    numbers = named_like_numbers(statement.assignment for statement in statements)
+    operands = frozenset(name for name in numbers if name in names)
+    return _statements_of(text, operands) if operands else statements
 
 
 def forget_texts() -> None:
@@ -85,33 +85,33 @@ def forget_texts() -> None:
 
 @lru_cache(maxsize=1024)
 def _statements_of(text: str, operands: frozenset[str] = frozenset()) -> tuple[Understood, ...]:
-    written = parse_statements(text, operands)
-    if len(written) > 1:
-        check_sequence(written)
-    for each in written:
-        check_assignment(each)
-    return tuple(Understood(insert_reductions(each), traps(each)) for each in written)
+    assignments = parse_statements(text, operands)
+    if len(assignments) > 1:
+        check_sequence(assignments)
+    for assignment in assignments:
+        check_assignment(assignment)
+    return tuple(Understood(insert_reductions(a), traps(a)) for a in assignments)
 
 
 def by_name(
     text: str,
-    given: Any,
-    others: Sequence[Any],
-    named: Mapping[str, Any],
+    first: Any,
+    rest: Sequence[Any],
+    keywords: Mapping[str, Any],
     what: str = "operands",
 ) -> dict[str, Any]:
-    """What was passed in a mapping and by keyword.
+    """Merge the operands of a mapping with those passed by keyword.
 
-    given, others  what was passed by position
+    first, rest  operands that were passed by position
 
     Raises OperandTypeError for anything else by position, OperandError for a name in both.
     """
-    if not others and (given is None or isinstance(given, Mapping)):
-        return merged(given, named, what)
-    names = names_read(each.assignment for each in statements_of(text))
-    found = ", ".join(type(each).__name__ for each in (given, *others))
+    if not rest and (first is None or isinstance(first, Mapping)):
+        return merged(first, keywords, what)
+    names = names_read(statement.assignment for statement in statements_of(text))
+    types = ", ".join(type(operand).__name__ for operand in (first, *rest))
     raise OperandTypeError(
-        f"Expected the {what} by name or as a mapping, found {found} by position",
+        f"Expected the {what} by name or as a mapping, found {types} by position",
         hint=f"write {', '.join(f'{name}=…' for name in names)}: these are the names in the text",
     )
 
@@ -119,23 +119,22 @@ def by_name(
 def names_read(statements: Iterable[Assignment]) -> tuple[str, ...]:
     """Return the operands of statements in order: what they read and none before has assigned."""
     assigned: set[str] = set()
-    found: dict[str, None] = {}
-    for each in statements:
-        found.update(dict.fromkeys(n for n in operand_names(each) if n not in assigned))
-        assigned.add(each.target.tensor)
-    return tuple(found)
+    names: dict[str, None] = {}
+    for assignment in statements:
+        names.update(dict.fromkeys(n for n in operand_names(assignment) if n not in assigned))
+        assigned.add(assignment.target.tensor)
+    return tuple(names)
 
 
 def accumulated(assignment: Assignment, objects: Mapping[str, Any]) -> Assignment:
-    """Return `y += value` as `y' = y + value` when there is a `y` to begin from, else as `y =
-    value`."""
+    """Return `y += value` as `y' = y + value`, or as `y = value` where there is no `y`."""
     if assignment.operator is None:
         return assignment
     target = assignment.target
     if target.tensor not in objects:
         return replace(assignment, operator=None)
-    taken = (*objects, *operand_names(assignment), target.tensor)
-    name = Names(taken).fresh(f"{target.tensor}_new")
+    used_names = (*objects, *operand_names(assignment), target.tensor)
+    name = Names(used_names).fresh(f"{target.tensor}_new")
     begin = nonzero(target) if assignment.operator.reduces_truths else target
     value = Call(assignment.operator, (begin, assignment.value))
     return Assignment(Access(name, target.indices, target.span), value, None, assignment.span)

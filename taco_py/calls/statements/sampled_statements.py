@@ -26,46 +26,46 @@ FEWEST_MODES = 2
 
 
 def sampled_statements(
-    statements: Statements, known: Mapping[str, Operand], asked: frozenset[str]
+    statements: Statements, operands: Mapping[str, Operand], requested: frozenset[str]
 ) -> Statements:
     """Return statements whose dense temporaries are computed where sparse tensors ask for them.
 
-    known  facts of operands and of all that statements make
-    asked  temporaries whose formats the call says
+    operands  facts of operands and of all that statements make
+    requested  temporaries whose formats the call says
     """
-    if not any(is_sparse(facts.type.format) for facts in known.values()):
+    if not any(is_sparse(facts.type.format) for facts in operands.values()):
         return statements
-    stored = StoredPlaces({name: (False,) * len(facts.shape) for name, facts in known.items()})
-    made = {step.target for step in statements.steps}
-    for name in known.keys() - made:
-        stored.note(name, _fill(known[name]))
+    stored = StoredPlaces({name: (False,) * len(facts.shape) for name, facts in operands.items()})
+    targets = {step.target for step in statements.steps}
+    for name in operands.keys() - targets:
+        stored.note(name, _fill(operands[name]))
     for step in statements.steps:
         inside = stored.inside(step.assignment.value)
         modes = step.assignment.target.indices
-        stored.note(step.target, _fill(known[step.target]), stored.said_of(inside, modes))
-    needed = NeededPlaces(stored)
-    needed.everywhere(statements.outputs.values())
+        stored.note(step.target, _fill(operands[step.target]), stored.said_of(inside, modes))
+    needs = NeededPlaces(stored)
+    needs.everywhere(statements.outputs.values())
     for step in reversed(statements.steps):
         if any(access.subscripts for access in accesses(step.assignment)):
-            needed.everywhere(operand_names(step.assignment))
-        needed.read(step.target, step.assignment.value, step.assignment.target.indices)
-    return _rewritten(statements, stored, needed, asked)
+            needs.everywhere(operand_names(step.assignment))
+        needs.read(step.target, step.assignment.value, step.assignment.target.indices)
+    return _rewritten(statements, stored, needs, requested)
 
 
 def _rewritten(
-    statements: Statements, stored: StoredPlaces, needed: NeededPlaces, asked: frozenset[str]
+    statements: Statements, stored: StoredPlaces, needs: NeededPlaces, requested: frozenset[str]
 ) -> Statements:
     inputs = {step.target: operand_names(step.assignment) for step in statements.steps}
     before: set[str] = set()
     steps = []
     for step in statements.steps:
-        places = needed.places.get(step.target)
+        places = needs.places.get(step.target)
         fits = len(step.assignment.target.indices) >= FEWEST_MODES and not (
-            step.assignment.target.subscripts or step.target in asked or step.added
+            step.assignment.target.subscripts or step.target in requested or step.accumulator
         )
         if fits and places and not stored.is_sparse(step.target):
-            here = all(atom.name not in inputs or atom.name in before for atom in places)
-            if here and not any(depends(inputs, atom.name, step.target) for atom in places):
+            available = all(atom.name not in inputs or atom.name in before for atom in places)
+            if available and not any(depends(inputs, atom.name, step.target) for atom in places):
                 step = _sampled(step, places)
         steps.append(step)
         before.add(step.target)

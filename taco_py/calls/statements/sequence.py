@@ -22,11 +22,11 @@ from taco_py.language.notation.nodes import Access, Assignment, Call
 class Statement:
     """An assignment whose target no other statement makes.
 
-    added  the tensor that `+=` added to, or ""
+    accumulator  the tensor that `+=` added to, or ""
     """
 
     assignment: Assignment
-    added: str = ""
+    accumulator: str = ""
 
     @property
     def target(self) -> str:
@@ -55,82 +55,83 @@ class Statements:
 
 
 def in_single_assignment(
-    written: Sequence[Assignment], outputs: Sequence[str], operands: Collection[str]
+    assignments: Sequence[Assignment], outputs: Sequence[str], operands: Collection[str]
 ) -> Statements:
     """Give each statement that is needed a target of its own; the last of a name keeps the name.
 
-    written   statements that were checked, with their sums
+    assignments   statements that were checked, with their sums
     outputs   names of the text
     operands  the names that are passed; `+=` adds to such a one where the text assigns it first
     """
-    kept, dropped = needed(written, outputs)
-    names = Names({*operands, *_all_names(kept)})
-    now = {name: name for name in operands}
-    last = {each.target.tensor: place for place, each in enumerate(kept)}
+    live, dropped = partition_live(assignments, outputs)
+    names = Names({*operands, *_all_names(live)})
+    current = {name: name for name in operands}
+    last = {assignment.target.tensor: place for place, assignment in enumerate(live)}
     origin: dict[str, str] = {}
     steps: list[Statement] = []
-    for place, each in enumerate(kept):
-        name = each.target.tensor
-        value = rename(each, now).value
-        added = "" if each.operator is None else now.get(name, "")
+    for place, assignment in enumerate(live):
+        name = assignment.target.tensor
+        value = rename(assignment, current).value
+        accumulator = "" if assignment.operator is None else current.get(name, "")
         target = name
         if last[name] != place:
             target = names.fresh(f"{name}_1")
         elif name in operands:
             target = names.fresh(f"{name}_new")
-        if each.operator is not None and added:
-            begin = Access(added, each.target.indices, each.target.span)
-            truths = each.operator.reduces_truths
-            value = Call(each.operator, (nonzero(begin) if truths else begin, value))
-        access = Access(target, each.target.indices, each.target.span)
-        steps.append(Statement(Assignment(access, value, None, each.span), added))
-        now[name], origin[target] = target, name
-    return Statements(tuple(steps), {name: now[name] for name in outputs}, origin, tuple(dropped))
+        if assignment.operator is not None and accumulator:
+            begin = Access(accumulator, assignment.target.indices, assignment.target.span)
+            truths = assignment.operator.reduces_truths
+            value = Call(assignment.operator, (nonzero(begin) if truths else begin, value))
+        access = Access(target, assignment.target.indices, assignment.target.span)
+        steps.append(Statement(Assignment(access, value, None, assignment.span), accumulator))
+        current[name], origin[target] = target, name
+    results = {name: current[name] for name in outputs}
+    return Statements(tuple(steps), results, origin, tuple(dropped))
 
 
 def _all_names(statements: Iterable[Assignment]) -> set[str]:
     """Return every tensor that statements read or make."""
-    return {n for each in statements for n in (each.target.tensor, *operand_names(each))}
+    return {n for s in statements for n in (s.target.tensor, *operand_names(s))}
 
 
-def needed(
-    written: Sequence[Assignment], outputs: Collection[str]
+def partition_live(
+    assignments: Sequence[Assignment], outputs: Collection[str]
 ) -> tuple[list[Assignment], list[Assignment]]:
     """Separate the statements that results depend on from the others, both in order."""
     live = set(outputs)
-    kept: list[Assignment] = []
+    live_assignments: list[Assignment] = []
     dropped: list[Assignment] = []
-    for each in reversed(written):
-        (kept if each.target.tensor in live else dropped).append(each)
-        if kept and kept[-1] is each:
-            live.update(operand_names(each))
-    return kept[::-1], dropped[::-1]
+    for assignment in reversed(assignments):
+        (live_assignments if assignment.target.tensor in live else dropped).append(assignment)
+        if live_assignments and live_assignments[-1] is assignment:
+            live.update(operand_names(assignment))
+    return live_assignments[::-1], dropped[::-1]
 
 
 def check_passed(
-    written: Sequence[Assignment],
+    assignments: Sequence[Assignment],
     statements: Statements,
     names: Iterable[str],
     options: Collection[str] = OPTIONS,
 ) -> None:
     """Raise OperandError where an operand is missing, or passed and not one of the text.
 
-    written  all statements; operands that only dropped ones read need not be passed
+    assignments  all statements; operands that only dropped ones read need not be passed
     """
-    given = tuple(map(str, names))
-    assigned = {each.target.tensor for each in written if each.operator is None}
-    for name in given:
+    passed = tuple(map(str, names))
+    assigned = {a.target.tensor for a in assignments if a.operator is None}
+    for name in passed:
         if name in assigned:
             raise OperandError(
                 f"Expected operands that the text does not assign, found {name}",
-                next(e.target.span for e in written if e.target.tensor == name),
+                next(e.target.span for e in assignments if e.target.tensor == name),
                 f"leave {name}= out, or write += to add to what is passed",
             )
-    made: set[str] = set()
+    computed: set[str] = set()
     read: list[Access] = []
     for step in statements.steps:
-        read += (a for a in accesses(step.assignment) if a.tensor not in made)
-        made.add(step.target)
-    added = (each.target.tensor for each in written if each.operator is not None)
-    wanted = unique((*names_read(written), *(name for name in added if name not in assigned)))
-    check_given(read, wanted, given, options)
+        read += (a for a in accesses(step.assignment) if a.tensor not in computed)
+        computed.add(step.target)
+    added_to = (a.target.tensor for a in assignments if a.operator is not None)
+    required = unique((*names_read(assignments), *(n for n in added_to if n not in assigned)))
+    check_given(read, required, passed, options)

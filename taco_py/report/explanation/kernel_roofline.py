@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from taco_py.arguments.operands import Given
+from taco_py.arguments.operands import BoundOperand
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.data.kernels import KERNELS
 from taco_py.planner.ir.plan import Plan
@@ -21,7 +21,7 @@ def kernel_roofline(
     plan: Plan,
     kernels: Sequence[CompiledKernel],
     threads: int | None,
-    given: Mapping[str, Given] | None,
+    given: Mapping[str, BoundOperand] | None,
     call: Callable[[], object] | None,
 ) -> Drawing:
     """Draw the kernels of a plan below the roofs of the processor.

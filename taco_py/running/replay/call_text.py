@@ -42,7 +42,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from codegen.records import dataclass
-from taco_py.arguments.operands import Given
+from taco_py.arguments.operands import BoundOperand
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.data.storage.borrow import BFLOAT16
 from taco_py.data.tensors.tensor import Tensor
@@ -369,7 +369,7 @@ def stored(obj: Any) -> str:
     return "from_scipy" if sp.issparse(obj) else "operand_data"
 
 
-def _usual(obj: Any, given: Given) -> bool:
+def _usual(obj: Any, given: BoundOperand) -> bool:
     """Tell whether arrays like this one can be read in place."""
     if isinstance(obj, np.ndarray):
         return bool(obj.dtype.isnative)

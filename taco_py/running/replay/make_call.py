@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from taco_py.arguments.operands import Given
+from taco_py.arguments.operands import BoundOperand
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.data.kernels import KERNELS
 from taco_py.data.tensors.byte_counts import sizes_of_objects
@@ -143,7 +143,7 @@ class Ways:
             self.calls.append(call)
 
 
-def reads_in_place(obj: Any, given: Given) -> bool:
+def reads_in_place(obj: Any, given: BoundOperand) -> bool:
     """Tell whether a kernel reads the user's own arrays, which are of one of the usual types."""
     weak = isinstance(obj, NUMBERS)
     return type(obj) in READINGS and not weak and as_it_is(obj, given.data)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.arguments.operands import Given
+from taco_py.arguments.operands import BoundOperand
 from taco_py.arguments.result_table import ResultKind
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.language.notation.checks import accesses
@@ -63,7 +63,7 @@ class Task:
 
     statements: tuple[Assignment, ...]
     objects: Mapping[str, Any]
-    given: Mapping[str, Given]
+    given: Mapping[str, BoundOperand]
     plan: Plan
     kernels: tuple[CompiledKernel, ...]
     results: tuple[Wanted, ...]

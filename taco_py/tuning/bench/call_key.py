@@ -21,8 +21,8 @@ def key_of_call(computation: Computation) -> TuningKey:
     types = elaborated.types
     kinds = {n: f"{elaborated.kinds[n].kind} {elaborated.dtypes[n].name}" for n in results}
     problem = KeyedProblem(
-        checked.written,
-        {name: operand.operand for name, operand in checked.given.items()},
+        checked.source_assignments,
+        {name: operand.operand for name, operand in checked.operands.items()},
         {name: (kind, types[name]) for name, kind in kinds.items()},
         {name: type for name, type in types.items() if name not in kinds},
         checked.squeezed,

@@ -63,7 +63,7 @@ def measured(computation: Computation) -> Measured:
     """
     plain = computation.with_options(replace(computation.options, measure=False))
     checked, options = check_computation(plain)
-    key = ("measured", *plain.identity, options, facts(checked.given, options.counts))
+    key = ("measured", *plain.identity, options, facts(checked.operands, options.counts))
 
     def search() -> Measured:
         def attempt(choice: CallOptions) -> None:
@@ -71,7 +71,7 @@ def measured(computation: Computation) -> Measured:
             run_all(prepared.plan, start(prepared, choice, None))
 
         call = space_of(plain)
-        points, note = points_of(call), note_key(key, checked.given)
+        points, note = points_of(call), note_key(key, checked.operands)
         times = recalled(note, points)
         is_recalled = times is not None
         label, timings = times or measure(call, points, attempt)

@@ -160,7 +160,7 @@ class PlanBench:
         request = Request(plan.result, options.static, any_order=True).on(options.target)
         facts = {
             n: replace(g.operand, shape=t.shape, nnz=float(t.nnz), entries=None)
-            for n, g in prepared.given.items()
+            for n, g in prepared.operands.items()
             if (t := tensors.get(n)) is not None
         }
         types = checked.elaborated.types
@@ -190,14 +190,14 @@ class PlanBench:
     def _made_small(self, static: Sizes) -> Small | str:
         prepared = prepare_computation(self.computation)
         checked = prepared.checked
-        tensors = {name: g.data for name, g in prepared.given.items()}
-        facts = {name: g.operand for name, g in prepared.given.items()}
+        tensors = {name: g.data for name, g in prepared.operands.items()}
+        facts = {name: g.operand for name, g in prepared.operands.items()}
         sizes = _sizes(checked, tensors)
         compiled = (index for index, size in static if sizes.get(index) == size)
         kept = {**dict(self.computation.options.static), **dict.fromkeys(compiled, 0)}
-        small = small_sizes(checked.written, sizes, kept)
+        small = small_sizes(checked.source_assignments, sizes, kept)
         axes = dict(checked.squeezed)
-        tensors = small_tensors(checked.written, tensors, facts, small, axes)
+        tensors = small_tensors(checked.source_assignments, tensors, facts, small, axes)
         for name, data in tensors.items():
             wanted, own = facts[name], type_of(data)
             if (own.format, joined_of(data)) != (wanted.type.format, wanted.joined):
@@ -213,7 +213,7 @@ def _named(name: str, prepared: Prepared) -> str:
 def _sizes(checked: Checked, tensors: Mapping[str, TensorData]) -> dict[str, int]:
     """Return the size of each index of statements over these operands."""
     axes, sizes = dict(checked.squeezed), dict[str, int]()
-    for access in (access for each in checked.written for access in accesses(each)):
+    for access in (access for each in checked.source_assignments for access in accesses(each)):
         if access.tensor in tensors:
             out, shape = axes.get(access.tensor, ()), tensors[access.tensor].shape
             left = (n for mode, n in enumerate(shape) if mode not in out)
@@ -229,11 +229,11 @@ def _by_oracle(
     axes, types = dict(checked.squeezed), checked.elaborated.types
     arrays, places = {}, {}
     for name, data in tensors.items():
-        read = converted_to(np.dtype(prepared.given[name].operand.type.dtype), data)
+        read = converted_to(np.dtype(prepared.operands[name].operand.type.dtype), data)
         arrays[name] = np.squeeze(to_dense(read), axes.get(name, ()))
         if not data.format.is_dense:
             places[name] = np.squeeze(stored_places(data, unpack(data)[0]), axes.get(name, ()))
-    for each in checked.written:
+    for each in checked.source_assignments:
         name = each.target.tensor
         array, has = evaluate_stored(each, arrays, places)
         arrays[name] = array if checked.is_single else array.astype(types[name].dtype)

@@ -14,7 +14,7 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import place_of
-from taco_py.arguments.operands import give
+from taco_py.arguments.operands import bind_operands
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.computation import Computation
 from taco_py.data.kernels import KERNELS
@@ -126,7 +126,7 @@ def _bench(call: Computation, isolated: bool) -> Iterator[tuple[Bench, str]]:
 
 def _memory(call: Computation) -> OperandMemory:
     """Return the operands that share memory."""
-    return operand_memory({name: each.data for name, each in give(call.objects).items()})
+    return operand_memory({name: each.data for name, each in bind_operands(call.objects).items()})
 
 
 def _with_threads(settings: CallOptions) -> CallOptions:

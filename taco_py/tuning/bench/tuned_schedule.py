@@ -55,7 +55,7 @@ def resolved(computation: Computation) -> Resolved:
     """Return the plan of a call, looked up once for operands with the same facts."""
     plain = computation.with_options(replace(computation.options, tuned=False))
     checked, options = check_computation(plain)
-    key = ("tuned", *plain.identity, options, facts(checked.given, options.counts))
+    key = ("tuned", *plain.identity, options, facts(checked.operands, options.counts))
     known: Resolved | None = KERNELS.memo.get(key)
     if known is None:
         known = _looked_up(plain)

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.arguments.operands import Given
+from taco_py.arguments.operands import BoundOperand
 from taco_py.data.kernels import KERNELS
 
 
@@ -32,7 +32,7 @@ Times = tuple[str, tuple[Tried, ...]]
 """The name of the choice that was taken, and all that were looked at."""
 
 
-def note_key(told: object, given: Mapping[str, Given]) -> str:
+def note_key(told: object, given: Mapping[str, BoundOperand]) -> str:
     """Return the key that times are kept under.
 
     told  what tells calls apart already
@@ -40,7 +40,7 @@ def note_key(told: object, given: Mapping[str, Given]) -> str:
     return f"measured {told!r} {KERNELS.cores} {_fullness(given)!r}"
 
 
-def _fullness(given: Mapping[str, Given]) -> list[tuple[str, list[int]]]:
+def _fullness(given: Mapping[str, BoundOperand]) -> list[tuple[str, list[int]]]:
     """Count, for each mode of a sparse operand, the entries of its fullest coordinate, in bits."""
     found = []
     for name, operand in given.items():

@@ -20,13 +20,13 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.options import CallOptions
-from taco_py.calls.call.given_path import is_product
+from taco_py.calls.call.contraction_path import is_product
 from taco_py.compiler.concrete.terms import map_terms, reductions, split_terms
 from taco_py.compiler.order.orders import ranked_orders
-from taco_py.language.index_sizes import with_own_indices
 from taco_py.language.legal.stored import sparse_indices
 from taco_py.language.notation.checks import all_indices, free_indices, unique
 from taco_py.language.notation.nodes import Assignment
+from taco_py.language.statement_indices import with_own_indices
 from taco_py.planner.algebra.contraction_trees import simple_trees
 from taco_py.planner.algebra.normalize import normal_form
 from taco_py.planner.algebra.products import as_product, flatten

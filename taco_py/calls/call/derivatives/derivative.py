@@ -31,30 +31,30 @@ class Derivative:
 
     @property
     def results(self) -> tuple[str, ...]:
-        """Return the names of what is wanted, which need not be computed."""
+        """Return the names of requested results that need not be computed."""
         return ()
 
     @property
     def text(self) -> str:
         """Return the statements that run, as index notation."""
-        return "\n".join(to_text(each) for part, _ in self.turns for each in part)
+        return "\n".join(to_text(statement) for part, _ in self.turns for statement in part)
 
     def operands_with(self, more: Mapping[str, Any], sizes: Mapping[str, Place]) -> dict[str, Any]:
         """Return the operands of the statements: those of the text, more, and sizes of modes."""
         objects = {**self.source.objects, **more}
         for name, (tensor, mode) in sizes.items():
             objects[name] = self.source.shape(tensor)[mode]
-        read = {name for part, _ in self.turns for each in part for name in names_of(each)}
+        read = {name for part, _ in self.turns for s in part for name in names_of(s)}
         read |= {*self.results}
-        return {name: each for name, each in objects.items() if name in read}
+        return {name: operand for name, operand in objects.items() if name in read}
 
     def run(self, objects: Mapping[str, Any]) -> dict[str, Any]:
         """Compute the statements of operands; these and what was computed, by name."""
         shapes = self.shapes
-        known = tuple(shapes.items())
+        items = tuple(shapes.items())
         source, limit = self.source, self.memory_limit
         statements = self.text if source.rewritten else source.text
-        identity = (type(self).__name__, statements, source.outputs, self.wrt, known, source.border)
+        identity = (type(self).__name__, statements, source.outputs, self.wrt, items, source.border)
         with nullcontext() if limit is None else KERNELS.memory.within(limit):
             return run_statements(
                 self.turns, objects, self.threads, identity, shapes, source.border
@@ -62,10 +62,10 @@ class Derivative:
 
     @property
     def shapes(self) -> dict[str, Any]:
-        """Return the shapes that the call says of what statements scatter to, by their names."""
+        """Return the shapes that the call specifies for scatter targets, by name."""
         return dict(self.source.shapes)
 
     def explained(self, objects: Mapping[str, Any]) -> str:
-        """Say what computes the statements."""
+        """Describe the computation of the statements."""
         border = self.source.border
         return explain_statements(self.turns, objects, self.threads, self.shapes, border)

@@ -11,15 +11,15 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import DeviceTensor
-from taco_py.arguments.operands import check_given, is_number, taken
+from taco_py.arguments.operands import check_given, is_number, read_operand
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.devices.on_device import to_device
-from taco_py.calls.call.over.compute_over import arithmetic
 from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
+from taco_py.calls.call.semirings.compute_over import arithmetic
 from taco_py.calls.indexed.domains import ERROR
-from taco_py.calls.indexed.indexed_call import boundary_options
+from taco_py.calls.indexed.indexed_statements import boundary_options
 from taco_py.calls.statements.read_text import statements_of
 from taco_py.calls.statements.sequence import in_single_assignment
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
@@ -29,7 +29,7 @@ from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.language.diagnostics.errors import DerivativeError, DimensionError, OperandError
 from taco_py.language.diagnostics.option_table import options_of
 from taco_py.language.diagnostics.suggest import with_suggestion
-from taco_py.language.notation.checks import accesses, has_subscripts, operand_names
+from taco_py.language.notation.checks import accesses, has_subscripts, operand_names, unique
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal
 from taco_py.language.notation.operators import ADD, FILLED, MUL
 from taco_py.language.notation.tree import is_reduction_by, map_children
@@ -60,7 +60,7 @@ class DifferentiatedText:
     @property
     def sparse(self) -> frozenset[str]:
         """Return the operands that leave elements out."""
-        return frozenset(n for n, each in self.objects.items() if leaves_out(each))
+        return frozenset(n for n, operand in self.objects.items() if leaves_out(operand))
 
     @property
     def dense(self) -> frozenset[str]:
@@ -82,13 +82,12 @@ class DifferentiatedText:
         return dtype_of(self.objects[name], name)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of an operand, or of what a statement without subscripts on the left
-        makes."""
+        """Return the shape of an operand, or of a statement's target without subscripts."""
         if name in self.objects:
             return tuple(np.shape(self.objects[name]))
         if name in self.shapes:
             return self.shapes[name]
-        target = next(each for each in self.statements if each.target.tensor == name)
+        target = next(statement for statement in self.statements if statement.target.tensor == name)
         return tuple(self._size(index, target) for index in target.target.indices)
 
     def _size(self, index: str, statement: Assignment) -> int:
@@ -100,21 +99,21 @@ class DifferentiatedText:
         raise DerivativeError(f"Expected an operand that says the size of {index}, found none")
 
     def check_shape(self, value: Any, name: str, what: str, of: str) -> None:
-        """Raise OperandError for a tangent or cotangent of another shape than what it belongs to.
+        """Raise OperandError where a tangent's or cotangent's shape is not that of its tensor.
 
         what, of  how the message calls both
         """
-        scattered = any(each.tensor == name and each.subscripts for each in self.targets())
+        scattered = any(target.tensor == name and target.subscripts for target in self.targets())
         if scattered and name not in self.shapes and name not in self.objects:
             return  # the cotangent says how large it is
         try:
             expected = self.shape(name)
         except DerivativeError:  # as of a convolution's output: kernels compare sizes
             return
-        found = tuple(np.shape(value))
-        if found != expected:
+        shape = tuple(np.shape(value))
+        if shape != expected:
             raise OperandError(
-                f"Expected a {what} of shape {expected} for {name}, found one of shape {found}",
+                f"Expected a {what} of shape {expected} for {name}, found one of shape {shape}",
                 hint=f"the {what} of {of} has its shape",
             )
 
@@ -142,27 +141,27 @@ def read_text(
     Raises NotationError and OperandError of texts, DerivativeError for operands that have none.
     """
     understood = statements_of(text, objects)
-    issue_warnings(caution for each in understood for caution in each.cautions)
-    statements = tuple(each.assignment for each in understood)
-    used = {name for each in statements for name in operand_names(each)}
-    used |= {each.target.tensor for each in statements if each.operator is not None}
-    assigned = {each.target.tensor for each in statements}
-    begun = [each.target for each in statements if each.operator is not None]
-    read = [access for each in statements for access in accesses(each)] + begun
+    issue_warnings(caution for statement in understood for caution in statement.cautions)
+    statements = tuple(statement.assignment for statement in understood)
+    used = {name for statement in statements for name in operand_names(statement)}
+    used |= {statement.target.tensor for statement in statements if statement.operator is not None}
+    assigned = {statement.target.tensor for statement in statements}
+    accumulated = [statement.target for statement in statements if statement.operator is not None]
+    read = [access for statement in statements for access in accesses(statement)] + accumulated
     missing = [access for access in read if access.tensor not in assigned]
-    wanted = tuple(dict.fromkeys(a.tensor for a in read if a.tensor not in assigned or a in begun))
-    check_given(missing, wanted, objects, options_of("vjp"))
+    required = unique(a.tensor for a in read if a.tensor not in assigned or a in accumulated)
+    check_given(missing, required, objects, options_of("vjp"))
     border = boundary_options(border, None).border
-    asked = requested_outputs(statements, outputs)
+    requested = requested_outputs(statements, outputs)
     if over is not None and not over.is_usual:
-        statements, objects = _over_numbers(statements, objects, over, asked)
-    names = _wanted(wrt, objects, used, [*asked.outputs])
-    statements, made = _assigned_once(statements, asked.outputs, objects)
+        statements, objects = _over_numbers(statements, objects, over, requested)
+    names = _select_wrt(wrt, objects, used, [*requested.outputs])
+    statements, targets = _assigned_once(statements, requested.outputs, objects)
     shapes = _shapes(shape, statements, border)
     alone = isinstance(wrt, str)
     rewritten = over is not None and not over.is_usual
     return DifferentiatedText(
-        text, statements, objects, made, names, alone, shapes, border, rewritten
+        text, statements, objects, targets, names, alone, shapes, border, rewritten
     )
 
 
@@ -170,7 +169,7 @@ def _over_numbers(
     statements: tuple[Assignment, ...],
     objects: Mapping[str, Any],
     over: SemiringMask,
-    asked: RequestedOutputs,
+    requested: RequestedOutputs,
 ) -> tuple[tuple[Assignment, ...], dict[str, Any]]:
     """Return statements over a semiring, under a mask, as those over numbers, and their operands.
 
@@ -181,21 +180,22 @@ def _over_numbers(
             f"Expected a semiring of numbers for a derivative, found {over.semiring.name}",
             hint="truths have no derivative; leave semiring= out, or take one as max_times",
         )
-    for each in statements:
-        if has_subscripts(each):
+    for statement in statements:
+        if has_subscripts(statement):
             raise DerivativeError(
                 "Expected indices alone as subscripts under mask= or semiring= in a derivative, "
                 "found others",
-                each.span,
+                statement.span,
                 "multiply by the mask in the text, or read the operand at positions before",
             )
-    computation, _ = arithmetic(Computation(statements, objects, CallOptions(), asked), over)
-    written = (replace(e, value=_where_stored(e.value)) for e in computation.written)
-    return tuple(written), dict(computation.objects)
+    computation = Computation(statements, objects, CallOptions(), requested, over=over)
+    computation, _ = arithmetic(computation)
+    rewritten = (replace(e, value=_where_stored(e.value)) for e in computation.written)
+    return tuple(rewritten), dict(computation.objects)
 
 
 def _where_stored(expr: Expr) -> Expr:
-    """Say of products that other operators than * make that they are 0 where nothing is stored.
+    """Mark products by operators other than * as 0 where nothing is stored.
 
     sum(k, A[i,k] + B[k,j])  →  sum(k, filled(A[i,k] + B[k,j], 0))    for sparse A: as * is
     """
@@ -213,8 +213,10 @@ def _where_stored(expr: Expr) -> Expr:
 def _shapes(
     shape: Any, statements: Sequence[Assignment], border: str
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shapes that a call says, by the names that statements scatter to, or, beyond a
-    border, that the one statement assigns."""
+    """Return the shapes that a call specifies, by the names of scatter targets.
+
+    Beyond a border, the target of the one statement may have a shape too.
+    """
     scattered = dict.fromkeys(s.target.tensor for s in statements if s.target.subscripts)
     if border != ERROR and len(statements) == 1:
         scattered = {statements[0].target.tensor: None}
@@ -236,17 +238,17 @@ def _shapes(
                     f"it scatters to {', '.join(scattered) or 'none'}", str(name), [*scattered]
                 ),
             )
-    return {name: _sizes(each) for name, each in shape.items()}
+    return {name: _sizes(value) for name, value in shape.items()}
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
     """Return a shape as a tuple. Raises DimensionError for what is none."""
-    found = tuple(shape) if isinstance(shape, Iterable) else (shape,)
-    if not all(isinstance(each, Integral) and int(each) >= 0 for each in found):
+    sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    if not all(isinstance(size, Integral) and int(size) >= 0 for size in sizes):
         raise DimensionError(
             f"Expected sizes in shape=, found {shape!r}", hint="as in shape=4, or shape=(4, 3)"
         )
-    return tuple(map(int, found))
+    return tuple(map(int, sizes))
 
 
 def _assigned_once(
@@ -257,22 +259,23 @@ def _assigned_once(
 
     Derivatives read what a statement has read, also where its name is assigned again later.
     """
-    targets = [each.target.tensor for each in statements]
+    targets = [statement.target.tensor for statement in statements]
     if len({*targets}) == len(targets):
         return statements, outputs
-    for each in statements:
-        if each.target.subscripts:
+    for statement in statements:
+        target = statement.target
+        if target.subscripts:
             raise DerivativeError(
-                f"Expected names that are assigned once beside a scatter to {each.target.tensor}, "
+                f"Expected names that are assigned once beside a scatter to {target.tensor}, "
                 "found one that is assigned twice",
-                each.target.span,
+                target.span,
                 "give each value a name of its own",
             )
     single = in_single_assignment(statements, outputs, objects)
     return single.assignments, tuple(single.outputs[name] for name in outputs)
 
 
-def _wanted(
+def _select_wrt(
     wrt: str | Iterable[str] | None,
     objects: Mapping[str, Any],
     used: set[str],
@@ -280,7 +283,7 @@ def _wanted(
 ) -> tuple[str, ...]:
     """Return the operands that a derivative is taken by."""
     if wrt is None:
-        floats = [n for n, each in objects.items() if dtype_of(each, n).kind in "fc" and n in used]
+        floats = [n for n, o in objects.items() if dtype_of(o, n).kind in "fc" and n in used]
         if not floats:
             raise DerivativeError(
                 f"Expected a real or complex operand that {', '.join(outputs)} depends on, found "
@@ -305,7 +308,7 @@ def _wanted(
 
 
 def _types(objects: Mapping[str, Any]) -> str:
-    return ", ".join(f"{n} of type {dtype_of(each, n)}" for n, each in objects.items()) or "none"
+    return ", ".join(f"{n} of type {dtype_of(obj, n)}" for n, obj in objects.items()) or "none"
 
 
 def dtype_of(obj: Any, name: str) -> np.dtype[Any]:
@@ -313,14 +316,14 @@ def dtype_of(obj: Any, name: str) -> np.dtype[Any]:
     if is_number(obj):
         return np.asarray(obj).dtype
     if is_traced(obj):
-        found: np.dtype[Any] = obj.dtype
-        return found
-    return taken(obj, f"operand {name}").dtype
+        dtype: np.dtype[Any] = obj.dtype
+        return dtype
+    return read_operand(obj, f"operand {name}").dtype
 
 
 def fill_of(obj: Any, name: str) -> Any:
-    """What a sparse operand is where it stores nothing; 0 or nothing of most."""
-    return obj.fact.fill if is_traced(obj) else taken(obj, name).fill
+    """Return the fill value of an operand; 0 or none for most."""
+    return obj.fact.fill if is_traced(obj) else read_operand(obj, name).fill
 
 
 def leaves_out(obj: Any) -> bool:
@@ -350,11 +353,11 @@ def like(obj: Any, value: Any) -> Any:
     if dtype.kind != "c" and value.dtype.kind == "c":
         value = value.real
     if isinstance(obj, Tensor):
-        found = value if isinstance(value, Tensor) else Tensor(taken(value, "cotangent"))
-        return found.to_format(obj.format).astype(dtype)
+        tensor = value if isinstance(value, Tensor) else Tensor(read_operand(value, "cotangent"))
+        return tensor.to_format(obj.format).astype(dtype)
     value = value.to_scipy() if isinstance(value, Tensor) else value
-    made = value.asformat(obj.format) if is_scipy_sparse(value) else value
-    return (made if type(made) is type(obj) else type(obj)(made)).astype(dtype, copy=False)
+    matrix = value.asformat(obj.format) if is_scipy_sparse(value) else value
+    return (matrix if type(matrix) is type(obj) else type(obj)(matrix)).astype(dtype, copy=False)
 
 
 def _dense(obj: Any, value: Any, dtype: np.dtype[Any]) -> Any:
@@ -368,13 +371,13 @@ def _dense(obj: Any, value: Any, dtype: np.dtype[Any]) -> Any:
         value = value.real
     if is_number(obj):
         return value.item()
-    made = np.array(value, dtype)
-    return Tensor(taken(made, "cotangent")) if isinstance(obj, Tensor) else made
+    array = np.array(value, dtype)
+    return Tensor(read_operand(array, "cotangent")) if isinstance(obj, Tensor) else array
 
 
 def _zeros(obj: Any, dtype: np.dtype[Any]) -> Any:
     """Return zeros where an operand stores something."""
     if leaves_out(obj):
-        found = obj.copy()
-        return found * dtype.type(0)
+        copy = obj.copy()
+        return copy * dtype.type(0)
     return 0.0 if is_number(obj) else np.zeros(np.shape(obj), dtype)

@@ -38,12 +38,12 @@ class Pullback(Derivative):
         cotangents  one for each output, of its shape; 1.0 where left out and the output is a number
         """
         seeds = self._seeds(cotangents)
-        found = seeds | self.run(self._objects(seeds))
-        results = tuple(self._result(name, found) for name in self.wrt)
+        values = seeds | self.run(self._objects(seeds))
+        results = tuple(self._result(name, values) for name in self.wrt)
         return results[0] if self.source.alone else results
 
     def explain(self, *cotangents: Any) -> str:
-        """Return what computes the cotangents, as `tp.explain` has it."""
+        """Return the report on the computation of the cotangents, as `tp.explain` gives it."""
         return self.explained(self._objects(self._seeds(cotangents)))
 
     # ------------------------------------------------------------ one call
@@ -59,7 +59,7 @@ class Pullback(Derivative):
     def _seeds(self, cotangents: Sequence[Any]) -> dict[str, Any]:
         """Return the cotangents of outputs by their names in the statements."""
         seeds = self.statements.seeds
-        if not cotangents and not any(each.modes for each in self.source.targets()):
+        if not cotangents and not any(target.modes for target in self.source.targets()):
             cotangents = (1.0,) * len(seeds)
         if len(cotangents) != len(seeds):
             raise OperandError(
@@ -71,10 +71,10 @@ class Pullback(Derivative):
             self.source.check_shape(cotangent, name, "cotangent", "an output")
         return dict(zip(seeds.values(), cotangents, strict=True))
 
-    def _result(self, name: str, given: Mapping[str, Any]) -> Any:
+    def _result(self, name: str, values: Mapping[str, Any]) -> Any:
         """Return the cotangent of an operand, in its type."""
         cotangent = self.statements.cotangents[name]
-        operand, value = self.source.objects[name], given[cotangent] if cotangent else None
+        operand, value = self.source.objects[name], values[cotangent] if cotangent else None
         if value is not None and np.shape(value) != np.shape(operand):
             value = summed_to_shape(value, np.shape(operand))
         if value is not None and np.shape(value) != np.shape(operand):

@@ -37,17 +37,17 @@ class Pushforward(Derivative):
         tangents, named  of each operand in `wrt`, of its shape
         """
         objects = self._objects({**(tangents or {}), **named})
-        found = {**objects, **self.run(objects)}
+        values = {**objects, **self.run(objects)}
         names = (self.statements.tangents[name] for name in self.source.outputs)
         pairs = zip(names, self.source.targets(), strict=True)
         results = tuple(
-            found[name] if name else np.zeros(self.source.shape(target.tensor))[()]
+            values[name] if name else np.zeros(self.source.shape(target.tensor))[()]
             for name, target in pairs
         )
         return results if len(results) > 1 else results[0]
 
     def explain(self, tangents: Mapping[str, Any] | None = None, /, **named: Any) -> str:
-        """Return what computes the tangents, as `tp.explain` has it."""
+        """Return the report on the computation of the tangents, as `tp.explain` gives it."""
         return self.explained(self._objects({**(tangents or {}), **named}))
 
     @property
@@ -57,10 +57,10 @@ class Pushforward(Derivative):
 
     @property
     def shapes(self) -> dict[str, Any]:
-        """Return the shapes that the call says of what is scattered to, and of tangents of that."""
+        """Return the shapes that the call specifies for scatter targets, and for their tangents."""
         said = self.source.shapes
         tangents = self.statements.names
-        return {**said, **{tangents[name]: each for name, each in said.items() if name in tangents}}
+        return {**said, **{tangents[n]: shape for n, shape in said.items() if n in tangents}}
 
     def _objects(self, tangents: Mapping[str, Any]) -> dict[str, Any]:
         """Return the operands of the statements."""
@@ -77,9 +77,9 @@ class Pushforward(Derivative):
                 f"{', '.join(missing)}",
                 hint="leave operands without one out of wrt=",
             )
-        for name, each in tangents.items():
-            self.source.check_shape(each, name, "tangent", "an operand")
-        seeds = {self.statements.seeds[name]: each for name, each in tangents.items()}
+        for name, tangent in tangents.items():
+            self.source.check_shape(tangent, name, "tangent", "an operand")
+        seeds = {self.statements.seeds[name]: tangent for name, tangent in tangents.items()}
         return self.operands_with(seeds, self.statements.sizes)
 
 

@@ -25,23 +25,25 @@ Turn = tuple[tuple[Assignment, ...], tuple[str, ...]]
 
 
 def turns_of(statements: Sequence[Assignment], outputs: Sequence[str]) -> tuple[Turn, ...]:
-    """Part statements where one scatters, which is computed by itself, and where one reads what
-    another makes at more than indices: that is an operand then."""
+    """Split statements into turns, with each scatter in a turn of its own.
+
+    A statement that reads another's target at more than indices starts a turn too.
+    """
     parts: list[tuple[Assignment, ...]] = []
-    for each in statements:
+    for statement in statements:
         before = parts[-1] if parts else ()
-        alone = not before or bool(each.target.subscripts or before[0].target.subscripts)
-        if alone or {one.target.tensor for one in before} & {*_read_at_subscripts(each)}:
-            parts.append((each,))
+        alone = not before or bool(statement.target.subscripts or before[0].target.subscripts)
+        if alone or {one.target.tensor for one in before} & {*_read_at_subscripts(statement)}:
+            parts.append((statement,))
         else:
-            parts[-1] = (*before, each)
-    found: list[Turn] = []
-    wanted = {*outputs}
+            parts[-1] = (*before, statement)
+    turns: list[Turn] = []
+    required = {*outputs}
     for part in reversed(parts):
-        made = dict.fromkeys(each.target.tensor for each in part)
-        found.append((part, tuple(name for name in made if name in wanted)))
-        wanted |= {name for each in part for name in names_of(each)}
-    return tuple(reversed(found))
+        targets = dict.fromkeys(statement.target.tensor for statement in part)
+        turns.append((part, tuple(name for name in targets if name in required)))
+        required |= {name for statement in part for name in names_of(statement)}
+    return tuple(reversed(turns))
 
 
 def _read_at_subscripts(statement: Assignment) -> Iterator[str]:
@@ -68,21 +70,21 @@ def run_statements(
     shapes    of what is scattered to, by name, where the call says it
     border    what a subscript outside of its operand is
     """
-    found = dict(objects)
+    values = dict(objects)
     if (taker := taker_of(objects.values())) is not None:
         said = {} if border == "error" else {"border": border}
-        statements = [each for part, _ in turns for each in part]
-        return {**found, **taken_over(taker, "tp.statements", (statements, objects), said)}
-    found, where = placed(found, None)
+        statements = [statement for part, _ in turns for statement in part]
+        return {**values, **taken_over(taker, "tp.statements", (statements, objects), said)}
+    values, where = placed(values, None)
     plain = CallOptions.of({"threads": threads, "border": border, "target": where})
     for number, (part, names) in enumerate(turns):
-        own = {name: found[name] for name in _operands(part) if name in found}
-        key = call_key((*identity, number, *own), own.values())
-        read = [Understood(each, ()) for each in part]
+        operands = {name: values[name] for name in _operands(part) if name in values}
+        key = call_key((*identity, number, *operands), operands.values())
+        read = [Understood(statement, ()) for statement in part]
         options = _options_of_turn(plain, part, names, shapes)
-        made = compute_read(read, CallArguments(own, options, key=key))
-        found |= zip(names, made if options.outputs else (made,), strict=True)
-    return found
+        results = compute_read(read, CallArguments(operands, options, key=key))
+        values |= zip(names, results if options.outputs else (results,), strict=True)
+    return values
 
 
 def _options_of_turn(
@@ -91,7 +93,7 @@ def _options_of_turn(
     names: tuple[str, ...],
     shapes: Mapping[str, Any],
 ) -> CallOptions:
-    """Ask for the shape of what one statement scatters to or assigns, else for results by name."""
+    """Request the shape of a target that is scattered to or shaped, otherwise results by name."""
     target = part[0].target
     if target.subscripts or _is_shaped(part, shapes):
         return replace(options, shape=shapes.get(target.tensor))
@@ -110,21 +112,21 @@ def explain_statements(
     shapes: Mapping[str, Any] = NO_SHAPES,
     border: str = "error",
 ) -> str:
-    """Say what computes each turn; what later ones read is computed for that."""
-    told = []
-    found, where = placed(objects, None)
+    """Explain the computation of each turn, and compute results that later turns read."""
+    reports = []
+    values, where = placed(objects, None)
     plain = CallOptions.of({"threads": threads, "border": border, "target": where})
     for part, names in turns:
-        own = {name: found[name] for name in _operands(part) if name in found}
-        read = [Understood(each, ()) for each in part]
+        operands = {name: values[name] for name in _operands(part) if name in values}
+        read = [Understood(statement, ()) for statement in part]
         options = _options_of_turn(plain, part, names, shapes)
-        told.append(explain_read(read, CallArguments(own, options), None))
+        reports.append(explain_read(read, CallArguments(operands, options), None))
         if len(turns) > 1:
             key = ("explained",)
-            found = run_statements([(part, names)], found, threads, key, shapes, border)
-    return "\n\n".join(told)
+            values = run_statements([(part, names)], values, threads, key, shapes, border)
+    return "\n\n".join(reports)
 
 
 def _operands(part: Sequence[Assignment]) -> Iterator[str]:
     """Yield the names that statements read, each once."""
-    yield from dict.fromkeys(name for each in part for name in names_of(each))
+    yield from dict.fromkeys(name for statement in part for name in names_of(statement))

@@ -31,7 +31,7 @@ def vjp(
     memory_limit: int | str | None = None,
     **named: Any,
 ) -> Pullback:
-    """Return what computes the cotangents of operands, from that of a text's result: v ↦ vᵀ J.
+    """Return the function from the cotangent of a result to the cotangents of operands: v ↦ vᵀ J.
 
     >>> A = sp.csr_array([[2.0, 0.0], [0.0, 3.0]])
     >>> pullback = tp.vjp("y[i] = A[i,j] * x[j]", A=A, x=np.ones(2))
@@ -80,7 +80,7 @@ def jvp(
     memory_limit: int | str | None = None,
     **named: Any,
 ) -> Pushforward:
-    """Return what computes the tangent of a text's result, from those of operands: v ↦ J v.
+    """Return the function from the tangents of operands to the tangent of a result: v ↦ J v.
 
     >>> x = np.array([1.0, 2.0])
     >>> pushforward = tp.jvp("y[i] = x[i] * x[i]", x=x)

@@ -28,24 +28,24 @@ def to_device(obj: Any, target: str) -> DeviceTensor:
 
 
 def kind_of(obj: Any) -> str:
-    """What an object is on the host: "ndarray", "tensor" or the name of scipy's class."""
+    """Return an object's kind on the host: "ndarray", "tensor" or the name of SciPy's class."""
     if isinstance(obj, Tensor):
         return "tensor"
     if is_scipy_sparse(obj):
         name, form = type(obj).__name__, as_data(obj).format
-        kept = name[:3] in ("csr", "csc", "coo")
-        return name if kept else f"{'coo' if form.is_coo else 'csr'}{name[3:]}"
+        is_direct = name[:3] in ("csr", "csc", "coo")
+        return name if is_direct else f"{'coo' if form.is_coo else 'csr'}{name[3:]}"
     dense = is_number(obj) or as_data(obj).format.is_dense
     return "ndarray" if dense else "tensor"
 
 
-def told_place(objects: Mapping[str, Any], target: str) -> str:
-    """What explain() says of where operands are and where the result stays, "" of the CPU."""
+def describe_place(objects: Mapping[str, Any], target: str) -> str:
+    """Describe the devices of operands and of the result, for explain(); "" for the CPU."""
     if target == "c":
         return ""
-    there = [name for name, obj in objects.items() if isinstance(obj, DeviceTensor)]
-    over = [name for name in objects if name not in there]
-    if not there:
+    resident = [name for name, obj in objects.items() if isinstance(obj, DeviceTensor)]
+    over = [name for name in objects if name not in resident]
+    if not resident:
         return f"device    operands go over to {target} in each call, and the result comes back\n"
-    others = f"; {', '.join(over)} over there in each call" if over else ""
-    return f"device    {', '.join(there)} on {target}{others}; the result stays there\n"
+    transfers = f"; {', '.join(over)} over there in each call" if over else ""
+    return f"device    {', '.join(resident)} on {target}{transfers}; the result stays there\n"

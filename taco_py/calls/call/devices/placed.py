@@ -21,23 +21,22 @@ GPU = "cuda"
 def placed(
     objects: Mapping[str, Any], target: str | None, masks: Sequence[Any] = ()
 ) -> tuple[dict[str, Any], str]:
-    """Return the operands, those of other libraries' GPU arrays in place, and what computes on
-    them.
+    """Return the operands on the device where the call computes, and the name of its target.
 
     target  what the user asks for, None where nothing
     masks   which have to be there too
 
     Raises DeviceError for operands on several devices, or on another one than `target`.
     """
-    found = {name: adopted(obj, target or GPU) for name, obj in objects.items()}
-    whole = {**found, **dict(zip(("the mask",), masks, strict=False))}
-    places = targets_of(whole.values())
+    operands = {name: adopted(obj, target or GPU) for name, obj in objects.items()}
+    all_arrays = {**operands, **dict(zip(("the mask",), masks, strict=False))}
+    places = targets_of(all_arrays.values())
     if len(places) > 1 or (places and target not in (None, *places)):
-        raise _apart(whole, target)
-    for obj in whole.values():
+        raise _devices_error(all_arrays, target)
+    for obj in all_arrays.values():
         if isinstance(obj, DeviceTensor):
             obj.require_memory()
-    return found, target or (places[0] if places else "c")
+    return operands, target or (places[0] if places else "c")
 
 
 def placed_operands(
@@ -45,9 +44,9 @@ def placed_operands(
 ) -> tuple[tuple[Any, ...], str]:
     """Return `placed` of operands without names, subscripts among them."""
     first = 1 if operands and isinstance(operands[0], str) else 0
-    named = {f"operand {place - first}": obj for place, obj in enumerate(operands)}
-    found, target = placed(named, target, masks)
-    return tuple(found.values()), target
+    objects = {f"operand {place - first}": obj for place, obj in enumerate(operands)}
+    placed_by_name, target = placed(objects, target, masks)
+    return tuple(placed_by_name.values()), target
 
 
 def adopted(obj: Any, target: str) -> Any:
@@ -87,14 +86,14 @@ def _require_readable(array: Any, obj: object) -> None:
         )
 
 
-def _apart(objects: Mapping[str, Any], target: str | None) -> DeviceError:
+def _devices_error(objects: Mapping[str, Any], target: str | None) -> DeviceError:
     """Return the error of operands that are not where the call computes."""
     where = [
         f"{name} on {obj.target}" for name, obj in objects.items() if isinstance(obj, DeviceTensor)
     ]
-    wanted = "one device" if target is None else f"target={target!r}"
+    place = "one device" if target is None else f"target={target!r}"
     return DeviceError(
-        f"Expected all operands on the host or on {wanted}, found {', '.join(where)}",
+        f"Expected all operands on the host or on {place}, found {', '.join(where)}",
         hint="bring others to the host by .to_host()"
         if target in (None, "c")
         else f"move them: tp.device(A, target={target!r})",

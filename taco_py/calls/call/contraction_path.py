@@ -86,15 +86,15 @@ def checked_path(
     left = count
     for step in steps:
         places = [integer(place) for place in step]
-        chosen = tuple(place for place in places if place is not None and 0 <= place < left)
-        if not chosen or len(set(chosen)) != len(places):
+        valid = tuple(place for place in places if place is not None and 0 <= place < left)
+        if not valid or len(set(valid)) != len(places):
             raise NotationError(
                 f"Expected different operand numbers from 0 to {left - 1} in contraction "
                 f"{len(path)} of {option}, where {left} operands are left, found {step!r}",
                 hint="each contraction takes its operands out and appends the product at the end",
             )
-        left -= len(chosen) - 1
-        path.append(chosen)
+        left -= len(valid) - 1
+        path.append(valid)
     if left != 1:
         raise NotationError(
             f"Expected contractions in {option} that leave one of {count} operands, found {left} "

@@ -8,54 +8,53 @@ from typing import Any
 import numpy as np
 
 from taco_py.arguments.call_arguments import CallArguments
-from taco_py.arguments.operands import taken
+from taco_py.arguments.operands import read_operand
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.compute import compute
 from taco_py.calls.call.outputs import writable_out
-from taco_py.calls.call.over.over_semirings import to_arithmetic
-from taco_py.calls.call.over.over_statements import arithmetic_statements
 from taco_py.calls.call.prepare import prepare_computation
+from taco_py.calls.call.semirings.over_semirings import to_arithmetic
+from taco_py.calls.call.semirings.over_statements import arithmetic_statements
 from taco_py.data.storage.pack import to_dense, unpack
 from taco_py.data.storage.tensor_data import Array
 from taco_py.language.diagnostics.errors import OperandError
 from taco_py.running.replay.call_watch import WATCH
 
 
-def arithmetic(computation: Computation, over: SemiringMask | None) -> tuple[Computation, bool]:
+def arithmetic(computation: Computation) -> tuple[Computation, bool]:
     """Return a computation over a semiring, under a mask, as one over numbers.
 
     Returns it, and whether its operands are those that the user passed.
     """
+    over = computation.over
     if over is None:
         return computation, True
+    computation = replace(computation, over=None)
     if not computation.is_single:
         return arithmetic_statements(computation, over)
-    (written,) = computation.written
+    (source,) = computation.written
     formats = computation.requested.formats
-    options = replace(computation.options, format=formats.get(written.target.tensor))
+    options = replace(computation.options, format=formats.get(source.target.tensor))
     call = CallArguments(computation.objects, options, None, over, ())
-    assignment, call = to_arithmetic(written, call, computation.squeezed)
+    assignment, call = to_arithmetic(source, call, computation.squeezed)
     options = call.options if computation.options.format else replace(call.options, format=None)
     computation = replace(computation, written=(assignment,), objects=call.objects, options=options)
     return computation, call.key is not None
 
 
-def compute_over(
-    computation: Computation,
-    over: SemiringMask | None,
-    key: tuple[object, ...] | None = None,
-) -> Any:
-    """Compute statements over a semiring, under a mask.
+def compute_over(computation: Computation, key: tuple[object, ...] | None = None) -> Any:
+    """Compute statements, over a semiring or under a mask where the call has one.
 
     key  under which to remember the fast path of calls like this one
     """
+    over = computation.over
     if over is None:
         return compute(computation, key)
     outs, names = computation.outs, computation.requested.outputs
     last = next(e for e in reversed(computation.written) if e.target.tensor in names)
-    added = last.operator is not None
-    if added and over.replace:
+    accumulates = last.operator is not None
+    if accumulates and over.replace:
         raise OperandError(
             "Expected replace=False where a result is added to, for that keeps what the mask "
             "leaves out",
@@ -67,22 +66,22 @@ def compute_over(
         said: dict[str, Any] = {"squeezed": computation.squeezed, "out": out, "mask": over.mask}
         said |= {"semiring": over.semiring, "several": not computation.is_single}
         WATCH.tell(last, computation.objects, computation.options, said)
-    inner, is_plain = arithmetic(computation, over)
+    inner, is_plain = arithmetic(computation)
     key = key if is_plain else None
-    if outs and over.mask is not None and not over.replace and not added:
+    if outs and over.mask is not None and not over.replace and not accumulates:
         writable_out(prepare_computation(inner), inner.requested, inner.options)
         requested = replace(inner.requested, outs={}, alone=True)
-        made = compute(replace(inner, requested=requested, place=""), key=None, watched=False)
+        result = compute(replace(inner, requested=requested, place=""), key=None, watched=False)
         (out,) = outs.values()
-        merged = _merged(out, made, over)
+        merged = _merged(out, result, over)
         return merged if inner.requested.alone else (merged,)
     return compute(inner, key, watched=False)
 
 
-def _merged(out: Array, found: Any, over: SemiringMask) -> Array:
+def _merged(out: Array, values: Any, over: SemiringMask) -> Array:
     """Return `out` with the result where the mask allows it."""
     assert over.mask is not None
-    data = taken(over.mask.array, "the mask")
+    data = read_operand(over.mask.array, "the mask")
     if data.format.is_dense:
         allowed = data.values != 0
     elif over.mask.by_value:
@@ -90,5 +89,5 @@ def _merged(out: Array, found: Any, over: SemiringMask) -> Array:
     else:
         allowed = np.zeros(data.shape, bool)
         allowed[unpack(data)[0]] = True
-    np.copyto(out, found, casting="unsafe", where=allowed != over.mask.complement)
+    np.copyto(out, values, casting="unsafe", where=allowed != over.mask.complement)
     return out

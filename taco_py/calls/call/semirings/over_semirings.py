@@ -12,7 +12,14 @@ from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.device_tensor import DeviceTensor
-from taco_py.arguments.operands import Given, check_names, check_orders, check_sizes, give, taken
+from taco_py.arguments.operands import (
+    BoundOperand,
+    bind_operands,
+    check_names,
+    check_orders,
+    check_sizes,
+    read_operand,
+)
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import TENSOR
 from taco_py.arguments.results import result_kind
@@ -53,49 +60,54 @@ def to_arithmetic(
     over, objects, options = call.over, call.objects, call.options
     if over is None:
         return assignment, call
-    asked = options.dtype if over.semiring.computes_truths else None
+    truth_dtype = options.dtype if over.semiring.computes_truths else None
     if over.semiring.computes_truths:
         options = replace(options, wide_sums=False, dtype=None)
     names, target = operand_names(assignment), assignment.target.tensor
-    added = assignment.operator is not None and target not in names
-    check_names(assignment, [name for name in objects if not (added and name == target)])
+    accumulates = assignment.operator is not None and target not in names
+    check_names(assignment, [name for name in objects if not (accumulates and name == target)])
     unfilled = {name: unfilled_operand(name, obj, over.semiring) for name, obj in objects.items()}
     if assignment.operator is not None and target in objects:
         unfilled[target] = added_to(target, objects[target], over.semiring)
     plain = all(unfilled[name] is obj for name, obj in objects.items())
-    objects, given = unfilled, give(unfilled, options.dtype, options.weak)
-    dtypes = {n: options.dtype or g.data.dtype for n, g in given.items()}
-    sparse = [name for name in names if not is_full(given[name].data.format)]
+    objects, operands = unfilled, bind_operands(unfilled, options.dtype, options.weak)
+    dtypes = {n: options.dtype or g.data.dtype for n, g in operands.items()}
+    sparse = [name for name in names if not is_full(operands[name].data.format)]
     onto = dtypes.get(target) if assignment.operator is not None else None
-    read = with_semiring(assignment, over.semiring, dtypes, sparse, onto, asked)
+    read = with_semiring(assignment, over.semiring, dtypes, sparse, onto, truth_dtype)
     dtype = value_dtype(read.value, dtypes)
     zero = over.semiring.zero_of(dtype)
     zero = None if zero == 0 else zero
-    shown = assignment
+    result_form = assignment
     if over.mask is not None:
-        allowed, array, name = _allowed(assignment, given, over.mask, options, squeezed)
+        allowed, array, name = _allowed(assignment, operands, over.mask, options, squeezed)
         plain = plain and array is over.mask.array
         objects = {**objects, name: array}
-        given = {**given, **give({name: array}, None, False)}
+        operands = {**operands, **bind_operands({name: array}, None, False)}
         typed = None if zero is None else Literal(zero, dtype=dtype.name)
-        shown = replace(assignment, value=with_mask(assignment.value, allowed, None))
+        result_form = replace(assignment, value=with_mask(assignment.value, allowed, None))
         read = masked(read, allowed, typed, dtype)
-    if zero is not None and assignment.operator is None and _is_scipys(shown, given, options):
+    fills = zero is not None and assignment.operator is None
+    if fills and _is_scipys(result_form, operands, options):
         read = replace(read, value=without_fill(read.value, dtype))
     key = call.key if plain else None
     return read, CallArguments(objects, options, call.out, None, key)
 
 
-def _is_scipys(shown: Assignment, given: Mapping[str, Given], options: CallOptions) -> bool:
+def _is_scipys(
+    assignment: Assignment, operands: Mapping[str, BoundOperand], options: CallOptions
+) -> bool:
     """Tell whether a result is a scipy.sparse array, which has no fill value: what it does not
     store is left out, whatever the zero is."""
-    kind = result_kind(shown, given, options.format)
+    kind = result_kind(assignment, operands, options.format)
     return kind.kind != TENSOR and not is_full(kind.format)
 
 
 def unfilled_operand(name: str, obj: Any, semiring: Semiring) -> Any:
-    """Return a Tensor whose fill value is the semiring's zero, or that has no use for one as it
-    stores every element, with that of 0. Raises OperandError."""
+    """Return a Tensor whose fill value is the semiring's zero as one whose fill value is 0.
+
+    A Tensor that stores every element has no use for its fill value. Raises OperandError.
+    """
     if semiring.is_arithmetic or not isinstance(obj, TENSORS) or not obj.data.fill:
         return obj
     zero = semiring.zero_of(obj.data.dtype)
@@ -120,7 +132,7 @@ def added_to(name: str, obj: Any, semiring: Semiring) -> Any:
 
     Raises OperandError for a scipy.sparse array where that is not 0, for its result has none.
     """
-    data = taken(obj, name)
+    data = read_operand(obj, name)
     zero = semiring.zero_of(data.dtype)
     if is_full(data.format) or zero is None or zero == 0:
         return unfilled_operand(name, obj, semiring)
@@ -130,33 +142,33 @@ def added_to(name: str, obj: Any, semiring: Semiring) -> Any:
     return _refilled(obj, zero)
 
 
-def _no_sparse_sum(name: str, semiring: Semiring, found: str, remedy: str) -> OperandError:
+def _no_sparse_sum(name: str, semiring: Semiring, storage: str, remedy: str) -> OperandError:
     return OperandError(
         f"Expected {name}, which is added to over {semiring.name}, to be an array or a Tensor with "
-        f"a fill value, found a {found}, which is 0 where nothing is stored",
+        f"a fill value, found a {storage}, which is 0 where nothing is stored",
         hint=f"pass tp.{remedy}",
     )
 
 
 def _allowed(
     assignment: Assignment,
-    given: Mapping[str, Given],
+    operands: Mapping[str, BoundOperand],
     mask: Mask,
     options: CallOptions,
     squeezed: Squeezed,
 ) -> tuple[Expr, Any, str]:
     """Return the condition that a mask is, its tensor, and the tensor's name."""
-    data = taken(mask.array, "the mask")
+    data = read_operand(mask.array, "the mask")
     target = assignment.target
-    _check_shape(data, assignment, given, squeezed)
-    name = Names((*given, *operand_names(assignment), target.tensor)).fresh("mask")
+    _check_shape(data, assignment, operands, squeezed)
+    name = Names((*operands, *operand_names(assignment), target.tensor)).fresh("mask")
     allowed, array = allowed_by(mask, Access(name, target.indices), options)
     return allowed, array, name
 
 
 def allowed_by(mask: Mask, element: Access, options: CallOptions) -> tuple[Expr, Any]:
     """Return the condition that a mask is, by one of its elements, and its tensor."""
-    data = taken(mask.array, "the mask")
+    data = read_operand(mask.array, "the mask")
     by_value = mask.by_value or data.format.is_dense
     array = mask.array
     if isinstance(array, TENSORS) and not by_value and data.fill:
@@ -176,26 +188,29 @@ def _as_truths(array: Any, data: TensorData) -> Any:
     if isinstance(array, np.ndarray):
         return array != 0
     if is_scipy_sparse(array):
-        found = array.copy()
-        found.data = found.data != 0
-        return found
+        copy = array.copy()
+        copy.data = copy.data != 0
+        return copy
     return Tensor(replace(data, values=data.values != 0))
 
 
 def _check_shape(
-    data: TensorData, assignment: Assignment, given: Mapping[str, Given], squeezed: Squeezed
+    data: TensorData,
+    assignment: Assignment,
+    operands: Mapping[str, BoundOperand],
+    squeezed: Squeezed,
 ) -> None:
-    shapes = {name: g.data.shape for name, g in given.items()}
+    shapes = {name: g.data.shape for name, g in operands.items()}
     for name, axes in squeezed:
         shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
     check_orders(assignment, shapes)
     target = assignment.target
-    begun = dict(zip(target.indices, shapes.get(target.tensor, ()), strict=False))
-    sizes = {**begun, **check_sizes(assignment, shapes)}
-    wanted = tuple(sizes[index] for index in target.indices)
-    if data.shape != wanted:
+    target_sizes = dict(zip(target.indices, shapes.get(target.tensor, ()), strict=False))
+    sizes = {**target_sizes, **check_sizes(assignment, shapes)}
+    shape = tuple(sizes[index] for index in target.indices)
+    if data.shape != shape:
         raise DimensionError(
-            f"Expected a mask of the result's shape {wanted}, found one of shape {data.shape}",
+            f"Expected a mask of the result's shape {shape}, found one of shape {data.shape}",
             assignment.target.span,
             hint="the mask has the result's dimensions in their order",
         )
@@ -205,7 +220,7 @@ def _check_shape(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Written:
+class ArithmeticAssignment:
     """An assignment over numbers, for operands of known types.
 
     mask  the name of the mask among the operands, "" without one
@@ -219,7 +234,7 @@ class Written:
 
 def written_over(
     assignment: Assignment, types: Mapping[str, TensorType], over: SemiringMask, mask: str
-) -> Written:
+) -> ArithmeticAssignment:
     """Write an assignment over a semiring, under a mask, as one over numbers, for `compile`.
 
     types  of the operands, and of the mask by its name
@@ -234,16 +249,16 @@ def written_over(
     onto = None if target is None else target.promoted
     read = with_semiring(assignment, over.semiring, dtypes, sparse, onto)
     dtype = value_dtype(read.value, dtypes)
-    own = over.semiring.zero_of(dtype)
-    zero = None if own is None or own == 0 else Literal(own, dtype=dtype.name)
+    zero_value = over.semiring.zero_of(dtype)
+    zero = None if zero_value is None or zero_value == 0 else Literal(zero_value, dtype=dtype.name)
     if zero is not None and target is not None and not is_full(target.format):
         raise _no_sparse_sum(assignment.target.tensor, over.semiring, "sparse one", "dense(…)")
     if over.mask is None:
-        return Written(read, "", zero)
+        return ArithmeticAssignment(read, "", zero)
     element = Access(mask, assignment.target.indices)
     by_value = over.mask.by_value or types[mask].format.is_dense
     allowed = condition(element, by_value, over.mask.complement)
-    return Written(masked(read, allowed, zero, dtype), mask, zero)
+    return ArithmeticAssignment(masked(read, allowed, zero, dtype), mask, zero)
 
 
 def unfilled(objects: Mapping[str, Any], semiring: Semiring) -> dict[str, Any]:

@@ -9,38 +9,14 @@ integer type the copy would wrap.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from taco_py.arguments.operands import Given, informer, type_of
 from taco_py.data.storage.pack import chain_ascends, is_unique, sparse_chains
-from taco_py.data.storage.tensor_data import TensorData, converted_to
-from taco_py.language.legal.types import computes_exactly
+from taco_py.data.storage.tensor_data import TensorData
 from taco_py.language.notation.dtypes import DType, argument_dtype, expression_dtype, result_dtype
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
-
-
-def widened(assignment: Assignment, given: Mapping[str, Given]) -> Mapping[str, Given]:
-    """Convert integer operands that store a coordinate twice to the wider type they are read in.
-
-    Other operands are as they were. An operand that is read in several types is left in its own.
-    """
-    lists = {name for name, each in given.items() if not each.data.format.is_dense}
-    if not any(computes_exactly(given[name].data.dtype) for name in lists):
-        return given
-    dtypes = {name: np.dtype(each.operand.type.dtype) for name, each in given.items()}
-    read = read_types(assignment, dtypes)
-    found, inform = dict(given), informer(given)
-    for name in lists.intersection(read):
-        data, wide = given[name].data, read[name]
-        narrow = computes_exactly(data.dtype) and wide != data.dtype
-        if narrow and np.can_cast(data.dtype, wide) and may_repeat(inform(name, data)):
-            data = converted_to(wide, data)
-            operand = replace(given[name].operand, type=type_of(data))
-            found[name] = replace(given[name], data=data, operand=operand)
-    return found if any(found[name] is not each for name, each in given.items()) else given
 
 
 def may_repeat(data: TensorData) -> bool:
@@ -55,7 +31,7 @@ def read_types(assignment: Assignment, dtypes: Mapping[str, DType]) -> dict[str,
     types: dict[str, set[DType]] = {}
     for access, dtype in _reads(assignment.value, result_dtype(assignment, dtypes), dtypes):
         types.setdefault(access.tensor, set()).add(dtype)
-    return {name: dtype for name, (dtype, *others) in types.items() if not others}
+    return {name: dtype for name, (dtype, *further) in types.items() if not further}
 
 
 def _reads(

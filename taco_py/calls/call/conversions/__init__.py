@@ -1,0 +1,1 @@
+"""Rules that make operands of the user's, over which kernels run."""
