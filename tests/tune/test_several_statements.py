@@ -219,6 +219,15 @@ def test_the_fastest_of_what_is_measured_computes_what_the_oracle_does(name: str
     check(tp.evaluate(text, operands, **options, schedule="measure"), case)
 
 
+@pytest.mark.parametrize("form", ("ELL", "DIA"))
+def test_operands_whose_format_stores_few_patterns_are_tuned(form: str) -> None:
+    stored = tp.tensor(A, format=form)
+    with tp.TuningStore() as store, tp.tuning_store(store):
+        best = tp.tune(NORM, A=stored, x=x, trials=2, store=store, progress=False)
+        assert best.counts["ok"] >= 1
+        check(tp.evaluate(NORM, A=stored, x=x, schedule="tuned"), (NORM, {"A": A, "x": x}, {}))
+
+
 def test_names_are_checked_against_all_statements() -> None:
     with pytest.raises(tp.OperandError, match="found Q"):
         tp.tune(NORM, A=A, x=x, Q=x, store=tp.TuningStore())

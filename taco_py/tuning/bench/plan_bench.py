@@ -23,6 +23,7 @@ from taco_py.compiler.driver import compile_recipes
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.pack import to_dense, unpack
 from taco_py.data.storage.tensor_data import TensorData, converted_to, on_host
+from taco_py.language.diagnostics.errors import TacoError
 from taco_py.language.notation.checks import accesses
 from taco_py.language.oracle import evaluate_stored, stored_positions
 from taco_py.language.phase import EVALUATE
@@ -197,7 +198,10 @@ class PlanBench:
         kept = {**dict(self.computation.options.static), **dict.fromkeys(compiled, 0)}
         small = small_sizes(checked.source_assignments, sizes, kept)
         axes = dict(checked.squeezed)
-        tensors = small_tensors(checked.source_assignments, tensors, facts, small, axes)
+        try:
+            tensors = small_tensors(checked.source_assignments, tensors, facts, small, axes)
+        except TacoError as error:  # the formats of operands do not store any pattern
+            return error.message
         for name, data in tensors.items():
             wanted, own = facts[name], type_of(data)
             if (own.format, joined_of(data)) != (wanted.type.format, wanted.joined):
