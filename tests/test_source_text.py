@@ -114,7 +114,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "taco_py/graph/lazy.py:Lazy._noted getattr(np)",
         "taco_py/graph/lazy.py:Lazy._elementwise getattr(np)",
         "taco_py/graph/run/left_to_numpy.py:_reduction getattr(np)",
-        "taco_py/graph/run/left_to_numpy.py:_along getattr(np)",
+        "taco_py/graph/run/left_to_numpy.py:_call_along_axis getattr(np)",
         "taco_py/data/interop/scipy_arrays.py: getattr(sp)",
         "taco_py/language/notation/functions/function_table.py:_special.evaluate getattr(special)",
         "taco_py/tuning/tasks/operands_like.py: getattr(sp)",

@@ -18,7 +18,7 @@ from taco_py.graph.passes import ALL, Passes
 from taco_py.graph.rules.rewrite import rewritten
 from taco_py.graph.run.graph_program import MANY_CALLS, GraphProgram, make_program
 from taco_py.graph.sampling.sample_values import sample_values
-from taco_py.graph.selection.strategies import DEFAULT, Chosen, choose_regions
+from taco_py.graph.selection.strategies import DEFAULT, Decision, choose_regions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +34,7 @@ class GraphCall:
     trace: Trace
     primitives: Graph
     program: GraphProgram
-    chosen: Chosen
+    chosen: Decision
     offload: Offload | None = None
     is_derived: bool = False
 
@@ -85,6 +85,6 @@ def planned_call(
 ) -> GraphCall:
     """Choose what runs for primitives, as of what was derived from a trace."""
     chosen = choose_regions(primitives, operands, strategy)
-    program = make_program(primitives, lambda _: chosen.taken.regions, options=options)
+    program = make_program(primitives, lambda _: chosen.selected.regions, options=options)
     offload = Offload(primitives, program, preferred) if preferred.backends else None
     return GraphCall(trace, primitives, program, chosen, offload, is_derived)

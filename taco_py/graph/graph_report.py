@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from taco_py.graph.backends.offload_report import told_offload, told_runs, told_step
+from taco_py.graph.backends.offload_report import count_runs, describe_offload, describe_step
 from taco_py.graph.backends.offloaded_run import OffloadedRun
 from taco_py.graph.graph_call import GraphCall
 from taco_py.graph.nodes import Node
@@ -15,7 +15,7 @@ from taco_py.graph.primitives.sampled_values import operator_of
 from taco_py.graph.run.graph_program import KernelRun, NumpyRun
 from taco_py.graph.run.memory_report import MemorySeen
 from taco_py.graph.sampling.sample_values import sampled_lines
-from taco_py.graph.selection.choice_report import told_choice
+from taco_py.graph.selection.choice_report import describe_choice
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.printer import to_text
 
@@ -30,10 +30,10 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
     offload = None if call.offload is None else call.offload.program(operands)
     program = call.program if offload is None else offload.program
     yield f"graph     {name}: {len(operators.nodes)} operators, {len(primitives.nodes)} primitives"
-    yield f"runs      {told_runs(program)}"
-    yield from told_choice(call.chosen)
+    yield f"runs      {count_runs(program)}"
+    yield from describe_choice(call.chosen)
     if call.offload is not None and offload is not None:
-        yield from told_offload(call.offload, offload)
+        yield from describe_offload(call.offload, offload)
     for extent, expected in zip(call.trace.conditions, call.trace.expected, strict=True):
         yield f"holds     where {extent} is {expected}"
     yield "operators"
@@ -57,7 +57,7 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
                 yield f"  {to_text(each)}{stored}"
             yield from (f"  {line}" for line in step.explain(primitives, values).splitlines())
         elif isinstance(step, OffloadedRun):
-            yield f"step {number}    {told_step(step)}"
+            yield f"step {number}    {describe_step(step)}"
             yield from (f"  {line}" for line in str(step.task.part.graph).splitlines())
         elif isinstance(step, NumpyRun):
             node = step.node
@@ -68,7 +68,7 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
         seen.note(number, step, values, last)
         for operand in last:
             del values[operand]
-    yield from seen.told()
+    yield from seen.describe()
 
 
 def _why(node: Node) -> str:

@@ -41,7 +41,7 @@ def _by_steps(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | 
     alone = len(steps) == 1 and isinstance(steps[0], KernelRun) and not _changes(graph, steps[0])
     if not (alone or _is_dense(call, operands)) or not 0 < len(steps) <= MOST_STEPS:
         return None  # of sparse values NumPy's text is another one
-    if any(isinstance(step, KernelRun) and step.written is None for step in steps):
+    if any(isinstance(step, KernelRun) and step.statements is None for step in steps):
         return None
     if not all(isinstance(step, KernelRun | NumpyRun) for step in steps):
         return None
@@ -137,10 +137,10 @@ class _Text:
         return lines
 
     def _kernel(self, step: KernelRun, values: dict[str, Any]) -> list[str] | None:
-        assert step.written is not None
-        args = [self._operand(name, values) for name in step.written.operands]
+        assert step.statements is not None
+        args = [self._operand(name, values) for name in step.statements.operands]
         kernel = has_short_way(step.last_key)
-        results = step.written.results
+        results = step.statements.results
         facts = self.call.program.graph.facts
         if kernel is None or None in args or any(facts[name].sparsity for name in results):
             return None
@@ -154,7 +154,7 @@ class _Text:
             lines.append(f"{', '.join(own)}, = found")
         for name, each in zip(own, results, strict=True):
             if any(facts[each].units):
-                if each in step.written.stored:
+                if each in step.statements.stored:
                     return None  # the long way puts modes of size 1 into what is sparse
                 key = ", ".join("None" if unit else ":" for unit in facts[each].units)
                 lines.append(f"{name} = np.asarray({name})[{key}]")

@@ -38,7 +38,7 @@ def operands(sizes: Sizes) -> tuple[Any, ...]:
 
 def partitions(graph: TracedGraph) -> dict[str, tuple[float, list[set[int]]]]:
     """The cost and the members of the kernels that each chooser takes."""
-    choosing, _ = strategies._begun(graph.primitives, graph.operands)
+    choosing, _ = strategies._prepare_choice(graph.primitives, graph.operands)
     found = {}
     for name in ("greedy", "exact"):
         choice = CHOOSERS[name](choosing.dag.dag, choosing.candidates, choosing.price)
