@@ -109,7 +109,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "taco_py/graph/backends/interpret_region.py:_reduce getattr(np)",
         "taco_py/graph/capture/symbolic_size.py: getattr(operator)",
         "taco_py/graph/capture/traced_ufuncs.py:reduction.reduce getattr(np)",
-        "taco_py/graph/capture/traced_ufuncs.py:along.compute getattr(np)",
+        "taco_py/graph/capture/traced_ufuncs.py:function_along_axis.compute getattr(np)",
         "taco_py/graph/capture/traced_ufuncs.py:simple getattr(np)",
         "taco_py/graph/lazy.py:Lazy._noted getattr(np)",
         "taco_py/graph/lazy.py:Lazy._elementwise getattr(np)",

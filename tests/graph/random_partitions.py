@@ -78,10 +78,10 @@ def can_run(problem: TrafficProblem, groups: tuple[int, ...]) -> bool:
     place = {p: n for n, group in enumerate(groups) for p in range(problem.size) if group >> p & 1}
     if any(place[i] != place[j] for i, j in problem.required_pairs):
         return False
-    if any(each & group == each for each in problem.forbidden_sets for group in groups):
+    if any(each & group == each for each in problem.conflicts for group in groups):
         return False
     pairs = {(place[i], place[j]) for i, j, _ in problem.edges if place[i] != place[j]}
-    for n, (i, j) in enumerate(problem.outside_paths, len(groups)):
+    for n, (i, j) in enumerate(problem.paths, len(groups)):
         pairs |= {(place[i], n), (n, place[j])}
     left = {end for pair in pairs for end in pair}
     while left:
@@ -110,7 +110,7 @@ def by_states(problem: TrafficProblem, most: int = 400) -> float | None:
     for state in sorted(states, key=int.bit_count):
         for before in list(best):
             group = state & ~before
-            if before & ~state or not group or any(not a & ~group for a in problem.forbidden_sets):
+            if before & ~state or not group or any(not a & ~group for a in problem.conflicts):
                 continue
             best[state] = max(best.get(state, 0.0), best[before] + problem.saved((group,)))
     return best[problem.dag.all]

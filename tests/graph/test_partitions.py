@@ -63,7 +63,7 @@ def test_parts_are_within_a_hundredth_where_they_are_said_to_be_the_optimum() ->
     assert sum(each.optimal for each in found) > 15
 
 
-CHAIN = TrafficProblem(4, ((0, 1, 8.0), (1, 2, 8.0), (2, 3, 8.0)), forbidden_sets=(0b0110,))
+CHAIN = TrafficProblem(4, ((0, 1, 8.0), (1, 2, 8.0), (2, 3, 8.0)), conflicts=(0b0110,))
 
 
 @pytest.mark.parametrize("solve", [solve_program, solve_by_cuts, solve_by_parts])
@@ -76,7 +76,7 @@ def test_a_partition_saves_the_bytes_inside_of_its_groups(solve: Any) -> None:
 def test_groups_may_not_wait_for_each_other(solve: Any) -> None:
     """0 → 3 and 1 → 2 in two groups that read each other; the lighter edges are given up."""
     edges = ((0, 2, 9.0), (0, 3, 1.0), (1, 2, 1.0), (1, 3, 9.0))
-    found = solve(TrafficProblem(4, edges, forbidden_sets=(0b0011, 0b1100)), 10.0)
+    found = solve(TrafficProblem(4, edges, conflicts=(0b0011, 0b1100)), 10.0)
     assert found.optimal and found.saved == 9
 
 
@@ -84,11 +84,11 @@ def test_groups_may_not_wait_for_each_other(solve: Any) -> None:
 def test_what_has_to_be_together_takes_what_lies_between(solve: Any) -> None:
     diamond = ((0, 1, 1.0), (0, 2, 1.0), (1, 3, 1.0), (2, 3, 1.0))
     problem = TrafficProblem(
-        5, (*diamond, (3, 4, 99.0)), forbidden_sets=(0b10001,), required_pairs=((0, 3),)
+        5, (*diamond, (3, 4, 99.0)), conflicts=(0b10001,), required_pairs=((0, 3),)
     )
     assert forced_groups(problem) == (0b01111, 0b10000)
     assert solve(problem, 10.0).groups == (0b01111, 0b10000)
-    wrong = TrafficProblem(5, problem.edges, forbidden_sets=(0b00110,), required_pairs=((0, 3),))
+    wrong = TrafficProblem(5, problem.edges, conflicts=(0b00110,), required_pairs=((0, 3),))
     with pytest.raises(ScheduleError, match="0 and 3 together"):
         solve(wrong, 10.0)
 
@@ -98,9 +98,9 @@ def test_a_part_knows_what_waits_around_it() -> None:
     dag = dag_of_edges(5, [edge[:2] for edge in edges])
     assert paths_around(dag, 0b11011, ()) == {(0, 4)}
     assert paths_around(dag, 0b01011, ()) == set()
-    problem = TrafficProblem(5, edges, forbidden_sets=(0b00101, 0b10100))
+    problem = TrafficProblem(5, edges, conflicts=(0b00101, 0b10100))
     own, names = part_of(problem, 0b11011, ())
-    assert names == (0, 1, 3, 4) and own.outside_paths == ((0, 3),)
+    assert names == (0, 1, 3, 4) and own.paths == ((0, 3),)
     found = solve_by_parts(problem)
     assert found.optimal and found.saved == 16
 
@@ -120,7 +120,7 @@ def test_groups_around_a_part_may_cost_it_bytes_and_are_told() -> None:
 def test_a_solution_after_no_time_is_one_with_its_gap() -> None:
     """Merging takes the edge of the most bytes first, which is not in the optimum."""
     edges = ((0, 1, 5.0), (1, 2, 6.0), (2, 3, 5.0))
-    problem = TrafficProblem(4, edges, forbidden_sets=(0b0101, 0b1010))
+    problem = TrafficProblem(4, edges, conflicts=(0b0101, 0b1010))
     best = solve_by_cuts(problem)
     assert best.rounds > 1 and best.groups == (0b0011, 0b1100) and best.optimal
     for solve in (solve_by_cuts, solve_by_parts):

@@ -60,7 +60,7 @@ def test_a_sparse_value_is_computed_again_where_it_is_read_late() -> None:
     fused = tp.fuse(walk_weights, optimize="orchestrate")
     np.testing.assert_allclose(fused(*operands), walk_weights(*operands), rtol=1e-12)
     graph = fused.graph(*operands)
-    chosen = graph.call.chosen
+    chosen = graph.call.decision
     assert [node.get("function") for node in chosen.recomputed] == ["multiply", "sqrt"]
     assert chosen.without is not None and chosen.selected.expected is not None
     assert chosen.selected.expected < 0.75 * chosen.without

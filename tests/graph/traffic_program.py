@@ -79,7 +79,7 @@ def solve_program(problem: TrafficProblem, seconds: float = 10.0) -> Partition:
     limits = [1.0] * variables.order(0) + [n - 1.0] * n
     whole = [variable < n * n for variable in range(count)]
     rows = list(_rows(problem, variables))
-    found = minimize(costs, rows, seconds, most=limits, integral=whole)
+    found = minimize(costs, rows, seconds, most=limits, ints=whole)
     bound = min(most, -found.bound / scale)
     if found.values is not None:
         groups = _groups(variables, found.values)
@@ -123,7 +123,7 @@ def _order_rows(problem: TrafficProblem, variables: _Variables) -> Iterator[Row]
     """Yield the constraints by which partitions do not wait for each other."""
     n = problem.size
     pairs = [(s, t) for s in range(n) for t in range(n) if s != t]
-    for i, j in (*((i, j) for i, j, _ in problem.edges), *problem.outside_paths):
+    for i, j in (*((i, j) for i, j, _ in problem.edges), *problem.paths):
         for s, t in pairs:
             one, other = variables.x(i, s), variables.x(j, t)
             yield Row(((one, 1.0), (other, 1.0), (variables.y(s, t), -1.0)), -inf, 1.0)

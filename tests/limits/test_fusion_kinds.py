@@ -54,5 +54,5 @@ def test_the_greedy_search_finds_the_partition_of_brute_force(sizes: Sizes) -> N
     graph = fused.graph(*given)
     found = partitions(graph)
     assert found["greedy"] == found["exact"]
-    expected = {a.strategy: a.expected for a in graph.call.chosen.alternatives}
+    expected = {a.strategy: a.expected for a in graph.call.decision.alternatives}
     assert expected["greedy"] == pytest.approx(found["exact"][0])

@@ -19,7 +19,7 @@ from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.orchestrate.region_patterns import CompositePattern, Wildcard, parse_pattern
 from taco_py.language.diagnostics.errors import OperandTypeError, ScheduleError
 
-BUILT_IN = "own"
+HOST = "own"
 """The name of this compiler among backends."""
 
 UNKNOWN = "unknown"
@@ -163,10 +163,9 @@ class Backend:
     health: Health = field(default_factory=Health, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.isidentifier() or self.name == BUILT_IN:
+        if not isinstance(self.name, str) or not self.name.isidentifier() or self.name == HOST:
             raise ScheduleError(
-                f"Expected a backend's name to be an identifier but {BUILT_IN!r}, found "
-                f"{self.name!r}",
+                f"Expected a backend's name to be an identifier but {HOST!r}, found {self.name!r}",
                 hint="call it by one word",
             )
         for pattern in self.patterns:
@@ -196,7 +195,7 @@ class Backend:
                 hint="most_primitives is a whole number, or None for regions of any size",
             )
 
-    def transfer_seconds(self, size: float) -> float:
+    def move_seconds(self, size: float) -> float:
         """Return seconds to move so many bytes."""
         return size / self.bytes_per_second if self.bytes_per_second else 0.0
 

@@ -101,9 +101,7 @@ def supports(node: Node, facts: Facts) -> bool:
     if node.operator == "map":
         return function_of(node.get("function")) is not None
     if node.operator == "contract":  # a mode of size 1 may be in no operand
-        return {*node.get("kept")} <= {
-            label for operand_labels in node.get("labels") for label in operand_labels
-        }
+        return {*node.get("kept")} <= {label for group in node.get("labels") for label in group}
     return node.operator == "reduce" or node.get("call") in CALLS
 
 

@@ -59,16 +59,16 @@ class Offload:
         self.host = host
         self.preferred = preferred
         self.key = key_of_sizes(graph)
-        self.known = Memo(MOST_SIZES)
+        self.programs = Memo(MOST_SIZES)
         self.tasks: dict[tuple[object, ...], OffloadedTask] = {}
 
     def program(self, operands: Sequence[Any]) -> SizedProgram:
         """Return the program that runs for operands."""
         key = self.key(operands)
-        program: SizedProgram | None = self.known.get(key)
+        program: SizedProgram | None = self.programs.get(key)
         if program is None or not program.is_current:
             program = self._choose(operands)
-            self.known.put(key, program)
+            self.programs.put(key, program)
         return program
 
     def _choose(self, operands: Sequence[Any]) -> SizedProgram:
@@ -129,11 +129,7 @@ class Offload:
         return OffloadedRun(region, self._task(backend, names, part), results, numbers)
 
     def _holders(
-        self,
-        values: SizedValues,
-        part: RegionGraph,
-        operands: Sequence[Any],
-        numbers: Sequence[Any],
+        self, values: SizedValues, part: RegionGraph, operands: Sequence[Any], extra: Sequence[Any]
     ) -> dict[str, Any]:
         """Return the value or the facts that have the shape of each input of a region."""
         passed = dict(zip((leaf.name for leaf in self.graph.inputs), operands, strict=True))
@@ -142,7 +138,7 @@ class Offload:
             weak = leaf.fact.weak and leaf.name in passed
             holders[leaf.name] = passed[leaf.name] if weak else values.facts[leaf.name]
         sizes = part.graph.inputs[len(part.reads) :]
-        holders.update(zip((leaf.name for leaf in sizes), numbers, strict=True))
+        holders.update(zip((leaf.name for leaf in sizes), extra, strict=True))
         return holders
 
     def _task(self, backend: Backend, names: tuple[str, ...], part: RegionGraph) -> OffloadedTask:

@@ -204,9 +204,7 @@ class _Chooser:
     def transfer(self, backend: Backend, members: int) -> float:
         """Return the seconds to move the inputs and outputs of a region."""
         region = self.region(members, backend.binds)
-        return backend.transfer_seconds(
-            self.values.bytes_of([*region.reads, *region.graph.outputs])
-        )
+        return backend.move_seconds(self.values.bytes_of([*region.reads, *region.graph.outputs]))
 
     def of_region(self, region: OffloadRegion) -> float:
         """Return the seconds that a region takes with launch and transfer."""
@@ -240,9 +238,7 @@ class _Chooser:
         decisions = (self._unless_it_failed(RegionDecision(e, True, reason)) for e in candidates)
         checked = tuple(decisions)
         accepted = tuple(
-            e.region
-            for e in checked
-            if e.accepted and not self.backends[e.region.target].health.out
+            e.region for e in checked if e.keep and not self.backends[e.region.target].health.out
         )
         return OffloadChoice(self.values, accepted, checked, inf, inf)
 
@@ -284,12 +280,10 @@ class _Chooser:
     def those_that_pay_together(self, partition: GraphPartition) -> OffloadChoice:
         """Leave regions out that failed; then while the whole takes longer with them."""
         everything = self.values.dag.dag.live
-        decisions = [
-            self._unless_it_failed(self._mark_always(decision)) for decision in partition.decisions
-        ]
+        decisions = [self._unless_it_failed(self._mark_always(e)) for e in partition.decisions]
         host = self.on_host(everything)
         while True:
-            regions = [decision.region for decision in decisions if decision.accepted]
+            regions = [decision.region for decision in decisions if decision.keep]
             total = self.on_host(everything, [region.members for region in regions])
             total += sum(map(self.of_region, regions))
             slack = sum(self.slack(self.backends[e.target], e.members) for e in regions)
@@ -301,10 +295,7 @@ class _Chooser:
             least = min(free, key=lambda e: self.gain(self.backends[e.target], e.members))
             reason = f"host: the graph takes {total:.3g} s with it, {host:.3g} s without"
             decisions = [
-                replace(decision, accepted=False, reason=reason)
-                if decision.region is least
-                else decision
-                for decision in decisions
+                replace(e, keep=False, reason=reason) if e.region is least else e for e in decisions
             ]
 
     def _mark_always(self, decision: RegionDecision) -> RegionDecision:
@@ -317,7 +308,5 @@ class _Chooser:
         names = tuple(nodes[p].name for p in bits(decision.region.members))
         reason = self.left_out.get((decision.region.target, names))
         return (
-            decision
-            if reason is None
-            else replace(decision, accepted=False, reason=f"host: {reason}")
+            decision if reason is None else replace(decision, keep=False, reason=f"host: {reason}")
         )

@@ -76,13 +76,9 @@ class OffloadedTask:
         elements = tuple(map(_elements, self.part.arrays))
         compiled, restarts = self.compiled, self.backend.health.restarts
         if compiled is None or compiled[1:] != (elements, restarts):
-            constants = tuple(
-                replace(e, value=read_only(e.value)) for e in self.part.graph.constants
-            )
-            graph = replace(self.part.graph, constants=constants)
-            code = self.backend.codegen(
-                graph, {constant.name: constant.value for constant in constants}
-            )
+            views = tuple(replace(e, value=read_only(e.value)) for e in self.part.graph.constants)
+            graph = replace(self.part.graph, constants=views)
+            code = self.backend.codegen(graph, {e.name: e.value for e in views})
             compiled = self.compiled = code, elements, restarts
         return compiled
 
@@ -179,12 +175,8 @@ def _check(outputs: Any, results: Sequence[Result]) -> None:
 def _line(error: Exception) -> str:
     """Return the message of an error in one line."""
     text = str(error).splitlines()
-    first_line = text[0] if text else ""
-    return (
-        first_line
-        if isinstance(error, WrongResultError)
-        else f"{type(error).__name__}: {first_line}"
-    )
+    first = text[0] if text else ""
+    return first if isinstance(error, WrongResultError) else f"{type(error).__name__}: {first}"
 
 
 def tell(message: str) -> None:

@@ -41,9 +41,7 @@ def _read_only_view(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _data_shown(data: TensorData) -> TensorData:
     levels = tuple(
-        LevelArrays(
-            *(None if array is None else _read_only_view(array) for array in (level.pos, level.crd))
-        )
+        LevelArrays(*(None if a is None else _read_only_view(a) for a in (level.pos, level.crd)))
         for level in data.levels
     )
     return replace(data, levels=levels, values=_read_only_view(data.values))

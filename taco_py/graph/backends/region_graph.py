@@ -73,7 +73,7 @@ def region_graph(
     copies = tuple(map(taker.node, nodes))
     inputs = (*taker.inputs, *taker.sizes)
     subgraph = Graph(inputs, tuple(constants), (), copies, tuple(outputs))
-    return RegionGraph(subgraph, tuple(i.name for i in taker.inputs), tuple(taker.asked))
+    return RegionGraph(subgraph, tuple(i.name for i in taker.inputs), tuple(taker.numbers))
 
 
 def in_sizes(region: RegionGraph, holders: Mapping[str, Any]) -> RegionGraph:
@@ -115,9 +115,7 @@ def _asks_for(extent: Extent, names: Collection[str]) -> bool:
     """Tell whether a number depends on one that calls pass."""
     if extent.operator == "value":
         return extent.args[0] in names
-    return any(
-        _asks_for(argument, names) for argument in extent.args if isinstance(argument, Extent)
-    )
+    return any(_asks_for(arg, names) for arg in extent.args if isinstance(arg, Extent))
 
 
 def _members_with_layouts(graph: Graph, members: Collection[str]) -> list[Node]:
@@ -148,24 +146,24 @@ def _each_extent(value: Any, change: Callable[[Extent], Extent]) -> Any:
 class _Taker:
     """Sizes of a graph in terms of a region's inputs.
 
-    known   sizes of the graph by those of the region's inputs
-    asked   numbers that no input has the size of, and the inputs that they are
+    extents  sizes of the graph by those of the region's inputs
+    numbers  numbers that no input has the size of, and the inputs that they are
     """
 
     def __init__(self, graph: Graph, sparsity: Mapping[str, str]) -> None:
         self.facts = graph.facts
         self.names = Names(tuple(self.facts))
         self.sparsity = sparsity
-        self.known: dict[Extent, Extent] = {}
+        self.extents: dict[Extent, Extent] = {}
         self.inputs: list[Input] = []
         self.sizes: list[Input] = []
-        self.asked: list[Extent] = []
+        self.numbers: list[Extent] = []
 
     def add_input(self, name: str, fact: Fact) -> None:
         """Add a value that the region reads."""
         self.know_sizes(name, fact)
         if fact.weak:
-            self.known[Extent("value", (name,))] = Extent("value", (name,))
+            self.extents[Extent("value", (name,))] = Extent("value", (name,))
         shape = tuple(
             extent if extent.constant is not None else Extent("size", (name, axis))
             for axis, extent in enumerate(fact.shape)
@@ -177,15 +175,13 @@ class _Taker:
         """Note which sizes a value has."""
         for axis, extent in enumerate(fact.shape):
             if extent.constant is None:
-                self.known.setdefault(extent, Extent("size", (name, axis)))
+                self.extents.setdefault(extent, Extent("size", (name, axis)))
 
     def node(self, node: Node) -> Node:
         """Write a node in the region's sizes."""
-        attributes = tuple(
-            (key, _each_extent(value, self.extent)) for key, value in node.attributes
-        )
+        pairs = tuple((key, _each_extent(value, self.extent)) for key, value in node.attributes)
         fact = replace(self.fact(node.fact), sparsity=self.sparsity.get(node.name, ""))
-        return replace(node, attributes=attributes, fact=fact)
+        return replace(node, attributes=pairs, fact=fact)
 
     def fact(self, fact: Fact) -> Fact:
         """Write a fact in the region's sizes."""
@@ -193,8 +189,8 @@ class _Taker:
 
     def extent(self, extent: Extent) -> Extent:
         """Write a number in the region's sizes."""
-        if extent in self.known:
-            return self.known[extent]
+        if extent in self.extents:
+            return self.extents[extent]
         if extent.operator == "const":
             return extent
         if extent.operator in ("size", "value"):
@@ -202,8 +198,8 @@ class _Taker:
             dtype = self.facts[extent.args[0]].dtype if extent.operator == "value" else "int"
             fact = Fact((), dtype, weak=True)
             self.sizes.append(Input(name, fact))
-            self.asked.append(extent)
-            self.known[extent] = Extent("value", (name,))
-            return self.known[extent]
+            self.numbers.append(extent)
+            self.extents[extent] = Extent("value", (name,))
+            return self.extents[extent]
         args = (self.extent(e) if isinstance(e, Extent) else e for e in extent.args)
         return Extent(extent.operator, tuple(args))

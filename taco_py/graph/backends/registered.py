@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.graph.backends.backend import BUILT_IN, Backend
+from taco_py.graph.backends.backend import HOST, Backend
 from taco_py.graph.nodes import Graph
 from taco_py.language.diagnostics.errors import OperandTypeError, ScheduleError
 from taco_py.language.diagnostics.suggest import with_suggestion
@@ -28,24 +28,24 @@ COMING: Mapping[str, str] = MappingProxyType({
 class Registered:
     """The backends that were registered, and those of `COMING` that were asked for."""
 
-    __slots__ = ("known",)
+    __slots__ = ("backends",)
 
     def __init__(self) -> None:
-        self.known: dict[str, Backend] = {}
+        self.backends: dict[str, Backend] = {}
 
     def put(self, backend: Backend) -> None:
         """Let `backends=` name a backend, in the place of the one that had the name."""
-        self.known[backend.name] = backend
+        self.backends[backend.name] = backend
 
     def find(self, name: str) -> Backend:
         """Return the backend of a name. Raises MissingExtraError where its library is missing."""
-        if name not in self.known:
-            self.known[name] = import_module(COMING[name]).make()
-        return self.known[name]
+        if name not in self.backends:
+            self.backends[name] = import_module(COMING[name]).make()
+        return self.backends[name]
 
     def names(self) -> list[str]:
         """Return all names, the built-in backends' first."""
-        return [*dict.fromkeys((*COMING, *self.known))]
+        return [*dict.fromkeys((*COMING, *self.backends))]
 
 
 Parts = Mapping[str, Sequence[Sequence[str]]]
@@ -96,7 +96,7 @@ def register_backend(backend: Backend) -> None:
 def preference_of(names: Any, regions: Regions | None = None) -> Preference:
     """Return the backends of `backends=`. Raises ScheduleError for names of none."""
     requested: Sequence[Any] = (names,) if isinstance(names, str) else tuple(names)
-    allowed = [BUILT_IN, *REGISTERED.names()]
+    allowed = [HOST, *REGISTERED.names()]
     for place, name in enumerate(requested):
         if name not in allowed:
             raise ScheduleError(
@@ -106,9 +106,9 @@ def preference_of(names: Any, regions: Regions | None = None) -> Preference:
         if name in requested[:place]:
             raise ScheduleError(f"Expected each backend once, found {name!r} twice")
     _check_regions(requested, regions)
-    before = requested.index(BUILT_IN) if BUILT_IN in requested else len(requested)
+    before = requested.index(HOST) if HOST in requested else len(requested)
     return Preference(
-        tuple(REGISTERED.find(name) for name in requested if name != BUILT_IN), before, regions
+        tuple(REGISTERED.find(name) for name in requested if name != HOST), before, regions
     )
 
 

@@ -61,8 +61,8 @@ def solve(
 
     first      an answer that is kept where the time is over before a better one is found
     best       what it costs, infinity where there is none
-    available      values that exist before
-    required     primitives that the goal is or depends on, and that are not given
+    available  values that exist before
+    required   primitives that the goal is or depends on, and that are not given
     recompute  whether several kernels may compute a primitive
     """
     if not prices or not goal & ~available:

@@ -93,7 +93,7 @@ def _connected(dag: Dag, members: int, limits: Limits) -> bool:
     return reached == members
 
 
-def _respects_once(dag: Dag, members: int, limits: Limits) -> bool:
+def _keep_once(dag: Dag, members: int, limits: Limits) -> bool:
     """Tell whether no member reads another that is to be computed once: that is read from the
     kernel that makes it, and no kernel makes it for itself."""
     return not any(dag.successors[p] & members for p in bits(members & dag.flagged("once")))
@@ -108,9 +108,7 @@ RULES = (
 """What kernels keep, the cheapest test first."""
 CANDIDATE_RULES = (
     *RULES,
-    KernelRule(
-        "once", "two kernels round what is compared with itself in two ways", _respects_once
-    ),
+    KernelRule("once", "two kernels round what is compared with itself in two ways", _keep_once),
 )
 """What candidates keep, of which several may compute a primitive."""
 

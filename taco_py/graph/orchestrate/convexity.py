@@ -70,9 +70,7 @@ def is_convex(dag: Dag, region: int) -> bool:
 
 def find_violation(dag: Dag, regions: Sequence[int]) -> Violation | None:
     """Return a shortest cycle between groups, None where the contracted graph is acyclic."""
-    return min(
-        find_violations(dag, regions), key=lambda violation: len(violation.edges), default=None
-    )
+    return min(find_violations(dag, regions), key=lambda cycle: len(cycle.edges), default=None)
 
 
 def find_violations(dag: Dag, regions: Sequence[int]) -> tuple[Violation, ...]:

@@ -54,12 +54,7 @@ def search_exactly(
         raise refuse_unmade(dag, unmade(finite, dag.outputs))
     spent = time.perf_counter() - start
     statistics = ChoiceStatistics(
-        "exact",
-        size,
-        candidates.states,
-        len(candidates.kernels),
-        len(prices.computed),
-        seconds=spent,
+        "exact", size, candidates.states, len(candidates.kernels), len(prices.costs), seconds=spent
     )
     return make_choice(dag, kernels, prices, statistics)
 
@@ -74,19 +69,15 @@ def _shortest_path(
     heap: list[tuple[float, Place]] = [(0.0, start)]
     while heap:
         cost, place = heappop(heap)
-        available, computed = place
+        values, ran = place
         if cost > costs[place]:
             continue
-        if not goal & ~available and not singles & ~computed:
+        if not goal & ~values and not singles & ~ran:
             return _path(came, place)
         for kernel, price in prices.items():
-            if (
-                kernel.inputs & ~available
-                or kernel.members & computed
-                or not kernel.outputs & ~available
-            ):
+            if kernel.inputs & ~values or kernel.members & ran or not kernel.outputs & ~values:
                 continue
-            after = (available | kernel.outputs, computed | kernel.members & singles)
+            after = (values | kernel.outputs, ran | kernel.members & singles)
             if cost + price < costs.get(after, float("inf")):
                 costs[after] = cost + price
                 came[after] = (place, kernel)

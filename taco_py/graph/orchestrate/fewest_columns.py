@@ -58,9 +58,7 @@ def cheapest_derivations(prices: Prices, goal: int, available: int) -> tuple[Ker
     return without_idle(order, goal, available)
 
 
-def without_dominated(
-    prices: Prices, most: float, available: int, merge: bool
-) -> dict[Kernel, float]:
+def without_dominated(prices: Prices, most: float, values: int, merge: bool) -> dict[Kernel, float]:
     """Leave out kernels dearer than `most`, and kernels that a cheaper one with no more inputs
     replaces.
 
@@ -73,7 +71,7 @@ def without_dominated(
         for kernel in group:
             if prices[kernel] > most:
                 break
-            reads = kernel.inputs & ~available
+            reads = kernel.inputs & ~values
             if merge and any(other & ~reads == 0 for other in best):
                 continue
             best.append(reads)

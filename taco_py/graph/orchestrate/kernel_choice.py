@@ -78,22 +78,22 @@ class PriceList:
 
     dag: Dag
     price: Price
-    computed: dict[Kernel, float]
+    costs: dict[Kernel, float]
 
     def of(self, kernel: Kernel) -> float:
         """Return a kernel's price.
 
         Raises ScheduleError where it is no number of seconds: negative, or not a number.
         """
-        if kernel not in self.computed:
+        if kernel not in self.costs:
             seconds = float(self.price(kernel))
             if isnan(seconds) or seconds < 0:
                 raise ScheduleError(
                     f"Expected a price of at least 0 for kernel {kernel}, found {seconds}",
                     hint="return math.inf for a kernel that cannot be made",
                 )
-            self.computed[kernel] = seconds
-        return self.computed[kernel]
+            self.costs[kernel] = seconds
+        return self.costs[kernel]
 
 
 def run_order(

@@ -46,12 +46,12 @@ def minimize(
     seconds: float,
     *,
     most: Sequence[float] | None = None,
-    integral: Sequence[bool] | None = None,
+    ints: Sequence[bool] | None = None,
 ) -> Minimum:
     """Minimise a sum of costs of variables that are 0 at least, when rows hold.
 
-    most   the upper bounds of the variables; 1 where they are left out
-    integral  which variables are whole numbers; all where it is left out
+    most  the upper bounds of the variables; 1 where they are left out
+    ints  which variables are whole numbers; all where it is left out
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
@@ -63,9 +63,7 @@ def minimize(
     lower, upper = np.array([row.least for row in rows]), np.array([row.most for row in rows])
     outcome = milp(
         np.array(costs),
-        integrality=np.ones(len(costs), np.int8)
-        if integral is None
-        else np.array(integral, np.int8),
+        integrality=np.ones(len(costs), np.int8) if ints is None else np.array(ints, np.int8),
         bounds=Bounds(0, 1 if most is None else np.array(most)),
         constraints=LinearConstraint(matrix, lower, upper),
         options={"time_limit": max(seconds, 0.01), "mip_rel_gap": 0.0},

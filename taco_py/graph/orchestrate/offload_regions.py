@@ -79,7 +79,7 @@ class RegionDecision:
     """What became of a region, and why."""
 
     region: OffloadRegion
-    accepted: bool
+    keep: bool
     reason: str
 
     def __str__(self) -> str:
@@ -109,7 +109,7 @@ def partition_graph(dag: Dag, targets: Sequence[OffloadTarget]) -> GraphPartitio
     decisions: list[RegionDecision] = []
     for region in merge_regions(dag, annotate(dag, targets)):
         decisions += _decide(dag, region, costs[region.target])
-    regions = tuple(decision.region for decision in decisions if decision.accepted)
+    regions = tuple(decision.region for decision in decisions if decision.keep)
     return GraphPartition(regions, run_regions(dag, regions), tuple(decisions))
 
 

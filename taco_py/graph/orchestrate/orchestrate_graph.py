@@ -56,7 +56,7 @@ def orchestrate(
     for kernel in candidates.kernels:
         prices.of(kernel)
     start = time.perf_counter()
-    finite = {kernel: cost for kernel, cost in prices.computed.items() if is_finite(cost)}
+    finite = {kernel: cost for kernel, cost in prices.costs.items() if is_finite(cost)}
     missing = unmade(finite, dag.outputs)
     if missing:
         raise refuse_unmade(dag, missing)
@@ -84,7 +84,7 @@ def orchestrate(
         dag.live.bit_count(),
         candidates.states,
         len(candidates.kernels),
-        len(prices.computed),
+        len(prices.costs),
         columns,
         rounds,
         max(0.0, cost - bound) / cost if cost > 0 else 0.0,
@@ -110,35 +110,29 @@ def _solve(
     dag: Dag,
     prices: dict[Kernel, float],
     goal: int,
-    available: int,
+    values: int,
     recompute: bool,
     seconds: float,
     greedy: tuple[Kernel, ...] | None,
 ) -> tuple[int, Solution]:
     """Solve for one goal, from the cheapest answer that is known; return the columns too."""
-    required = (goal | dag.before(goal)) & ~available
-    first = (
-        cheapest_derivations(prices, goal, available)
-        if recompute
-        else _singletons(prices, required)
-    )
-    answers = [
-        (cost_of(answer, prices), answer) for answer in (first, greedy) if answer is not None
-    ]
-    best, answer = min(answers, key=lambda pair: pair[0], default=(inf, ()))
-    columns = without_dominated(prices, best * (1 + 1e-9), available, merge=recompute)
+    live = (goal | dag.before(goal)) & ~values
+    first = cheapest_derivations(prices, goal, values) if recompute else _singletons(prices, live)
+    priced = [(cost_of(answer, prices), answer) for answer in (first, greedy) if answer is not None]
+    best, answer = min(priced, key=lambda pair: pair[0], default=(inf, ()))
+    columns = without_dominated(prices, best * (1 + 1e-9), values, merge=recompute)
     solution = solve(
         columns,
         goal,
         answer,
         best,
-        available=available,
-        required=required,
+        available=values,
+        required=live,
         recompute=recompute,
         seconds=seconds,
     )
-    if unmade(solution.kernels, goal, available):
-        raise refuse_unmade(dag, unmade(prices, goal, available))
+    if unmade(solution.kernels, goal, values):
+        raise refuse_unmade(dag, unmade(prices, goal, values))
     return len(columns), solution
 
 

@@ -59,7 +59,7 @@ def search_partitions(dag: Dag, candidates: Candidates, price: Price, *, width: 
         dag.live.bit_count(),
         candidates.states,
         len(candidates.kernels),
-        len(prices.price_list.computed),
+        len(prices.price_list.costs),
         len(visited),
         rounds,
         seconds=time.perf_counter() - start,

@@ -119,17 +119,17 @@ class RegionRun:
 class KernelRun(RegionRun):
     """A region that kernels compute.
 
-    between  results that kernels alone read, which stay sparse with any fill value
-    statements  its statements, once they are known
-    facts    of what they read and make
-    requested    what is wanted of them
-    identity what tells the call apart
-    sparse   whether a result stays sparse for kernels: operands are then Tensors, as results are
+    between    results that kernels alone read, which stay sparse with any fill value
+    statements its statements, once they are known
+    facts      of what they read and make
+    requested  what is wanted of them
+    identity   what tells the call apart
+    sparse     whether a result stays sparse for kernels: operands are then Tensors, as results are
     sources    the graph's operands that it depends on, but for positions: where Tensors are among
-             them, results are Tensors
-    plain    the type of each value that kernels read and make as it is, without modes of size 1
-    last_key the key of the short way of the call that was made last
-    options of its calls
+               them, results are Tensors
+    plain      the type of each value that kernels read and make as it is, without modes of size 1
+    last_key   the key of the short way of the call that was made last
+    options    of its calls
     """
 
     between: frozenset[str] = frozenset()
@@ -205,9 +205,7 @@ class KernelRun(RegionRun):
         }
         if not self.sparse:
             return objects
-        return {
-            n: tensor(value) if is_scipy_sparse(value) else value for n, value in objects.items()
-        }
+        return {n: tensor(obj) if is_scipy_sparse(obj) else obj for n, obj in objects.items()}
 
     def _computation(self, objects: Mapping[str, Any]) -> Computation:
         """Return the computation that the kernels do with these operands."""
@@ -240,10 +238,8 @@ def _by_memory(graph: Graph, statements: Statements, values: Mapping[str, Any]) 
     """Put statements into the order in which they hold the fewest bytes, if that is much less."""
     if len(statements.assignments) < 3:
         return statements
-    temporaries = {
-        assignment.target.tensor for assignment in statements.assignments
-    } - statements.stored.keys()
-    sizes = dense_bytes(graph, temporaries, [values[leaf.name] for leaf in graph.inputs])
+    inner = {step.target.tensor for step in statements.assignments} - statements.stored.keys()
+    sizes = dense_bytes(graph, inner, [values[leaf.name] for leaf in graph.inputs])
     ordered = order_statements(statements.assignments, statements.results, sizes)
     return replace(statements, assignments=ordered)
 
@@ -377,7 +373,7 @@ def make_program(
 
     partition  cuts it into regions that kernels compute, or NumPy; each is convex
     offloaded  makes the step of a region that a backend computes
-    options   of the calls of kernels
+    options    of the calls of kernels
     """
     names = tuple(leaf.name for leaf in graph.inputs)
     steps: list[Step] = []
@@ -413,14 +409,9 @@ def _last_read(graph: Graph, steps: Sequence[Step]) -> tuple[tuple[str, ...], ..
     live = {*graph.outputs, *(leaf.name for leaf in graph.leaves)}
     last_reads: list[tuple[str, ...]] = []
     for step in reversed(steps):
-        members = step.nodes
-        outputs = {node.name for node in members}
-        read = {
-            value
-            for node in members
-            for name in node.inputs
-            for value in (name, base_of(nodes, name))
-        }
+        inner = step.nodes
+        outputs = {node.name for node in inner}
+        read = {value for n in inner for name in n.inputs for value in (name, base_of(nodes, name))}
         stored = [
             name for name in read - outputs - live if name in nodes and _is_stored(name, steps)
         ]

@@ -338,10 +338,8 @@ class _Writer:
         if name not in self.defined:
             self.operands.setdefault(name)
         units = self._units(name)
-        subscripts = tuple(
-            str(index) for index, unit in zip(indices, units, strict=True) if not unit
-        )
-        return Access(name, subscripts)
+        modes = tuple(str(index) for index, unit in zip(indices, units, strict=True) if not unit)
+        return Access(name, modes)
 
     def _is_here(self, node: Node) -> bool:
         """Tell whether a value is written where it is read: of this region, or shown in another
@@ -423,16 +421,12 @@ def _is_once_each(node: Node, reader: Node) -> bool:
         return _reads_once(reader)
     labels = dict(zip(reader.inputs, reader.get("labels"), strict=True))
     value_labels = labels.get(node.name, ())
-    return {label for operand_labels in labels.values() for label in operand_labels} <= {
-        *value_labels
-    }
+    return {label for group in labels.values() for label in group} <= {*value_labels}
 
 
 def _sums_nothing(node: Node) -> bool:
     """Tell whether a product keeps all modes of its factors."""
-    return {label for operand_labels in node.get("labels") for label in operand_labels} <= {
-        *node.get("kept")
-    }
+    return {label for group in node.get("labels") for label in group} <= {*node.get("kept")}
 
 
 def _dense(access: Access) -> Format:

@@ -16,13 +16,9 @@ from taco_py.graph.selection.strategies import Alternative, Decision
 
 def describe_choice(decision: Decision) -> Iterator[str]:
     """Describe the decision, the primitives that are computed again, and the alternatives."""
-    selected = decision.selected
-    reason = (
-        f", for {selected.summary}"
-        if selected not in decision.alternatives and selected.summary
-        else ""
-    )
-    yield f"chosen    {selected.strategy}: {_describe_cost(selected)}{reason}"
+    best = decision.selected
+    reason = f", for {best.summary}" if best not in decision.alternatives and best.summary else ""
+    yield f"chosen    {best.strategy}: {_describe_cost(best)}{reason}"
     for alternative in decision.alternatives:
         spent = f", chosen in {alternative.seconds:.2g} s" if alternative.seconds else ""
         yield f"  {alternative.strategy:12} {_describe_cost(alternative)}{spent}"

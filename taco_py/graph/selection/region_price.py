@@ -66,12 +66,12 @@ COSTS = CallCosts()
 class RegionPrices:
     """Prices of regions for the operands of a call, each asked for once.
 
-    leaves  the values of leaves
-    operand_facts   facts of leaves that are no Python numbers, and of all nodes
-    stored  how values are stored that are not dense
-    readers the nodes that read each value, also in another layout
-    handed  values that are results, also in another layout
-    effort  searches for orders of loops, which regions with the same statements share
+    leaves        the values of leaves
+    operand_facts facts of leaves that are no Python numbers, and of all nodes
+    stored        how values are stored that are not dense
+    readers       the nodes that read each value, also in another layout
+    handed        values that are results, also in another layout
+    effort        searches for orders of loops, which regions with the same statements share
     """
 
     graph: Graph
@@ -121,25 +121,23 @@ class RegionPrices:
     def _kernels(self, region: Region) -> float:
         choices = planner_options(MANY_CALLS)
         try:
-            statements = write_statements(
-                self.graph, region, self.stored, frozenset(region.outputs)
-            )
-            operands = operands_of(statements, self.operand_facts, self.leaves)
-            typed = typed_of(statements, operands)
+            program = write_statements(self.graph, region, self.stored, frozenset(region.outputs))
+            operands = operands_of(program, self.operand_facts, self.leaves)
+            typed = typed_of(program, operands)
             read = {n: _read(operands[r.source], r.dtype.name) for n, r in typed.reads.items()}
-            goal = goal_of(MANY_CALLS, typed.types[statements.results[-1]])
+            goal = goal_of(MANY_CALLS, typed.types[program.results[-1]])
             request = replace(goal, effort=self.effort, libraries=choices.libraries, sized=True)
             plan = plan_statements(
                 typed.assignments,
                 {**operands, **read},
                 typed.types,
                 request,
-                statements.results,
+                program.results,
                 choices,
             )
         except TacoError:
             return inf
-        sparse = sum(not typed.operands[name].type.format.is_dense for name in statements.results)
+        sparse = sum(not typed.operands[name].type.format.is_dense for name in program.results)
         functions = sum(self._function_steps(node) for node in region.nodes)
         return (
             expected_seconds(plan, request)
@@ -233,15 +231,11 @@ def operands_of(
     return operands
 
 
-def typed_of(region_statements: Statements, operands: Mapping[str, Operand]) -> Elaborated:
+def typed_of(program: Statements, operands: Mapping[str, Operand]) -> Elaborated:
     """Type statements over operands that are Tensors, as values between are."""
-    statements = in_single_assignment(
-        region_statements.assignments, region_statements.results, tuple(operands)
-    )
+    statements = in_single_assignment(program.assignments, program.results, tuple(operands))
     containers = dict.fromkeys(operands, TENSOR)
-    return elaborate(
-        statements, operands, containers, ResultOptions(dict(region_statements.formats))
-    )
+    return elaborate(statements, operands, containers, ResultOptions(dict(program.formats)))
 
 
 def _read(operand: Operand, dtype: str) -> Operand:

@@ -52,17 +52,15 @@ def staged(dag: Dag, regions: Sequence[int], subset: int | None = None) -> list[
     return runs
 
 
-def _stages(dag: Dag, order: Sequence[int], separate: int) -> dict[int, int]:
+def _stages(dag: Dag, order: Sequence[int], solo: int) -> dict[int, int]:
     """Return the stage of each group: kernels in even ones, as late as their readers allow."""
     stages: dict[int, int] = {}
     for group in order:
         reads = dag.reads(group)
         before = max((stages[producer] for producer in stages if producer & reads), default=-1)
-        stages[group] = (
-            before + (1 - before % 2) if group & separate else max(before + before % 2, 0)
-        )
+        stages[group] = before + (1 - before % 2) if group & solo else max(before + before % 2, 0)
     for group in reversed(order):
-        if not group & (separate | dag.outputs):
+        if not group & (solo | dag.outputs):
             (p,) = (group.bit_length() - 1,)
             after = min((stages[e] for e in order if e & dag.successors[p]), default=None)
             if after is not None:

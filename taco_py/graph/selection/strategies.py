@@ -82,7 +82,7 @@ class Alternative:
 
     expected  seconds, None where nobody asked for prices
     seconds   that it took to choose
-    summary      primitives, states and candidates that were looked at
+    summary   primitives, states and candidates that were looked at
     measured  whether the seconds were measured
     """
 
@@ -103,9 +103,9 @@ class Alternative:
 class Decision:
     """What runs, with what else was looked at.
 
-    recomputed    primitives that several kernels compute
-    without  the expected seconds where each is computed once
-    priced   candidates that were planned, with the seconds that it took
+    recomputed  primitives that several kernels compute
+    without     the expected seconds where each is computed once
+    priced      candidates that were planned, with the seconds that it took
     """
 
     selected: Alternative
@@ -179,9 +179,7 @@ class _Choosing:
         selected = replace(stages, summary=reason)
         return self.decide(selected, [*alternatives, candidate], 0)
 
-    def decide(
-        self, selected: Alternative, alternatives: Sequence[Alternative], recomputed: int
-    ) -> Decision:
+    def decide(self, best: Alternative, rivals: Sequence[Alternative], recomputed: int) -> Decision:
         """Return the decision, with the price of computing nothing twice."""
         without = None
         if recomputed:
@@ -189,7 +187,7 @@ class _Choosing:
             without = choice.cost
         recomputed_nodes = tuple(self.dag.nodes[p] for p in bits(recomputed))
         priced = (len(self.priced), self.planning)
-        return Decision(selected, tuple(alternatives), recomputed_nodes, without, priced)
+        return Decision(best, tuple(rivals), recomputed_nodes, without, priced)
 
 
 def _by_itself(dag: GraphDag) -> tuple[Region, ...]:
@@ -202,15 +200,13 @@ def candidates_of(dag: GraphDag, stages: Sequence[Region]) -> Candidates:
     what they would read again."""
     for size in SIZES:
         limits = Limits(heavy=size, primitives=size, states=MOST_STATES, candidates=MOST_CANDIDATES)
-        candidates = find_candidates(dag.dag, limits)
-        if len(candidates.kernels) <= MOST_CANDIDATES:
+        pool = find_candidates(dag.dag, limits)
+        if len(pool.kernels) <= MOST_CANDIDATES:
             break
-    first = candidates.kernels[
-        : max(MOST_CANDIDATES, len(dag.nodes))
-    ]  # primitives alone come first
+    first = pool.kernels[: max(MOST_CANDIDATES, len(dag.nodes))]  # primitives alone come first
     staged = (kernel for kernel in map(dag.kernel, stages) if kernel is not None)
     recomputing = islice(computing_again(dag, first), MOST_CANDIDATES // 4)
-    return replace(candidates, kernels=tuple(dict.fromkeys((*first, *staged, *recomputing))))
+    return replace(pool, kernels=tuple(dict.fromkeys((*first, *staged, *recomputing))))
 
 
 def computing_again(dag: GraphDag, kernels: Iterable[Kernel]) -> Iterator[Kernel]:
@@ -260,24 +256,20 @@ def _greedy(graph: Graph, operands: Sequence[Any]) -> Decision:
 
 def _partition(graph: Graph, operands: Sequence[Any]) -> Decision:
     """Partition the graph so that values move the fewest bytes between kernels."""
-    choosing, alternatives = _prepare_choice(graph, operands)
+    choosing, rivals = _prepare_choice(graph, operands)
     chooser = partial(
         choose_partition,
         traffic=traffic_of(choosing.dag, choosing.prices),
         required_pairs=tuple(asked_together(choosing.dag, choosing.prices)),
         solver=NotedSolutions(KERNELS.text, KERNELS.write_text),
     )
-    return choosing.if_it_pays(
-        *choosing.alternative("partition", chooser), alternatives, alternatives[1]
-    )
+    return choosing.if_it_pays(*choosing.alternative("partition", chooser), rivals, rivals[1])
 
 
 def _orchestrate(graph: Graph, operands: Sequence[Any]) -> Decision:
-    choosing, alternatives = _prepare_choice(graph, operands)
+    choosing, rivals = _prepare_choice(graph, operands)
     _, greedy = choosing.alternative("greedy")
-    return choosing.if_it_pays(
-        *choosing.alternative("orchestrate"), [*alternatives, greedy], alternatives[1]
-    )
+    return choosing.if_it_pays(*choosing.alternative("orchestrate"), [*rivals, greedy], rivals[1])
 
 
 def _measure(graph: Graph, operands: Sequence[Any]) -> Decision:

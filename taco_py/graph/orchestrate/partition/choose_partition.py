@@ -87,11 +87,11 @@ def choose_partition(
 ) -> Choice:
     """Choose the partition into kernels inside of which the most bytes stay, when each can be made.
 
-    traffic   the bytes of each primitive's value; one for each where they are left out
+    traffic         the bytes of each primitive's value; one for each where they are left out
     required_pairs  pairs that are in one kernel, where there is a kernel for them
-    limits    the heavy primitives of a kernel; how many it has of all is not limited
-    solver    of the problem of a part; one that solves equal parts once, where it is left out
-    seconds   for the programs; after it the best answer that was found, with its gap
+    limits          the heavy primitives of a kernel; how many it has of all is not limited
+    solver          of the problem of a part; one that solves equal parts once, where it is left out
+    seconds         for the programs; after it the best answer that was found, with its gap
 
     Raises ScheduleError where a primitive has no finite price by itself.
     """
@@ -115,7 +115,7 @@ def choose_partition(
         dag.live.bit_count(),
         candidates.states,
         len(candidates.kernels),
-        len(prices.computed),
+        len(prices.costs),
         len(problem.edges),
         rounds,
         0.0 if partition.optimal else 1 - partition.saved / partition.bound,
@@ -169,7 +169,7 @@ def _solved(
             break
         sets = {forbidden.least(group): group for group in wrong}
         cuts = (g if any(not s & ~f for f in forced) else s for s, g in sets.items())
-        problem = replace(problem, forbidden_sets=tuple(sorted({*problem.forbidden_sets, *cuts})))
+        problem = replace(problem, conflicts=tuple(sorted({*problem.conflicts, *cuts})))
     if wrong:
         affected = sum(wrong)
         rest = [group for group in partition.groups if not group & affected]

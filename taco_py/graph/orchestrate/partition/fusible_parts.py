@@ -96,16 +96,14 @@ def part_of(
     order = contract(dag, groups) or ()
     names = tuple(p for group in order for p in bits(group & part))
     place = {p: n for n, p in enumerate(names)}
-    paths = {(i, j) for i, j in problem.outside_paths if part >> i & part >> j & 1}
+    paths = {(i, j) for i, j in problem.paths if part >> i & part >> j & 1}
     outside_paths = tuple(sorted((place[a], place[b]) for a, b in {*pairs, *paths}))
     inside = [edge for edge in problem.edges if part >> edge[0] & part >> edge[1] & 1]
     return TrafficProblem(
         len(names),
         tuple(sorted((place[i], place[j], weight) for i, j, weight in inside)),
         tuple(
-            sorted(
-                mask_of(place[p] for p in bits(a)) for a in problem.forbidden_sets if not a & ~part
-            )
+            sorted(mask_of(place[p] for p in bits(a)) for a in problem.conflicts if not a & ~part)
         ),
         (),
         _irreducible_paths(outside_paths, [(place[i], place[j]) for i, j, _ in inside]),
@@ -154,4 +152,4 @@ def _irreducible_paths(paths: Pairs, edges: Sequence[tuple[int, int]]) -> Pairs:
 
 def _paths(problem: TrafficProblem, names: Sequence[int]) -> set[tuple[int, int]]:
     """Return the paths around of a part's problem, by the names of its primitives."""
-    return {(names[a], names[b]) for a, b in problem.outside_paths}
+    return {(names[a], names[b]) for a, b in problem.paths}

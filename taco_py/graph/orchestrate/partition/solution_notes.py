@@ -28,7 +28,7 @@ class NotedSolutions:
     read   the note under a key, None where there is none
     write  keep a note under a key
     notes  the notes of this object
-    hits  how many solutions were there already
+    hits   how many solutions were there already
     """
 
     read: Callable[[str], str | None] = lambda key: None
@@ -60,13 +60,7 @@ class NotedSolutions:
 
 def note_key(problem: TrafficProblem) -> str:
     """Return the key under which the solution of a problem is noted."""
-    parts = (
-        problem.size,
-        problem.edges,
-        problem.forbidden_sets,
-        problem.required_pairs,
-        problem.outside_paths,
-    )
+    parts = (problem.size, problem.edges, problem.conflicts, problem.required_pairs, problem.paths)
     return f"partition {sha256(repr(parts).encode()).hexdigest()}"
 
 

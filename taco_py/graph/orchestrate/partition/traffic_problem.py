@@ -52,22 +52,22 @@ class Partition:
 class TrafficProblem:
     """Primitives with the bytes between them, and which of them can run together.
 
-    edges     each (from, to, bytes)
-    forbidden_sets     sets of which no group holds all; two primitives, mostly
+    edges           each (from, to, bytes)
+    conflicts       sets of which no group holds all; two primitives, mostly
     required_pairs  pairs that are in one group
-    outside_paths    (from, to): a path between them goes through what is in none of the groups
-    dag       the graph of all paths, those around too
+    paths           (from, to): a path between them goes through what is in none of the groups
+    dag             the graph of all paths, those around too
     """
 
     size: int
     edges: tuple[tuple[int, int, float], ...]
-    forbidden_sets: tuple[int, ...] = ()
+    conflicts: tuple[int, ...] = ()
     required_pairs: tuple[tuple[int, int], ...] = ()
-    outside_paths: tuple[tuple[int, int], ...] = ()
+    paths: tuple[tuple[int, int], ...] = ()
     dag: Dag = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        pairs = (*((i, j) for i, j, _ in self.edges), *self.outside_paths)
+        pairs = (*((i, j) for i, j, _ in self.edges), *self.paths)
         wrong = [pair for pair in pairs if not 0 <= pair[0] < pair[1] < self.size]
         if wrong:
             raise OperandError(
@@ -84,7 +84,7 @@ class TrafficProblem:
     def never(self) -> tuple[int, ...]:
         """Return the sets of which no group holds all: those apart, and the ends of paths
         around."""
-        return (*self.forbidden_sets, *map(mask_of, self.outside_paths))
+        return (*self.conflicts, *map(mask_of, self.paths))
 
     def saved(self, groups: Iterable[int]) -> float:
         """Return the bytes of the edges inside of groups."""
@@ -155,11 +155,9 @@ def contracted(problem: TrafficProblem, groups: Sequence[int]) -> tuple[TrafficP
     inner = TrafficProblem(
         len(order),
         tuple((i, j, weight) for (i, j), weight in sorted(weights.items())),
-        tuple(
-            sorted({mask_of(place[p] for p in bits(members)) for members in problem.forbidden_sets})
-        ),
+        tuple(sorted({mask_of(place[p] for p in bits(members)) for members in problem.conflicts})),
         (),
-        tuple(sorted({(place[a], place[b]) for a, b in problem.outside_paths})),
+        tuple(sorted({(place[a], place[b]) for a, b in problem.paths})),
     )
     return inner, order
 
