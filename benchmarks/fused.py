@@ -66,7 +66,7 @@ def _begun(
     begun = time.perf_counter()
     fused(*operands)
     spent = time.perf_counter() - begun
-    taken = fused.graph(*operands).call.chosen.taken
+    taken = fused.graph(*operands).call.decision.selected
     note = f"{taken.kernels} kernel{'' if taken.kernels == 1 else 's'}"
     if taken.expected is not None:
         note += f", {'measured' if taken.measured else 'expected'} {taken.expected:.3g} s"

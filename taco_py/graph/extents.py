@@ -56,7 +56,7 @@ class Extent:
             return f"{self.args[0]}.shape[{self.args[1]}]"
         if self.operator == "value":
             return str(self.args[0])
-        parts = ["" if each is None else str(each) for each in self.args]
+        parts = ["" if arg is None else str(arg) for arg in self.args]
         if self.operator == "slice":
             return f"len(range({parts[0]})[{':'.join(parts[1:])}])"
         if self.operator in INFIX:
@@ -86,26 +86,26 @@ ONE = const(1)
 def product(extents: Sequence[Extent]) -> Extent:
     """Multiply extents, the constants first."""
     number, rest = 1, []
-    for each in extents:
-        if each.constant is None:
-            rest.append(each)
+    for extent in extents:
+        if extent.constant is None:
+            rest.append(extent)
         else:
-            number *= int(each.constant)
-    found = None if number == 1 and rest else const(number)
-    for each in rest:
-        found = each if found is None else Extent("*", (found, each))
-    return ONE if found is None else found
+            number *= int(extent.constant)
+    result = None if number == 1 and rest else const(number)
+    for extent in rest:
+        result = extent if result is None else Extent("*", (result, extent))
+    return ONE if result is None else result
 
 
 def total(extents: Sequence[Extent]) -> Extent:
     """Add extents."""
-    found = extents[0]
-    for each in extents[1:]:
-        if found.constant is not None and each.constant is not None:
-            found = const(found.constant + each.constant)
+    result = extents[0]
+    for extent in extents[1:]:
+        if result.constant is not None and extent.constant is not None:
+            result = const(result.constant + extent.constant)
         else:
-            found = Extent("+", (found, each))
-    return found
+            result = Extent("+", (result, extent))
+    return result
 
 
 def power(base: Any, exponent: Any) -> Any:
@@ -144,8 +144,8 @@ class ExtentWriter:
             axis = f".shape[{whole_number(args[1])}]" if operator == "size" else ""
             return f"{place}{axis}", 0
         parts, depth = [], 0
-        for each in args:
-            text, nested = ("None", 0) if each is None else self._write(each)
+        for arg in args:
+            text, nested = ("None", 0) if arg is None else self._write(arg)
             parts.append(text)
             depth = max(depth, nested + 1)
         return self._spilled(self._applied(operator, parts, args), depth)
@@ -153,7 +153,7 @@ class ExtentWriter:
     def _applied(self, operator: str, parts: Sequence[str], args: tuple[Any, ...]) -> str:
         if operator in INFIX and len(parts) == 2:
             if operator == "**" and not _is_small(args[1]):
-                return f"{self._held(power)}({', '.join(parts)})"
+                return f"{self._bind(power)}({', '.join(parts)})"
             return f"({parts[0]} {operator} {parts[1]})"
         if operator == "slice" and len(parts) == 4:
             return f"len(range({parts[0]})[{':'.join(parts[1:])}])"
@@ -162,7 +162,7 @@ class ExtentWriter:
         function = number_function(operator.removeprefix("np."))
         if not operator.startswith("np.") or function is None:
             raise InternalError(f"Expected an operator of numbers, found {operator!r:.80}")
-        return f"{self._held(function)}({', '.join(parts)})"
+        return f"{self._bind(function)}({', '.join(parts)})"
 
     def _spilled(self, text: str, depth: int) -> tuple[str, int]:
         if depth < MOST_NESTED:
@@ -175,9 +175,9 @@ class ExtentWriter:
     def _const(self, number: Any) -> str:
         if type(number) is int and -LARGEST < number < LARGEST:
             return f"({whole_number(number)})" if number < 0 else whole_number(number)
-        return self._held(number)
+        return self._bind(number)
 
-    def _held(self, value: Any) -> str:
+    def _bind(self, value: Any) -> str:
         """Return a name for an object that the text has."""
         name = f"held{len(self.space)}"
         self.space[name] = value
@@ -193,11 +193,11 @@ def compiled(extents: Sequence[Extent], names: Sequence[str]) -> Callable[..., t
     """Make the function from operands, by position, to the numbers."""
     places = {name: f"p{place}" for place, name in enumerate(names)}
     writer = ExtentWriter(places, {})
-    body = "".join(f"{writer.write(each)}, " for each in extents)
+    body = "".join(f"{writer.write(extent)}, " for extent in extents)
     lines = [f"def numbers({', '.join(places.values())}):", *(f"    {e}" for e in writer.lines)]
     exec("\n".join((*lines, f"    return ({body})")), writer.space)
-    found: Callable[..., tuple[Any, ...]] = writer.space["numbers"]
-    return found
+    function: Callable[..., tuple[Any, ...]] = writer.space["numbers"]
+    return function
 
 
 def evaluated(extent: Extent, operands: Mapping[str, Any]) -> Any:

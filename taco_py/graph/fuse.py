@@ -11,7 +11,7 @@ from typing import Any, overload
 from taco_py.data.kernels import KERNELS
 from taco_py.data.tensors.keys import call_key
 from taco_py.graph.backends.registered import NONE, Preference, Regions, preference_of
-from taco_py.graph.capture.free_variables import OWN, global_values
+from taco_py.graph.capture.free_variables import FUSED_PREFIX, global_values
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.signature_of_call import Leaves, leaves_of
 from taco_py.graph.capture.trace_function import Trace, trace_function
@@ -47,7 +47,7 @@ class BoundFunction:
         self.fused = fused
 
     def __reduce__(self) -> Any:
-        """Leave out what was traced."""
+        """Leave traces out."""
         return BoundFunction, ()
 
 
@@ -82,45 +82,48 @@ class FusedFunction:
         """Forget the short ways, which hold a number of threads."""
         self.routes = {}
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Compute the function, as a call of the function itself would."""
-        values = (*args, *named.values()) if named else args
-        key = call_key((*named,), values) if self._is_in_order(len(args), named) else None
+        values = (*args, *keywords.values()) if keywords else args
+        key = call_key((*keywords,), values) if self._is_in_order(len(args), keywords) else None
         if key is not None:
             for route in () if KERNELS.memory.on else self.routes.get(key, ()):
-                found = route(*values)
-                if found is not None:
-                    return found
+                result_of_route = route(*values)
+                if result_of_route is not None:
+                    return result_of_route
         recorder = trace_of(values)
         if recorder is not None:
-            return self._inside(recorder, args, named)
-        arguments = self._bound(args, named)
+            return self._inside(recorder, args, keywords)
+        arguments = self._bound(args, keywords)
         leaves = leaves_of(arguments)
-        call = self._known(leaves)
+        call = self._existing_call(leaves)
         if call is None:
             recorder = trace_around(self.function)
             if recorder is not None:
-                return self._inside(recorder, args, named)
+                return self._inside(recorder, args, keywords)
             call = self._new(arguments, leaves)
         operands = leaves.values
         result = call.run(operands)
         if key is not None and len(operands) == len(values):
-            made = short_route(call, operands, values)
-            if made is not None:
-                self.routes[key] = (made, *self.routes.get(key, ())[: MOST_ROUTES - 1])
+            fast_route = short_route(call, operands, values)
+            if fast_route is not None:
+                self.routes[key] = (fast_route, *self.routes.get(key, ())[: MOST_ROUTES - 1])
         return result
 
-    def _inside(self, recorder: Recorder, args: Any, named: Any) -> Any:
-        """Note in another trace what the function computes."""
-        return self.function(*args, **named)
+    def _inside(self, recorder: Recorder, args: Any, keywords: Any) -> Any:
+        """Note the function's operations in another trace."""
+        return self.function(*args, **keywords)
 
-    def _is_in_order(self, count: int, named: Mapping[str, Any]) -> bool:
+    def _is_in_order(self, count: int, keywords: Mapping[str, Any]) -> bool:
         """Tell whether arguments by name come as the function has them, after so many others."""
-        return not named or [*named] == [*self.signature.parameters][count : count + len(named)]
+        return (
+            not keywords
+            or [*keywords] == [*self.signature.parameters][count : count + len(keywords)]
+        )
 
-    def graph(self, *args: Any, **named: Any) -> TracedGraph:
+    def graph(self, *args: Any, **keywords: Any) -> TracedGraph:
         """Return the graph of a call with such arguments, which computes nothing."""
-        arguments = self._bound(args, named)
+        arguments = self._bound(args, keywords)
         leaves = leaves_of(arguments)
         call = self._call(arguments, leaves)
         name = getattr(self.function, "__name__", "function")
@@ -130,47 +133,47 @@ class FusedFunction:
         """Bind it as a method, whose instance is read while it is traced."""
         if instance is None:
             return self
-        kept = getattr(instance, "__dict__", {})
-        name = f"{OWN}{getattr(self.function, '__name__', '')}"
-        bound: BoundFunction | None = kept.get(name)
-        found = None if bound is None else bound.fused
-        own: Any = None if found is None else found.function
-        if own is None or own.__func__ is not self.function or own.__self__ is not instance:
+        attributes = getattr(instance, "__dict__", {})
+        name = f"{FUSED_PREFIX}{getattr(self.function, '__name__', '')}"
+        bound: BoundFunction | None = attributes.get(name)
+        fused = None if bound is None else bound.fused
+        inner: Any = None if fused is None else fused.function
+        if inner is None or inner.__func__ is not self.function or inner.__self__ is not instance:
             method = self.function.__get__(instance, owner)
-            found = FusedFunction(method, self.optimize, self.preferred)
-            found.passes = self.passes
-            kept[name] = BoundFunction(found)
-        return found
+            fused = FusedFunction(method, self.optimize, self.preferred)
+            fused.passes = self.passes
+            attributes[name] = BoundFunction(fused)
+        return fused
 
-    def _bound(self, args: Any, named: Any) -> dict[str, Any]:
-        bound = self.signature.bind(*args, **named)
+    def _bound(self, args: Any, keywords: Any) -> dict[str, Any]:
+        bound = self.signature.bind(*args, **keywords)
         bound.apply_defaults()
         return dict(bound.arguments)
 
     def _call(self, arguments: dict[str, Any], leaves: Leaves) -> GraphCall:
-        return self._known(leaves) or self._new(arguments, leaves)
+        return self._existing_call(leaves) or self._new(arguments, leaves)
 
-    def _known(self, leaves: Leaves) -> GraphCall | None:
-        """Return what runs for such arguments, None where they were not traced before."""
-        known = self.traces.get(leaves.kinds, ())
-        return next((call for call in known if call.trace.holds(leaves.values)), None)
+    def _existing_call(self, leaves: Leaves) -> GraphCall | None:
+        """Return the call for such arguments, None where they were not traced before."""
+        calls = self.traces.get(leaves.kinds, ())
+        return next((call for call in calls if call.trace.holds(leaves.values)), None)
 
     def _new(self, arguments: dict[str, Any], leaves: Leaves) -> GraphCall:
-        """Trace the function for such arguments, and choose what runs."""
-        known = self.traces.setdefault(leaves.kinds, [])
+        """Trace the function for such arguments, and choose the program that runs."""
+        calls = self.traces.setdefault(leaves.kinds, [])
         while len(self.traces) > MOST_KINDS:
             self.traces.pop(next(iter(self.traces)), None)
         while len(self.routes) > MOST_KINDS:
             self.routes.pop(next(iter(self.routes)), None)
-        found = self._planned(self._trace(arguments, leaves), arguments, leaves.values)
-        known.append(found)
-        del known[:-MOST_TRACES]
-        return found
+        call = self._planned(self._trace(arguments, leaves), arguments, leaves.values)
+        calls.append(call)
+        del calls[:-MOST_TRACES]
+        return call
 
     def _planned(
         self, trace: Trace, arguments: dict[str, Any], operands: tuple[Any, ...]
     ) -> GraphCall:
-        """Choose what runs for a trace."""
+        """Choose the program that runs for a trace."""
         return call_of(trace, operands, self.optimize, self.preferred, passes=self.passes)
 
     def _trace(self, arguments: dict[str, Any], leaves: Leaves) -> Trace:
@@ -188,34 +191,34 @@ def trace_of(value: Any) -> Recorder | None:
     if isinstance(value, TracedArray):
         return value.recorder
     if isinstance(value, tuple | list):
-        within: Iterable[Any] = value
+        elements: Iterable[Any] = value
     elif isinstance(value, dict):
-        within = value.values()
+        elements = value.values()
     else:
         return None
-    return next((found for each in within if (found := trace_of(each)) is not None), None)
+    return next((trace for element in elements if (trace := trace_of(element)) is not None), None)
 
 
 def trace_around(function: Any) -> Recorder | None:
-    """Return the trace of an array that a function reads by name, or those that it calls do."""
-    waiting, seen = [function], set[int]()
+    """Return the trace of an array that a function, or its callees, read by name."""
+    waiting, visited = [function], set[int]()
     while waiting:
-        own = waiting.pop()
-        own = own.function if isinstance(own, FusedFunction) else getattr(own, "__func__", own)
-        if not isinstance(own, FunctionType) or id(own) in seen:
+        fn = waiting.pop()
+        fn = fn.function if isinstance(fn, FusedFunction) else getattr(fn, "__func__", fn)
+        if not isinstance(fn, FunctionType) or id(fn) in visited:
             continue
-        seen.add(id(own))
-        for value in (*map(_content, own.__closure__ or ()), *global_values(own)):
-            many = isinstance(value, tuple | list | dict) and len(value) > MOST_HELD
-            found = None if many else trace_of(value)
-            if found is not None:
-                return found
+        visited.add(id(fn))
+        for value in (*map(_content, fn.__closure__ or ()), *global_values(fn)):
+            is_long = isinstance(value, tuple | list | dict) and len(value) > MOST_HELD
+            recorder = None if is_long else trace_of(value)
+            if recorder is not None:
+                return recorder
             waiting.append(value)
     return None
 
 
 def _content(cell: CellType) -> Any:
-    """What a variable of a closure stands for; None where it is bound later."""
+    """Return the value of a closure's variable; None where it is bound later."""
     try:
         return cell.cell_contents
     except ValueError:

@@ -62,8 +62,8 @@ class GraphBuilder:
         self.graph = graph
         self.facts: dict[str, Fact] = {leaf.name: leaf.fact for leaf in graph.leaves}
         self.nodes: dict[str, Node] = {}
-        self.constants = {each.name: each for each in graph.constants}
-        self.numbers = {each.name: each for each in graph.numbers}
+        self.constants = {constant.name: constant for constant in graph.constants}
+        self.numbers = {number.name: number for number in graph.numbers}
         self.renamed: dict[str, str] = {leaf.name: leaf.name for leaf in graph.leaves}
         self.diagonals: dict[str, str] = {}
         self.sparse = {leaf.name for leaf in graph.leaves if leaf.fact.sparsity}
@@ -72,29 +72,29 @@ class GraphBuilder:
         self.memo: dict[str, Any] = {}
         self.place = ""
         self.origin = NOWHERE
-        self.again = False
+        self.nested = False
         self.active: set[str] = set()
         self.sides: frozenset[tuple[str, str]] = frozenset()
         self._known: dict[tuple[object, ...], str] = {}
         self._merge_literals()
 
     def _merge_literals(self) -> None:
-        for each in self.graph.constants:
-            if (key := _literal_key(each.value)) is not None:
-                self.renamed[each.name] = self._known.setdefault(key, each.name)
+        for constant in self.graph.constants:
+            if (key := _literal_key(constant.value)) is not None:
+                self.renamed[constant.name] = self._known.setdefault(key, constant.name)
 
     def add(
         self, operator: str, inputs: Sequence[str], shape: Shape, dtype: str, /, **attributes: Any
     ) -> str:
         """Make a node, or find the equal one that there is; its name."""
-        told = tuple(sorted(attributes.items()))
+        pairs = tuple(sorted(attributes.items()))
         swaps = attributes.get("function") in COMMUTATIVE
         sizes = tuple(e.constant == 1 for e in shape) if operator in OF_THEIR_INPUTS else shape
-        key = (operator, tuple(sorted(inputs) if swaps else inputs), told, sizes, dtype)
+        key = (operator, tuple(sorted(inputs) if swaps else inputs), pairs, sizes, dtype)
         if key not in self._known:
             name = f"p{len(self.nodes)}"
             fact = Fact(shape, dtype, letters_of(attributes, len(shape)))
-            node = Node(name, operator, tuple(inputs), told, fact, self.place, self.origin)
+            node = Node(name, operator, tuple(inputs), pairs, fact, self.place, self.origin)
             self.nodes[name], self.facts[name] = node, node.fact
             if not self.sparse.isdisjoint(inputs):
                 self.sparse.add(name)
@@ -113,12 +113,12 @@ class GraphBuilder:
 
     def has_size(self, size: Extent) -> bool:
         """Tell whether an operand, or an array of the function's own, has a size."""
-        own = (fact.shape for fact in (self.facts[name] for name in self.constants))
-        return size.operator == "size" or any(size in shape for shape in own)
+        shapes = (fact.shape for fact in (self.facts[name] for name in self.constants))
+        return size.operator == "size" or any(size in shape for shape in shapes)
 
     def copy(self, node: Node) -> str:
         """Make a node of the graph that is rebuilt again."""
-        inputs = [self.renamed[each] for each in node.inputs]
+        inputs = [self.renamed[operand] for operand in node.inputs]
         attributes = dict(node.attributes)
         return self.add(node.operator, inputs, node.shape, node.dtype, **attributes)
 
@@ -169,30 +169,30 @@ class GraphBuilder:
 
         dtype  what NumPy gives; of one of its own functions it is found
         """
-        facts = [self.facts[each] for each in inputs]
+        facts = [self.facts[operand] for operand in inputs]
         shape = self.stretched(facts)
-        made = dtype or dtype_of(function_of_elements(function), *facts)
+        result_type = dtype or dtype_of(function_of_elements(function), *facts)
         strong = [fact for fact in facts if not fact.weak]
         if function == "where":
             strong = [fact for fact in facts[1:] if not fact.weak]
         operands = []
         for name, fact in zip(inputs, facts, strict=True):
             if fact.weak and strong:
-                types = np.result_type(*(each.dtype for each in strong), _weak(fact))
+                types = np.result_type(*(fact.dtype for fact in strong), _weak(fact))
                 name = self.typed(name, str(types))
             elif fact.weak:
                 name = self.typed(name, str(np.result_type(_weak(fact))))
             operands.append(self.spread(name, shape))
-        return self.add("map", operands, shape, made, function=function)
+        return self.add("map", operands, shape, result_type, function=function)
 
     def stretched(self, facts: Sequence[Fact]) -> Shape:
         """Find the shape that shapes stretch to, which were found to do so."""
         order = max((fact.order for fact in facts), default=0)
-        found = []
+        shape = []
         for axis in range(-order, 0):
             sizes = [fact.shape[axis] for fact in facts if fact.order >= -axis]
-            found.append(next((each for each in sizes if each.constant != 1), sizes[0]))
-        return tuple(found)
+            shape.append(next((size for size in sizes if size.constant != 1), sizes[0]))
+        return tuple(shape)
 
     def spread(self, name: str, shape: Shape) -> str:
         """Stretch an array to a shape; numbers of leaves stay as they are."""
@@ -221,20 +221,20 @@ class GraphBuilder:
     def reduce(self, function: str, name: str, axes: Sequence[int], dtype: str) -> str:
         """Reduce over modes, which are left out."""
         fact = self.facts[name]
-        shape = tuple(each for axis, each in enumerate(fact.shape) if axis not in axes)
+        shape = tuple(size for axis, size in enumerate(fact.shape) if axis not in axes)
         return self.add("reduce", (name,), shape, dtype, function=function, axes=tuple(axes))
 
     def contract(
         self,
         inputs: Sequence[str],
         labels: Sequence[Sequence[int]],
-        kept: Sequence[int],
+        output_labels: Sequence[int],
         shape: Shape,
         dtype: str,
     ) -> str:
         """Sum products, by a label for each mode."""
-        told = tuple(map(tuple, labels))
-        return self.add("contract", inputs, shape, dtype, labels=told, kept=tuple(kept))
+        groups = tuple(map(tuple, labels))
+        return self.add("contract", inputs, shape, dtype, labels=groups, kept=tuple(output_labels))
 
     def numpy(self, node: Node, inputs: Sequence[str]) -> str:
         """Leave an operator to NumPy."""
@@ -242,14 +242,14 @@ class GraphBuilder:
         return self.add("numpy", inputs, node.shape, node.dtype, call=node.operator, **attributes)
 
     def finish(self) -> Graph:
-        """Return the graph of what the outputs depend on."""
+        """Return the graph of the nodes that the outputs depend on."""
         return replace(
             self.graph,
             constants=tuple(self.constants.values()),
             numbers=tuple(self.numbers.values()),
             nodes=tuple(self.nodes.values()),
-            outputs=tuple(self.renamed[each] for each in self.graph.outputs),
-        ).needed
+            outputs=tuple(self.renamed[name] for name in self.graph.outputs),
+        ).pruned
 
 
 def rebuilt(graph: Graph) -> GraphBuilder:
@@ -274,7 +274,7 @@ def _weak(fact: Fact) -> Any:
 
 
 def _literal_key(value: Any) -> tuple[object, ...] | None:
-    """What tells numbers apart, None of arrays."""
+    """Return the key of a number, None of arrays."""
     if weak_name(value) or isinstance(value, np.generic):
         return ("literal", type(value), repr(value))
     return None

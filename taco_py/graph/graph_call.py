@@ -10,7 +10,7 @@ from taco_py.arguments.options import CallOptions
 from taco_py.graph.backends.offload import Offload
 from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.trace_function import Trace
-from taco_py.graph.fission.own_results import with_own_results
+from taco_py.graph.fission.separate_results import with_separate_results
 from taco_py.graph.fission.sizes_there import with_sizes_there
 from taco_py.graph.fission.split_operators import split_operators
 from taco_py.graph.nodes import Graph
@@ -18,32 +18,32 @@ from taco_py.graph.passes import ALL, Passes
 from taco_py.graph.rules.rewrite import rewritten
 from taco_py.graph.run.graph_program import MANY_CALLS, GraphProgram, make_program
 from taco_py.graph.sampling.sample_values import sample_values
-from taco_py.graph.selection.strategies import DEFAULT, Chosen, choose_regions
+from taco_py.graph.selection.strategies import DEFAULT, Decision, choose_regions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphCall:
     """A trace, its primitives, and the program that computes them.
 
-    program what runs without backends
-    chosen  how its kernels were chosen
-    offload what runs instead at the sizes of a call, None without backends
-    is_derived  whether the primitives compute what was derived from the trace, as its gradients
+    program    what runs without backends
+    decision   how its kernels were chosen
+    offload    what runs instead at the sizes of a call, None without backends
+    is_derived whether the primitives compute what was derived from the trace, as its gradients
     """
 
     trace: Trace
     primitives: Graph
     program: GraphProgram
-    chosen: Chosen
+    decision: Decision
     offload: Offload | None = None
     is_derived: bool = False
 
     def run(self, operands: Sequence[Any]) -> Any:
-        """Compute what the function returns of operands by the trace's names."""
+        """Compute the function's results of operands by the trace's names."""
         return self.trace.returned(self.program_of(operands).run(operands))
 
     def program_of(self, operands: Sequence[Any]) -> GraphProgram:
-        """Return what runs for operands; what runs without backends, where there are none."""
+        """Return the program that runs for operands, by default the one without backends."""
         if self.offload is None or len(operands) != len(self.primitives.inputs):
             return self.program
         return self.offload.program(operands).program
@@ -58,17 +58,17 @@ def call_of(
     passes: Passes = ALL,
     options: CallOptions = MANY_CALLS,
 ) -> GraphCall:
-    """Split the operators of a trace, rewrite the primitives, and choose what runs.
+    """Split the operators of a trace, rewrite the primitives, and choose the program that runs.
 
     operands   of the call that it is chosen for; some strategies do without
     preferred  the backends that may compute regions of it
     derived    from the primitives to those of which results are wanted, in memory of their own
     passes     which of those that may be left out are done
-    options   of the calls of kernels
+    options    of the calls of kernels
     """
-    whole = ("custom_derivative",) if derived else ()
-    primitives = rewritten(split_operators(trace.graph, whole))
-    primitives = derived(primitives) if derived else with_own_results(trace.graph, primitives)
+    unsplit = ("custom_derivative",) if derived else ()
+    primitives = rewritten(split_operators(trace.graph, unsplit))
+    primitives = derived(primitives) if derived else with_separate_results(trace.graph, primitives)
     primitives = with_sizes_there(sample_values(primitives))
     return planned_call(trace, primitives, operands, passes.strategy(strategy), preferred,
                         options, is_derived=derived is not None)  # fmt: skip
@@ -83,8 +83,8 @@ def planned_call(
     options: CallOptions = MANY_CALLS,
     is_derived: bool = True,
 ) -> GraphCall:
-    """Choose what runs for primitives, as of what was derived from a trace."""
-    chosen = choose_regions(primitives, operands, strategy)
-    program = make_program(primitives, lambda _: chosen.taken.regions, options=options)
+    """Choose the program that runs for primitives, for instance of a derivative of a trace."""
+    decision = choose_regions(primitives, operands, strategy)
+    program = make_program(primitives, lambda _: decision.selected.regions, options=options)
     offload = Offload(primitives, program, preferred) if preferred.backends else None
-    return GraphCall(trace, primitives, program, chosen, offload, is_derived)
+    return GraphCall(trace, primitives, program, decision, offload, is_derived)

@@ -35,9 +35,12 @@ class SavedGraph:
 
 
 def to_json(call: GraphCall) -> str:
-    """Write what a call computes. Raises OperandTypeError for constants that no file holds."""
+    """Write the graph of a call as JSON.
+
+    Raises OperandTypeError for constants that no file holds.
+    """
     trace = call.trace
-    whole = {
+    record = {
         KEY: OF_DERIVED if call.is_derived else VERSION,
         **plain_graph(trace.graph),
         "returns": plain(trace.template),
@@ -47,26 +50,26 @@ def to_json(call: GraphCall) -> str:
         ],
     }
     if call.is_derived:
-        whole[DERIVED] = plain_graph(call.primitives, trace.graph.constants)
-    return json.dumps(whole, indent=1)
+        record[DERIVED] = plain_graph(call.primitives, trace.graph.constants)
+    return json.dumps(record, indent=1)
 
 
 def from_json(text: str, name: str) -> SavedGraph:
-    """Read what `to_json` wrote. Raises FileFormatError for another text.
+    """Read a text that `to_json` wrote. Raises FileFormatError for another text.
 
     name  of the file, for the message
     """
     try:
-        whole = json.loads(text)
-        if not isinstance(whole, Mapping) or KEY not in whole:
+        record = json.loads(text)
+        if not isinstance(record, Mapping) or KEY not in record:
             raise WrongGraphError(f"no {KEY!r}")
-        if type(whole[KEY]) is not int or whole[KEY] not in (VERSION, OF_DERIVED):
+        if type(record[KEY]) is not int or record[KEY] not in (VERSION, OF_DERIVED):
             raise FileFormatError(
                 f"Expected a graph of version {VERSION} or {OF_DERIVED} in {name}, found "
-                f"{whole[KEY]!r:.40}",
+                f"{record[KEY]!r:.40}",
                 hint="save it again with this version",
             )
-        return _read(whole)
+        return _read(record)
     except (WrongGraphError, RecursionError, ValueError) as error:
         if isinstance(error, FileFormatError):
             raise
@@ -82,17 +85,17 @@ def wrong_file(name: str, error: BaseException) -> FileFormatError:
     )
 
 
-def _read(whole: Mapping[str, Any]) -> SavedGraph:
-    graph, derived = read_graph(whole), None
-    if (whole[KEY] == OF_DERIVED) != (DERIVED in whole):
-        raise WrongGraphError(f"version {whole[KEY]} with or without {DERIVED!r}")
-    if DERIVED in whole:
-        derived = read_graph(whole[DERIVED], graph.constants)
+def _read(record: Mapping[str, Any]) -> SavedGraph:
+    graph, derived = read_graph(record), None
+    if (record[KEY] == OF_DERIVED) != (DERIVED in record):
+        raise WrongGraphError(f"version {record[KEY]} with or without {DERIVED!r}")
+    if DERIVED in record:
+        derived = read_graph(record[DERIVED], graph.constants)
         if derived.inputs != graph.inputs:
             raise WrongGraphError("a derived graph of other operands")
     results = graph.outputs if derived is None else derived.outputs
-    template, conditions, expected = read_trace(whole, graph, len(results))
-    names = tuple(each.name for each in graph.inputs)
+    template, conditions, expected = read_trace(record, graph, len(results))
+    names = tuple(leaf.name for leaf in graph.inputs)
     guards = compiled(conditions, names) if conditions else None
     trace = Trace(graph, template, guards, expected, conditions, FreeVariables((), ()))
     return SavedGraph(trace, derived)

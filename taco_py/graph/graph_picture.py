@@ -65,18 +65,18 @@ def draw_graph(call: GraphCall, name: str, operands: Sequence[Any] = ()) -> Draw
     height = 2 * MARGIN + max(
         (box.y + HEIGHT for panel in (operators, primitives) for box in panel.values()), default=0
     )
-    return Drawing(str(call.trace.graph), _whole(shapes, left, height))
+    return Drawing(str(call.trace.graph), _document(shapes, left, height))
 
 
 def _colours(program: GraphProgram) -> dict[str, tuple[str, str]]:
     """Return the colour of each primitive, and which steps compute it."""
-    found: dict[str, tuple[str, str]] = {}
+    colours: dict[str, tuple[str, str]] = {}
     for number, step in enumerate(program.steps):
-        told = f"step {number + 1}: {_computes(step)}"
+        label = f"step {number + 1}: {_computes(step)}"
         for node in step.nodes:
-            colour, before = found.get(node.name, (COLOURS[number % len(COLOURS)], ""))
-            found[node.name] = colour, f"{before}, {told}" if before else told
-    return found
+            colour, before = colours.get(node.name, (COLOURS[number % len(COLOURS)], ""))
+            colours[node.name] = colour, f"{before}, {label}" if before else label
+    return colours
 
 
 def _computes(step: Step) -> str:
@@ -86,37 +86,37 @@ def _computes(step: Step) -> str:
 
 
 def _panel(graph: Graph, colours: Mapping[str, tuple[str, str]]) -> dict[str, Box]:
-    """Where each value stands: a row a layer, near what it reads."""
+    """Place each value: a row for each layer, near its inputs."""
     rows: dict[int, list[str]] = {}
     for name, layer in _layers(graph).items():
         rows.setdefault(layer, []).append(name)
     nodes = graph.by_name
     widths = {name: len(_text(nodes.get(name), name)) * LETTER + 14 for name in graph.facts}
     widest = max((_width(row, widths) for row in rows.values()), default=0.0)
-    found: dict[str, Box] = {}
+    boxes: dict[str, Box] = {}
     for layer in sorted(rows):
-        row = sorted(rows[layer], key=lambda name: _above(nodes.get(name), found))
+        row = sorted(rows[layer], key=lambda name: _above(nodes.get(name), boxes))
         left = (widest - _width(row, widths)) / 2
         for name in row:
             node = nodes.get(name)
-            colour, told = colours.get(name, (PLAIN if node is not None else LEAF, ""))
-            title = "  ".join(filter(None, (str(graph.facts[name]), _place(node), told)))
+            colour, steps = colours.get(name, (PLAIN if node is not None else LEAF, ""))
+            title = "  ".join(filter(None, (str(graph.facts[name]), _place(node), steps)))
             middle = left + widths[name] / 2
             y = ROW * (layer + 0.8)
-            found[name] = Box(_text(node, name), middle, y, widths[name], colour, title)
+            boxes[name] = Box(_text(node, name), middle, y, widths[name], colour, title)
             left += widths[name] + GAP
-    return found
+    return boxes
 
 
 def _layers(graph: Graph) -> dict[str, int]:
     """Return the longest way from a leaf to each value; a leaf is right above its first reader."""
-    found: dict[str, int] = {}
+    layers: dict[str, int] = {}
     for node in graph.nodes:
-        found[node.name] = 1 + max((found.get(each, 0) for each in node.inputs), default=0)
+        layers[node.name] = 1 + max((layers.get(operand, 0) for operand in node.inputs), default=0)
     for leaf in graph.leaves:
-        readers = [found[node.name] for node in graph.nodes if leaf.name in node.inputs]
-        found[leaf.name] = min(readers, default=1) - 1
-    return found
+        readers = [layers[node.name] for node in graph.nodes if leaf.name in node.inputs]
+        layers[leaf.name] = min(readers, default=1) - 1
+    return layers
 
 
 def _width(row: Sequence[str], widths: Mapping[str, float]) -> float:
@@ -124,7 +124,7 @@ def _width(row: Sequence[str], widths: Mapping[str, float]) -> float:
 
 
 def _above(node: Node | None, placed: Mapping[str, Box]) -> float:
-    """Return the mean place of what a value reads."""
+    """Return the mean place of a value's inputs."""
     read = [placed[name].x for name in (node.inputs if node else ()) if name in placed]
     return sum(read) / len(read) if read else 0.0
 
@@ -153,8 +153,8 @@ def _way(start: Box, end: Box) -> str:
     left, right = start.x + start.width / 2, end.x + end.width / 2
     bend = max(left, right) + GAP + (end.y - start.y) / 8
     middle = (start.y + end.y) / 2
-    there = f"{bend:g} {start.y:g} {bend:g} {middle:g}"
-    return f"M {left:g} {start.y:g} Q {there} Q {bend:g} {end.y:g} {right:g} {end.y:g}"
+    curve = f"{bend:g} {start.y:g} {bend:g} {middle:g}"
+    return f"M {left:g} {start.y:g} Q {curve} Q {bend:g} {end.y:g} {right:g} {end.y:g}"
 
 
 def _box(box: Box) -> Iterator[str]:
@@ -173,7 +173,7 @@ def _words(x: float, y: float, text: str, anchor: str = "middle", weight: str = 
     )
 
 
-def _whole(shapes: Sequence[str], width: float, height: float) -> str:
+def _document(shapes: Sequence[str], width: float, height: float) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
         f'width="{width:g}" height="{height:g}" font-family="monospace" font-size="12">'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from taco_py.graph.backends.offload_report import told_offload, told_runs, told_step
+from taco_py.graph.backends.offload_report import count_runs, describe_offload, describe_step
 from taco_py.graph.backends.offloaded_run import OffloadedRun
 from taco_py.graph.graph_call import GraphCall
 from taco_py.graph.nodes import Node
@@ -15,13 +15,16 @@ from taco_py.graph.primitives.sampled_values import operator_of
 from taco_py.graph.run.graph_program import KernelRun, NumpyRun
 from taco_py.graph.run.memory_report import MemorySeen
 from taco_py.graph.sampling.sample_values import sampled_lines
-from taco_py.graph.selection.choice_report import told_choice
+from taco_py.graph.selection.choice_report import describe_choice
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.printer import to_text
 
 
-def told(call: GraphCall, operands: Sequence[Any], name: str) -> str:
-    """Say what a graph computes and what runs for it. Values that kernels read are computed."""
+def explain_graph(call: GraphCall, operands: Sequence[Any], name: str) -> str:
+    """Describe the operators, primitives and steps of a graph.
+
+    Values that kernels read are computed.
+    """
     return "\n".join(_lines(call, operands, name))
 
 
@@ -30,10 +33,10 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
     offload = None if call.offload is None else call.offload.program(operands)
     program = call.program if offload is None else offload.program
     yield f"graph     {name}: {len(operators.nodes)} operators, {len(primitives.nodes)} primitives"
-    yield f"runs      {told_runs(program)}"
-    yield from told_choice(call.chosen)
+    yield f"runs      {count_runs(program)}"
+    yield from describe_choice(call.decision)
     if call.offload is not None and offload is not None:
-        yield from told_offload(call.offload, offload)
+        yield from describe_offload(call.offload, offload)
     for extent, expected in zip(call.trace.conditions, call.trace.expected, strict=True):
         yield f"holds     where {extent} is {expected}"
     yield "operators"
@@ -46,32 +49,32 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
     yield from (f"sampled   {line}" for line in sampled_lines(primitives))
     values = program.begin(operands)
     program.foresee(operands)
-    seen = MemorySeen(program)
+    memory = MemorySeen(program)
     for number, (step, last) in enumerate(program.in_order, 1):
         if isinstance(step, KernelRun):
-            written = step.write(primitives, values)
+            statements = step.write(primitives, values)
             yield f"step {number}    kernels of {', '.join(n.name for n in step.region.nodes)}"
-            for each in written.assignments:
-                form = written.formats.get(each.target.tensor)
+            for assignment in statements.assignments:
+                form = statements.formats.get(assignment.target.tensor)
                 stored = f"    stored as {form}" if form is not None and is_sparse(form) else ""
-                yield f"  {to_text(each)}{stored}"
+                yield f"  {to_text(assignment)}{stored}"
             yield from (f"  {line}" for line in step.explain(primitives, values).splitlines())
         elif isinstance(step, OffloadedRun):
-            yield f"step {number}    {told_step(step)}"
+            yield f"step {number}    {describe_step(step)}"
             yield from (f"  {line}" for line in str(step.task.part.graph).splitlines())
         elif isinstance(step, NumpyRun):
             node = step.node
             call_name = node.get("call", node.operator)
-            why = _why(node)
-            yield f"step {number}    NumPy: {node.name} = {call_name}  {node.place} ({why})"
+            reason = _reason(node)
+            yield f"step {number}    NumPy: {node.name} = {call_name}  {node.place} ({reason})"
         step.run(primitives, values)
-        seen.note(number, step, values, last)
+        memory.note(number, step, values, last)
         for operand in last:
             del values[operand]
-    yield from seen.told()
+    yield from memory.describe()
 
 
-def _why(node: Node) -> str:
+def _reason(node: Node) -> str:
     """Say why NumPy computes a primitive."""
     if is_positions(node):
         return f"checked; kernels read {node.name}, which is 1 at the position of each row"

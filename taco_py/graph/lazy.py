@@ -36,11 +36,11 @@ class LazyRecorder(Recorder):
     preferred = NONE
 
     def call(self, name: str) -> tuple[GraphCall, list[Any]]:
-        """Choose what runs for one of the arrays, and return it with its operands."""
+        """Choose the program for one of the arrays, and return it with its operands."""
         graph = self.graph((name,))
         self.closed = False
         trace = Trace(graph, Output(0), None, (), (), FreeVariables((), ()))
-        operands = [self.operands[each.name] for each in graph.inputs]
+        operands = [self.operands[leaf.name] for leaf in graph.inputs]
         call = call_of(trace, operands, self.optimize, self.preferred, options=ONE_CALL)
         return call, operands
 
@@ -52,12 +52,12 @@ class LazyArray(TracedArray):
     recorder: LazyRecorder
 
     def compute(self) -> Any:
-        """Compute the array, and what it depends on, as a whole."""
+        """Compute the array and the values it depends on."""
         call, operands = self.recorder.call(self.name)
         return call.run(operands)
 
     def graph(self) -> TracedGraph:
-        """Return the graph of what computes the array, to explain and to save."""
+        """Return the graph that computes the array, to explain and to save."""
         call, operands = self.recorder.call(self.name)
         return TracedGraph(call, operands, self.name)
 
@@ -73,15 +73,15 @@ class Lazy:
     """
 
     def __init__(self, optimize: str = DEFAULT, preferred: Preference = NONE) -> None:
-        own = {**operations(frozenset()), "traced": LazyArray, "TracedArray": LazyArray}
-        self.recorder = LazyRecorder({}, own)
+        table = {**operations(frozenset()), "traced": LazyArray, "TracedArray": LazyArray}
+        self.recorder = LazyRecorder({}, table)
         self.recorder.optimize = check_strategy(optimize)
         self.recorder.preferred = preferred
         self.names: dict[int, str] = {}
         self.before: Callable[[str], Any] | None = None
 
     def __call__(self, array: Any) -> LazyArray:
-        """Return what stands for an array, whose operations are noted."""
+        """Return the stand-in of an array, whose operations are noted."""
         if isinstance(array, LazyArray):
             return array
         if not is_operand(array):
@@ -97,7 +97,7 @@ class Lazy:
         return LazyArray(self.recorder, self.names[id(array)])
 
     def __enter__(self) -> Lazy:
-        """Begin to note what Tensors compute in this thread."""
+        """Begin to note the operations of Tensors in this thread."""
         self.before = BEHAVIOUR.taken.get(get_ident())
         BEHAVIOUR.taken[get_ident()] = self._operation
         return self
@@ -109,7 +109,7 @@ class Lazy:
             BEHAVIOUR.taken[get_ident()] = self.before
 
     def _operation(self, name: str) -> Callable[..., Any]:
-        """What Tensors call under a name while operations are noted."""
+        """Return the function that Tensors call under a name while operations are noted."""
         if name == "elementwise":
             return self._elementwise
         if name == "matmul":
@@ -129,7 +129,7 @@ class Lazy:
         return BEHAVIOUR.function_named(name)
 
     def _stand_ins(self, values: Sequence[Any]) -> list[Any]:
-        return [self(each) if isinstance(each, Tensor) else each for each in values]
+        return [self(value) if isinstance(value, Tensor) else value for value in values]
 
     def _noted(self, function: str, *args: Any, **options: Any) -> Any:
         operation = self.recorder.operations.get(function)

@@ -73,7 +73,7 @@ def _lists_of_ints(operator: str, value: Any) -> bool:
 
 
 def _source(operator: str, value: Any) -> bool:
-    return type(value) is tuple and all(each is None or _is_int(each) for each in value)
+    return type(value) is tuple and all(axis is None or _is_int(axis) for axis in value)
 
 
 def _modes(operator: str, value: Any) -> bool:
@@ -94,8 +94,8 @@ def _is_subscript(value: Any) -> bool:
         return False
     kind, *ends = value
     lengths = {"new": (0,), "at": (1,), "slice": (3,), "array": (0, 1)}
-    known = type(kind) is str and len(ends) in lengths.get(kind, ())
-    return known and all(isinstance(e, Extent) or (e is None and kind == "slice") for e in ends)
+    has_kind = type(kind) is str and len(ends) in lengths.get(kind, ())
+    return has_kind and all(isinstance(e, Extent) or (e is None and kind == "slice") for e in ends)
 
 
 def _texts(operator: str, value: Any) -> bool:
@@ -103,10 +103,10 @@ def _texts(operator: str, value: Any) -> bool:
 
 
 def _options(operator: str, value: Any) -> bool:
-    known = {name for names in NUMPY_CALLS.values() for name in names}
+    parameters = {name for names in NUMPY_CALLS.values() for name in names}
     return type(value) is tuple and all(
-        type(each) is tuple and len(each) == 2 and each[0] in known and _is_plain(each[1])
-        for each in value
+        type(pair) is tuple and len(pair) == 2 and pair[0] in parameters and _is_plain(pair[1])
+        for pair in value
     )
 
 
@@ -121,16 +121,16 @@ def _names_operator(operator: str, value: Any) -> bool:
 
 
 def _places(operator: str, value: Any) -> bool:
-    """Tell whether a value is what `sampled_values.At` is."""
+    """Tell whether a value has the structure of `sampled_values.At`."""
     return type(value) is tuple and all(
-        type(each) is tuple and len(each) == 2 and _is_int(each[0]) and _source("", each[1])
-        for each in value
+        type(pair) is tuple and len(pair) == 2 and _is_int(pair[0]) and _source("", pair[1])
+        for pair in value
     )
 
 
 def _number(operator: str, value: Any) -> bool:
-    known = isinstance(value, np.generic) and value.dtype.kind in "biuf"
-    return value is None or type(value) in (bool, int, float) or known
+    is_numpy = isinstance(value, np.generic) and value.dtype.kind in "biuf"
+    return value is None or type(value) in (bool, int, float) or is_numpy
 
 
 ATTRIBUTES: Mapping[str, Callable[[str, Any], bool]] = MappingProxyType({

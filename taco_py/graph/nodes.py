@@ -41,8 +41,8 @@ class Fact:
 
     @property
     def units(self) -> tuple[bool, ...]:
-        """For each mode whether its size is 1 in all calls."""
-        return tuple(each.constant == 1 for each in self.shape)
+        """Tell for each mode whether its size is 1 in all calls."""
+        return tuple(size.constant == 1 for size in self.shape)
 
     def __str__(self) -> str:
         """Write the type as float64[a0.shape[0],3]."""
@@ -146,29 +146,29 @@ class Graph:
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        """What no node makes."""
+        """Return the inputs, constants and numbers, which no node makes."""
         return (*self.inputs, *self.constants, *self.numbers)
 
     @property
     def facts(self) -> dict[str, Fact]:
-        """What is known of each value, by its name."""
-        return {each.name: each.fact for each in (*self.leaves, *self.nodes)}
+        """Return the facts of each value, by its name."""
+        return {value.name: value.fact for value in (*self.leaves, *self.nodes)}
 
     @property
     def by_name(self) -> dict[str, Node]:
         """Return the nodes by their names."""
-        return {each.name: each for each in self.nodes}
+        return {node.name: node for node in self.nodes}
 
     def readers(self) -> Mapping[str, list[Node]]:
         """Return the nodes that read each value, once for each time that they do."""
-        found: dict[str, list[Node]] = {}
+        readers: dict[str, list[Node]] = {}
         for node in self.nodes:
             for name in node.inputs:
-                found.setdefault(name, []).append(node)
-        return found
+                readers.setdefault(name, []).append(node)
+        return readers
 
     @property
-    def needed(self) -> Graph:
+    def pruned(self) -> Graph:
         """Return the graph without nodes and numbers that no output depends on."""
         live = set(self.outputs)
         for node in reversed(self.nodes):
@@ -176,9 +176,9 @@ class Graph:
                 live.update(node.inputs)
         return replace(
             self,
-            constants=tuple(each for each in self.constants if each.name in live),
-            numbers=tuple(each for each in self.numbers if each.name in live),
-            nodes=tuple(each for each in self.nodes if each.name in live),
+            constants=tuple(constant for constant in self.constants if constant.name in live),
+            numbers=tuple(number for number in self.numbers if number.name in live),
+            nodes=tuple(node for node in self.nodes if node.name in live),
         )
 
     def __str__(self) -> str:
@@ -189,19 +189,21 @@ class Graph:
 def _lines(graph: Graph) -> Iterator[str]:
     for leaf in graph.inputs:
         yield f"{leaf.name}: {leaf.fact} = input"
-    for each in graph.constants:
-        scalar = each.fact.shape == () and not each.fact.sparsity
-        yield f"{each.name}: {each.fact} = constant{f' {each.value!r}' if scalar else ''}"
+    for constant in graph.constants:
+        scalar = constant.fact.shape == () and not constant.fact.sparsity
+        value = f" {constant.value!r}" if scalar else ""
+        yield f"{constant.name}: {constant.fact} = constant{value}"
     for number in graph.numbers:
         yield f"{number.name}: {number.fact} = {number.extent}"
     for node in graph.nodes:
-        told = "".join(f", {key}={_told(value)}" for key, value in node.attributes)
+        pairs = (f"{key}={_attribute_text(value)}" for key, value in node.attributes)
+        args = ", ".join((", ".join(node.inputs), *pairs))
         place = f"  # {node.place}" if node.place else ""
-        yield f"{node.name}: {node.fact} = {node.operator}({', '.join(node.inputs)}{told}){place}"
+        yield f"{node.name}: {node.fact} = {node.operator}({args}){place}"
     yield f"return {', '.join(graph.outputs)}"
 
 
-def _told(value: Any) -> str:
+def _attribute_text(value: Any) -> str:
     if isinstance(value, tuple):
-        return f"({', '.join(map(_told, value))}{',' if len(value) == 1 else ''})"
+        return f"({', '.join(map(_attribute_text, value))}{',' if len(value) == 1 else ''})"
     return str(value) if isinstance(value, Extent) else repr(value)

@@ -18,7 +18,7 @@ OF_ARRAYS = ("where", "clip", "real", "imag", "angle")
 """NumPy's functions of elements that are no ufuncs."""
 
 TYPES: Mapping[str, type[np.generic]] = MappingProxyType({
-    str(np.dtype(each)): np.dtype(each).type for each in "?bBhHiIlLqQefdgFDG"
+    str(np.dtype(code)): np.dtype(code).type for code in "?bBhHiIlLqQefdgFDG"
 })  # fmt: skip
 """NumPy's types of numbers by their names."""
 
@@ -26,8 +26,8 @@ TYPES: Mapping[str, type[np.generic]] = MappingProxyType({
 def element_function(name: str) -> Callable[..., Any] | None:
     """Find a function of elements, NumPy's or SciPy's, by its name; None where there is none."""
     if name in OF_ARRAYS:
-        found: Callable[..., Any] = getattr(np, name)
-        return found
+        array_function: Callable[..., Any] = getattr(np, name)
+        return array_function
     function = getattr(np, name, None) if name.isidentifier() else None
     if not isinstance(function, np.ufunc) and name.isidentifier():
         from scipy import special
@@ -58,7 +58,7 @@ def is_number_type(name: object) -> bool:
     if name == "bfloat16":
         return True
     try:
-        found = np.dtype(name)
+        dtype = np.dtype(name)
     except (TypeError, ValueError, SyntaxError):
         return False
-    return str(found) == name and found.kind in "biufc" and found.subdtype is None
+    return str(dtype) == name and dtype.kind in "biufc" and dtype.subdtype is None

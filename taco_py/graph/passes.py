@@ -60,11 +60,11 @@ def without(function: Any, *passes: str) -> Any:
                 f"Expected passes among {', '.join(NAMES)}, found {name!r}",
                 hint=with_suggestion("no others can be left out", str(name), NAMES),
             )
-    made = copy(function)
-    if hasattr(made, "fused"):
-        made.fused = without(made.fused, *passes)
-        return made
-    made.traces, made.routes = {}, {}
-    KERNELS.derived.add(made)
-    made.passes = replace(made.passes, **{NAMES[name]: False for name in passes})
-    return made
+    variant = copy(function)
+    if hasattr(variant, "fused"):
+        variant.fused = without(variant.fused, *passes)
+        return variant
+    variant.traces, variant.routes = {}, {}
+    KERNELS.derived.add(variant)
+    variant.passes = replace(variant.passes, **{NAMES[name]: False for name in passes})
+    return variant

@@ -21,31 +21,33 @@ SAME = "same"
 """Stands for the constant of that name of another graph."""
 
 
-def plain_graph(graph: Graph, known: Collection[Constant] = ()) -> dict[str, Any]:
-    """Return a graph as what JSON has. Raises OperandTypeError for constants that no file holds.
+def plain_graph(graph: Graph, shared: Collection[Constant] = ()) -> dict[str, Any]:
+    """Return a graph in the types that JSON has.
 
-    known  constants of another graph, which are named instead of written again
+    Raises OperandTypeError for constants that no file holds.
+
+    shared  constants of another graph, which are named instead of written again
     """
-    written = {id(each.value): each.name for each in known}
+    names = {id(constant.value): constant.name for constant in shared}
     return {
-        "inputs": [[each.name, _fact(each.fact)] for each in graph.inputs],
-        "constants": [[e.name, _fact(e.fact), _constant(e, written)] for e in graph.constants],
+        "inputs": [[leaf.name, _fact(leaf.fact)] for leaf in graph.inputs],
+        "constants": [[e.name, _fact(e.fact), _constant(e, names)] for e in graph.constants],
         "numbers": [[e.name, _fact(e.fact), plain(e.extent)] for e in graph.numbers],
         "nodes": [*map(_node, graph.nodes)],
         "outputs": [*graph.outputs],
     }
 
 
-def _constant(each: Constant, written: dict[int, str]) -> Any:
-    name = written.get(id(each.value))
-    return plain(each.value) if name is None else {SAME: name}
+def _constant(constant: Constant, names: dict[int, str]) -> Any:
+    name = names.get(id(constant.value))
+    return plain(constant.value) if name is None else {SAME: name}
 
 
 def _node(node: Node) -> list[Any]:
-    told = [[key, plain(value)] for key, value in node.attributes]
-    whole = [node.name, node.operator, [*node.inputs], told, _fact(node.fact), node.place]
+    attributes = [[key, plain(value)] for key, value in node.attributes]
+    row = [node.name, node.operator, [*node.inputs], attributes, _fact(node.fact), node.place]
     origin = node.origin
-    return whole if origin == NOWHERE else [*whole, [origin.operator, origin.derivative]]
+    return row if origin == NOWHERE else [*row, [origin.operator, origin.derivative]]
 
 
 def _fact(fact: Fact) -> list[Any]:
@@ -53,7 +55,7 @@ def _fact(fact: Fact) -> list[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as what JSON has."""
+    """Return a value in the types that JSON has."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, Extent):
@@ -63,7 +65,7 @@ def plain(value: Any) -> Any:
     if type(value) in (tuple, list):
         return {type(value).__name__: [*map(plain, value)]}
     if type(value) is dict:
-        return {"dict": [[plain(key), plain(each)] for key, each in value.items()]}
+        return {"dict": [[plain(key), plain(element)] for key, element in value.items()]}
     if type(value) is complex:
         return {"complex": [value.real, value.imag]}
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufcSU":
@@ -71,7 +73,7 @@ def plain(value: Any) -> Any:
         return {kind: _bytes(np.asarray(value))}
     if is_scipy_sparse(value):
         coo = value.tocoo()
-        arrays = [_bytes(np.asarray(each)) for each in (*coo.coords, coo.data)]
+        arrays = [_bytes(np.asarray(array)) for array in (*coo.coords, coo.data)]
         return {"sparse": [type(value).__name__, [*value.shape], *arrays]}
     raise OperandTypeError(
         f"Expected numbers, arrays, texts, and tuples, lists and dictionaries of them, to save, "

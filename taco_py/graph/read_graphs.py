@@ -45,35 +45,35 @@ class WrongGraphError(ValueError):
     """What was read is no graph; the message says where."""
 
 
-def refuse(wanted: str, value: Any) -> NoReturn:
+def refuse(expected: str, value: Any) -> NoReturn:
     """Raise WrongGraphError for a value that is something else."""
-    raise WrongGraphError(f"expected {wanted}, found {value!r:.60}")
+    raise WrongGraphError(f"expected {expected}, found {value!r:.60}")
 
 
-def read_graph(whole: Any, known: Collection[Constant] = ()) -> Graph:
+def read_graph(record: Any, shared: Collection[Constant] = ()) -> Graph:
     """Return the graph that `plain_graph` wrote. Raises WrongGraphError for what is none.
 
-    known  constants of the graph that it was written after
+    shared  constants of the graph that it was written after
     """
-    if not isinstance(whole, Mapping):
-        refuse("an object", whole)
-    return _Reader(whole, known).graph()
+    if not isinstance(record, Mapping):
+        refuse("an object", record)
+    return _Reader(record, shared).graph()
 
 
 class _Reader:
     """Reads the parts of a graph in order, each by what stands before it."""
 
-    def __init__(self, whole: Mapping[str, Any], known: Collection[Constant]) -> None:
-        self.whole = whole
-        self.known = {each.name: each for each in known}
+    def __init__(self, record: Mapping[str, Any], shared: Collection[Constant]) -> None:
+        self.record = record
+        self.shared = {constant.name: constant for constant in shared}
         self.names: set[str] = set()
         self.orders: dict[str, int] = {}
         self.weak: set[str] = set()
 
     def graph(self) -> Graph:
         """Read the graph."""
-        parts = [_rows(self.whole.get("inputs"), (2,), "inputs")]
-        parts += [_rows(self.whole.get(each), (3,), each) for each in ("constants", "numbers")]
+        parts = [_rows(self.record.get("inputs"), (2,), "inputs")]
+        parts += [_rows(self.record.get(part), (3,), part) for part in ("constants", "numbers")]
         for row in parts[0]:  # sizes are those of inputs, in any order
             self.orders[self.new_name(row[0])] = _length_of_shape(row[1])
             if _is_weak(row[1]):
@@ -81,8 +81,8 @@ class _Reader:
         inputs = tuple(Input(name, self.fact(fact)) for name, fact in parts[0])
         constants = tuple(self.constant(*row) for row in parts[1])
         numbers = tuple(self.number(*row) for row in parts[2])
-        nodes = tuple(self.node(row) for row in _rows(self.whole.get("nodes"), (6, 7), "nodes"))
-        outputs = tuple(map(self.known_name, _list(self.whole.get("outputs"), "outputs")))
+        nodes = tuple(self.node(row) for row in _rows(self.record.get("nodes"), (6, 7), "nodes"))
+        outputs = tuple(map(self.known_name, _list(self.record.get("outputs"), "outputs")))
         return Graph(inputs, constants, numbers, nodes, outputs)
 
     # ------------------------------------------------------------ names
@@ -105,53 +105,53 @@ class _Reader:
     # ------------------------------------------------------------ leaves and nodes
 
     def constant(self, name: Any, fact: Any, value: Any) -> Constant:
-        """Read a constant, which has to be what its fact says."""
+        """Read a constant, which has to fit its fact."""
         name, expected = self.new_name(name), self.fact(fact)
         if isinstance(value, Mapping) and [*value] == [SAME]:
-            same = self.known.get(value[SAME]) if type(value[SAME]) is str else None
+            same = self.shared.get(value[SAME]) if type(value[SAME]) is str else None
             if same is None:
                 refuse("the name of a constant", value[SAME])
-            found = same.value
+            constant = same.value
         else:
-            found = self.value(value)
-        if not _is_so(found, expected):
-            refuse(f"{name} to be {expected}", found)
-        return Constant(name, expected, found)
+            constant = self.value(value)
+        if not _is_so(constant, expected):
+            refuse(f"{name} to be {expected}", constant)
+        return Constant(name, expected, constant)
 
     def number(self, name: Any, fact: Any, extent: Any) -> Number:
         """Read a number of each call."""
-        name, known = self.new_name(name), self.fact(fact)
-        if known.shape or known.sparsity:
-            refuse(f"{name} to be a number", str(known))
-        return Number(name, known, self.extent(extent))
+        name, parsed = self.new_name(name), self.fact(fact)
+        if parsed.shape or parsed.sparsity:
+            refuse(f"{name} to be a number", str(parsed))
+        return Number(name, parsed, self.extent(extent))
 
     def node(self, row: list[Any]) -> Node:
         """Read a node, whose operator has to be known."""
-        name, operator, inputs, told, fact, place, *rest = row
+        name, operator, inputs, attributes, fact, place, *rest = row
         if type(operator) is not str or not is_operator(operator):
             refuse("an operator", operator)
         if type(place) is not str:
             refuse("a line of a file", place)
-        own = tuple(map(self.known_name, _list(inputs, "inputs")))
-        rows = _rows(told, (2,), "attributes")
+        operands = tuple(map(self.known_name, _list(inputs, "inputs")))
+        rows = _rows(attributes, (2,), "attributes")
         of = next((e for key, e in rows if key == "primitive" and type(e) is str), operator)
         pairs = tuple(self.attribute(of, *row) for row in rows)
         if len({key for key, _ in pairs}) != len(pairs):
             refuse("each attribute once", [key for key, _ in pairs])
-        known = self.fact(fact)
-        return Node(self.new_name(name), operator, own, pairs, known, place, _origin(rest))
+        parsed = self.fact(fact)
+        return Node(self.new_name(name), operator, operands, pairs, parsed, place, _origin(rest))
 
     def attribute(self, operator: str, key: Any, value: Any) -> tuple[str, Any]:
         """Read an attribute, of a kind that the table has for its name."""
         check = ATTRIBUTES.get(key) if type(key) is str else None
-        found = self.value(value)
-        if check is None or not check(operator, found):
-            refuse(f"an attribute of {operator}", f"{key}={found!r}")
-        return key, found
+        parsed = self.value(value)
+        if check is None or not check(operator, parsed):
+            refuse(f"an attribute of {operator}", f"{key}={parsed!r}")
+        return key, parsed
 
-    def fact(self, given: Any) -> Fact:
-        """Read what is known of a value."""
-        ((shape, dtype, sparsity, fill, weak),) = _rows([given], (5,), "facts")
+    def fact(self, data: Any) -> Fact:
+        """Read the facts of a value."""
+        ((shape, dtype, sparsity, fill, weak),) = _rows([data], (5,), "facts")
         sizes = tuple(map(self.extent, _list(shape, "sizes")))
         if type(weak) is not bool or not (dtype in WEAK if weak else is_number_type(dtype)):
             refuse("a type of numbers", dtype)
@@ -166,34 +166,34 @@ class _Reader:
 
     def extent(self, value: Any) -> Extent:
         """Read a number of each call."""
-        found = self.value(value)
-        return found if isinstance(found, Extent) else refuse("a size", found)
+        extent = self.value(value)
+        return extent if isinstance(extent, Extent) else refuse("a size", extent)
 
     def value(self, value: Any) -> Any:
-        """Return a value of what JSON has for it."""
+        """Read a value from the types that JSON has."""
         if value is None or type(value) in (bool, int, float, str):
             return value
         if not isinstance(value, Mapping) or len(value) != 1:
             refuse("a value", value)
-        ((kind, given),) = value.items()
+        ((kind, data),) = value.items()
         read = READERS.get(kind)
-        return refuse("a kind of values", kind) if read is None else read(self, given)
+        return refuse("a kind of values", kind) if read is None else read(self, data)
 
-    def _extent(self, given: Any) -> Extent:
-        operator, *args = _list(given, "an extent") or [None]
+    def _extent(self, data: Any) -> Extent:
+        operator, *args = _list(data, "an extent") or [None]
         if operator == "const" and len(args) == 1:
             number = self.value(args[0])
             return Extent(operator, (number,)) if _is_number(number) else refuse("a number", number)
         if operator in ("size", "value"):
             return self._of_operand(operator, args)
         if operator == "slice" and len(args) == 4:
-            whole = [None if each is None else self.extent(each) for each in args]
-            return refuse("a size", None) if whole[0] is None else Extent(operator, tuple(whole))
-        wanted = 2 if operator in INFIX else CALLED.get(operator) if type(operator) is str else None
-        if wanted is None and type(operator) is str and operator.startswith("np."):
+            parts = [None if arg is None else self.extent(arg) for arg in args]
+            return refuse("a size", None) if parts[0] is None else Extent(operator, tuple(parts))
+        arity = 2 if operator in INFIX else CALLED.get(operator) if type(operator) is str else None
+        if arity is None and type(operator) is str and operator.startswith("np."):
             function = number_function(operator.removeprefix("np."))
-            wanted = None if function is None else getattr(function, "nin", 1)
-        if wanted != len(args):
+            arity = None if function is None else getattr(function, "nin", 1)
+        if arity != len(args):
             refuse("an operator of numbers", operator)
         return Extent(operator, tuple(map(self.extent, args)))
 
@@ -209,8 +209,8 @@ class _Reader:
             refuse("a size or a number of an operand", args)
         return Extent(operator, (name, *axes))
 
-    def _dict(self, given: Any) -> dict[Any, Any]:
-        pairs = [(self.value(k), self.value(e)) for k, e in _rows(given, (2,), "pairs")]
+    def _dict(self, data: Any) -> dict[Any, Any]:
+        pairs = [(self.value(k), self.value(e)) for k, e in _rows(data, (2,), "pairs")]
         try:
             return dict(pairs)
         except TypeError:
@@ -218,33 +218,33 @@ class _Reader:
 
 
 READERS: Mapping[str, Callable[[_Reader, Any], Any]] = MappingProxyType({
-    "extent": lambda reader, given: reader._extent(given),
-    "output": lambda reader, given: Output(given) if _is_place(given) else refuse("a place", given),
-    "tuple": lambda reader, given: tuple(map(reader.value, _list(given, "a tuple"))),
-    "list": lambda reader, given: [*map(reader.value, _list(given, "a list"))],
-    "dict": lambda reader, given: reader._dict(given),
-    "complex": lambda reader, given: _complex(given),
-    "array": lambda reader, given: _array(given),
-    "number": lambda reader, given: _number(given),
-    "sparse": lambda reader, given: _sparse(given),
+    "extent": lambda reader, data: reader._extent(data),
+    "output": lambda reader, data: Output(data) if _is_place(data) else refuse("a place", data),
+    "tuple": lambda reader, data: tuple(map(reader.value, _list(data, "a tuple"))),
+    "list": lambda reader, data: [*map(reader.value, _list(data, "a list"))],
+    "dict": lambda reader, data: reader._dict(data),
+    "complex": lambda reader, data: _complex(data),
+    "array": lambda reader, data: _array(data),
+    "number": lambda reader, data: _number(data),
+    "sparse": lambda reader, data: _sparse(data),
 })  # fmt: skip
 
 
-def read_trace(whole: Mapping[str, Any], graph: Graph, count: int) -> tuple[Any, Any, Any]:
-    """Return what a file says of a trace besides its graph: template, conditions, their values.
+def read_trace(record: Mapping[str, Any], graph: Graph, count: int) -> tuple[Any, Any, Any]:
+    """Read the rest of a trace from a file: template, conditions, their values.
 
     count  the number of results
     """
-    reader = _Reader(whole, ())
-    reader.orders = {each.name: each.fact.order for each in graph.inputs}
-    reader.weak = {each.name for each in graph.inputs if each.fact.weak}
-    template = reader.value(whole.get("returns"))
+    reader = _Reader(record, ())
+    reader.orders = {leaf.name: leaf.fact.order for leaf in graph.inputs}
+    reader.weak = {leaf.name for leaf in graph.inputs if leaf.fact.weak}
+    template = reader.value(record.get("returns"))
     for place in _places(template):
         if place >= count:
             refuse(f"one of {count} results", place)
-    rows = _rows(whole.get("holds"), (2,), "holds")
-    conditions = tuple(reader.extent(each) for each, _ in rows)
-    expected = tuple(reader.value(each) for _, each in rows)
+    rows = _rows(record.get("holds"), (2,), "holds")
+    conditions = tuple(reader.extent(entry) for entry, _ in rows)
+    expected = tuple(reader.value(entry) for _, entry in rows)
     if not all(map(_is_number, expected)):
         refuse("numbers that conditions have", expected)
     return template, conditions, expected
@@ -254,8 +254,8 @@ def _places(template: Any) -> Iterable[int]:
     if isinstance(template, Output):
         yield template.place
     elif isinstance(template, tuple | list):
-        for each in template:
-            yield from _places(each)
+        for part in template:
+            yield from _places(part)
     elif isinstance(template, dict):
         yield from _places([*template.values()])
 
@@ -309,46 +309,46 @@ def _is_format(text: str, order: int) -> bool:
 
 
 def _is_so(value: Any, fact: Fact) -> bool:
-    """Tell whether a constant is what its fact says."""
+    """Tell whether a constant fits its fact."""
     if fact.weak:
         return weak_name(value) == fact.dtype
-    if not hasattr(value, "dtype") or [each.constant for each in fact.shape] != [*value.shape]:
+    if not hasattr(value, "dtype") or [size.constant for size in fact.shape] != [*value.shape]:
         return False
     return str(value.dtype) == fact.dtype and sp.issparse(value) == bool(fact.sparsity)
 
 
-def _complex(given: Any) -> complex:
-    parts = _list(given, "two numbers")
-    if len(parts) != 2 or not all(type(each) in (int, float) for each in parts):
-        refuse("two numbers", given)
-    real, imaginary = (each if isfinite(each) else float(each) for each in parts)
+def _complex(data: Any) -> complex:
+    parts = _list(data, "two numbers")
+    if len(parts) != 2 or not all(type(part) in (int, float) for part in parts):
+        refuse("two numbers", data)
+    real, imaginary = (part if isfinite(part) else float(part) for part in parts)
     return complex(real, imaginary)
 
 
-def _array(given: Any) -> np.ndarray[Any, Any]:
-    if type(given) is not str:
-        refuse("an array", given)
+def _array(data: Any) -> np.ndarray[Any, Any]:
+    if type(data) is not str:
+        refuse("an array", data)
     try:
-        return read_npy(base64.b64decode(given, validate=True))
+        return read_npy(base64.b64decode(data, validate=True))
     except ValueError as error:
         raise WrongGraphError(f"expected an array, found {error}") from error
 
 
-def _number(given: Any) -> Any:
-    array = _array(given)
+def _number(data: Any) -> Any:
+    array = _array(data)
     return array[()] if array.shape == () else refuse("a number", array.shape)
 
 
-def _sparse(given: Any) -> Any:
-    name, shape, *parts = _list(given, "a sparse array") or [None, None]
+def _sparse(record: Any) -> Any:
+    name, shape, *parts = _list(record, "a sparse array") or [None, None]
     if type(name) is not str or name not in CLASSES:
         refuse("a class of scipy.sparse", name)
     sizes = _list(shape, "sizes")
     if not parts or len(parts) != len(sizes) + 1 or not all(map(_is_place, sizes)):
         refuse("sizes, coordinates and values", sizes)
     *coords, data = map(_array, parts)
-    kinds = [each.dtype.kind for each in coords]
-    if any(each.shape != data.shape or each.ndim != 1 for each in coords) or {*kinds} - {*"iu"}:
+    kinds = [array.dtype.kind for array in coords]
+    if any(array.shape != data.shape or array.ndim != 1 for array in coords) or {*kinds} - {*"iu"}:
         refuse("coordinates of each value", kinds)
     if name[:3] not in ("coo", "dok") and max(sizes) > MOST_PLACES + 64 * data.size:
         refuse("sizes that the entries explain", sizes)

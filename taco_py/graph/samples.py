@@ -16,7 +16,7 @@ WEAK = {"bool": True, "int": 1, "float": 1.0, "complex": 1j}
 
 
 def sample(fact: Fact) -> Any:
-    """Make an array of one element, or a number, of what a fact says."""
+    """Make an array of one element, or a number, that fits a fact."""
     if fact.weak:
         return WEAK[fact.dtype]
     return np.ones((1,) * fact.order, fact.dtype)
@@ -25,8 +25,8 @@ def sample(fact: Fact) -> Any:
 def dtype_of(function: Callable[..., Any], *facts: Fact) -> str:
     """Find the type that a function of NumPy gives for arguments. Raises what NumPy raises."""
     with np.errstate(all="ignore"):
-        found = function(*map(sample, facts))
-    return str(np.asarray(found).dtype)
+        result = function(*map(sample, facts))
+    return str(np.asarray(result).dtype)
 
 
 _OVER = ("axis", "keepdims")
@@ -57,10 +57,10 @@ def numpy_function(name: str) -> Callable[..., Any]:
     """Find a function of `NUMPY_CALLS`, as "linalg.solve". Raises InternalError for others."""
     if name not in NUMPY_CALLS:
         raise InternalError(f"Expected a function of NumPy that graphs call, found {name!r:.80}")
-    found: Any = np
+    member: Any = np
     for part in name.split("."):
-        found = getattr(found, part)
-    return found  # type: ignore[no-any-return]
+        member = getattr(member, part)
+    return member  # type: ignore[no-any-return]
 
 
 def weak_name(value: Any) -> str:

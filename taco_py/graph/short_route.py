@@ -30,7 +30,7 @@ def short_route(
     It returns None for calls that it is not made for.
     """
     alike = all(one is other for one, other in zip(operands, values, strict=True))
-    if not alike or any(isinstance(each, bool) for each in values):
+    if not alike or any(isinstance(value, bool) for value in values):
         return None
     return _by_steps(call, operands) if call.offload is None else _by_sizes(call, operands)
 
@@ -41,7 +41,7 @@ def _by_steps(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | 
     alone = len(steps) == 1 and isinstance(steps[0], KernelRun) and not _changes(graph, steps[0])
     if not (alone or _is_dense(call, operands)) or not 0 < len(steps) <= MOST_STEPS:
         return None  # of sparse values NumPy's text is another one
-    if any(isinstance(step, KernelRun) and step.written is None for step in steps):
+    if any(isinstance(step, KernelRun) and step.statements is None for step in steps):
         return None
     if not all(isinstance(step, KernelRun | NumpyRun) for step in steps):
         return None
@@ -51,7 +51,7 @@ def _by_steps(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | 
 
 
 def _changes(graph: Graph, step: Step) -> bool:
-    """Tell whether results are more than what kernels give."""
+    """Tell whether results differ from the arrays that kernels return."""
     facts = graph.facts
     return any(any(facts[name].units) or facts[name].sparsity for name in step.outputs)
 
@@ -60,25 +60,25 @@ def _is_dense(call: GraphCall, operands: Sequence[Any]) -> bool:
     """Tell whether NumPy's arrays and numbers are all that a call is about."""
     leaves = call.program.graph.leaves
     return not any(leaf.fact.sparsity for leaf in leaves) and all(
-        isinstance(each, np.ndarray | np.generic | int | float | complex) for each in operands
+        isinstance(operand, np.ndarray | np.generic | int | float | complex) for operand in operands
     )
 
 
 def _by_sizes(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | None:
     """Make the function for calls of the same sizes, where backends may compute regions."""
-    if not all(type(each) is np.ndarray for each in operands) or call.offload is None:
+    if not all(type(operand) is np.ndarray for operand in operands) or call.offload is None:
         return None
-    sizes = [each.shape for each in operands]
-    found, trace = call.offload.program(operands), call.trace
-    run = _by_steps(call, operands) if found.program is call.program else None
+    sizes = [operand.shape for operand in operands]
+    program, trace = call.offload.program(operands), call.trace
+    run = _by_steps(call, operands) if program.program is call.program else None
     if run is not None:
         kernel = run
         return lambda *values: kernel(*values) if [e.shape for e in values] == sizes else None
 
     def route(*values: Any) -> Any:
-        if [each.shape for each in values] != sizes or not found.is_current:
+        if [value.shape for value in values] != sizes or not program.is_current:
             return None
-        return trace.returned(found.program.run(values)) if trace.free.hold() else None
+        return trace.returned(program.program.run(values)) if trace.free.hold() else None
 
     return route
 
@@ -94,28 +94,28 @@ class _Text:
         self.space: dict[str, Any] = {"np": np}
         self.made: set[str] = set()
         graph = call.program.graph
-        values = dict.fromkeys([*(each.name for each in graph.inputs), *graph.by_name])
+        values = dict.fromkeys([*(leaf.name for leaf in graph.inputs), *graph.by_name])
         self.names = {name: f"v{number}" for number, name in enumerate(values)}
-        places = {each.name: self.names[each.name] for each in graph.inputs}
+        places = {leaf.name: self.names[leaf.name] for leaf in graph.inputs}
         self.extents = ExtentWriter(places, self.space)
 
     def function(self, operands: Sequence[Any]) -> Callable[..., Any] | None:
         """Define the function, given the operands of the call that was made."""
         program, trace = self.call.program, self.call.trace
-        names = [self.names[each.name] for each in program.graph.inputs]
+        names = [self.names[leaf.name] for leaf in program.graph.inputs]
         values = program.begin(operands)
         lines = [f"def route({', '.join(names)}):"]
         if conditions := self._conditions():
             lines += [f"    if {conditions}:", "        return None"]
-        if trace.free.cells or trace.free.names or trace.free.held:
+        if trace.free.cells or trace.free.names or trace.free.contents:
             self.space["hold"] = trace.free.hold
             lines += ["    if not hold():", "        return None"]
         body: list[str] = []
         for step, last in program.in_order:
-            own = self._step(step, values)
-            if own is None:
+            code = self._step(step, values)
+            if code is None:
                 return None
-            body += [*own, *(f"del {self.names[each]}" for each in last if each in self.made)]
+            body += [*code, *(f"del {self.names[name]}" for name in last if name in self.made)]
         if len(program.steps) == 1:
             lines += [f"    {line}" for line in (*body, f"return {self._result()}")]
         else:  # the long way tells what is wrong
@@ -124,8 +124,8 @@ class _Text:
         if self.extents.lines:
             return None  # numbers of that many parts are left to the long way
         exec("\n".join(lines), self.space)
-        found: Callable[..., Any] = self.space["route"]
-        return found
+        route: Callable[..., Any] = self.space["route"]
+        return route
 
     def _step(self, step: Step, values: dict[str, Any]) -> list[str] | None:
         """Return the lines of a step; None where it has no short way."""
@@ -137,26 +137,26 @@ class _Text:
         return lines
 
     def _kernel(self, step: KernelRun, values: dict[str, Any]) -> list[str] | None:
-        assert step.written is not None
-        args = [self._operand(name, values) for name in step.written.operands]
+        assert step.statements is not None
+        args = [self._operand(name, values) for name in step.statements.operands]
         kernel = has_short_way(step.last_key)
-        results = step.written.results
+        results = step.statements.results
         facts = self.call.program.graph.facts
         if kernel is None or None in args or any(facts[name].sparsity for name in results):
             return None
         call = f"call{len(self.space)}"
         self.space[call] = kernel
-        own = [self.names[each] for each in results]
-        target = own[0] if len(results) == 1 else "found"
+        targets = [self.names[result] for result in results]
+        target = targets[0] if len(results) == 1 else "found"
         text = f"{target} = {call}({', '.join(map(str, args))})"
         lines = [text, f"if {target} is None:", "    return None"]
         if len(results) > 1:
-            lines.append(f"{', '.join(own)}, = found")
-        for name, each in zip(own, results, strict=True):
-            if any(facts[each].units):
-                if each in step.written.stored:
+            lines.append(f"{', '.join(targets)}, = found")
+        for name, result in zip(targets, results, strict=True):
+            if any(facts[result].units):
+                if result in step.statements.stored:
                     return None  # the long way puts modes of size 1 into what is sparse
-                key = ", ".join("None" if unit else ":" for unit in facts[each].units)
+                key = ", ".join("None" if unit else ":" for unit in facts[result].units)
                 lines.append(f"{name} = np.asarray({name})[{key}]")
         return lines
 
@@ -173,21 +173,21 @@ class _Text:
         numbers = "()"
         if step.numbers is not None:
             self.space[f"numbers{place}"] = step.numbers
-            inputs = (self.names[each.name] for each in self.call.program.graph.inputs)
+            inputs = (self.names[leaf.name] for leaf in self.call.program.graph.inputs)
             numbers = f"numbers{place}({', '.join(inputs)})"
         return [f"{target} = run{place}(({''.join(f'{a}, ' for a in args)}), {numbers})"]
 
     def _value(self, name: str) -> str:
         """Return the name of a value that is there in the text."""
         program = self.call.program
-        if name in self.made or name in {each.name for each in program.graph.inputs}:
+        if name in self.made or name in {leaf.name for leaf in program.graph.inputs}:
             return self.names[name]
         for number in program.graph.numbers:
             if number.name == name:
-                make = self._held(dict(program.makers)[name])
+                make = self._bind(dict(program.makers)[name])
                 return f"{make}({self.extents.write(number.extent)})"
-        constants = {each.name: each.value for each in program.graph.constants}
-        return self._held(constants[name])
+        constants = {constant.name: constant.value for constant in program.graph.constants}
+        return self._bind(constants[name])
 
     def _operand(self, name: str, values: dict[str, Any]) -> str | None:
         """Return the expression of an operand of a kernel; None where there is none."""
@@ -202,39 +202,41 @@ class _Text:
         return f"{text}[{key}{',' if len(fact.units) == 1 else ''}]"
 
     def _conditions(self) -> str:
-        """That a number is not as the trace expects; kernels see themselves whether sizes agree."""
+        """Write the condition that a number is not as the trace expects; kernels check sizes
+        themselves.
+        """
         trace = self.call.trace
-        told = []
+        conditions = []
         for place, (extent, expected) in enumerate(
             zip(trace.conditions, trace.expected, strict=True)
         ):
             if _is_equality(extent):
                 continue
             self.space[f"expected{place}"] = expected
-            told.append(f"{self.extents.write(extent)} != expected{place}")
-        return " or ".join(told)
+            conditions.append(f"{self.extents.write(extent)} != expected{place}")
+        return " or ".join(conditions)
 
     def _result(self) -> str:
-        """Return the expression of what is returned of the values."""
-        outputs = [self.names[each] for each in self.call.program.graph.outputs]
+        """Return the expression of the function's result."""
+        outputs = [self.names[name] for name in self.call.program.graph.outputs]
         return self._template(self.call.trace.template, outputs)
 
     def _template(self, template: Any, parts: Sequence[str]) -> str:
         if isinstance(template, Output):
             return parts[template.place]
         if type(template) is tuple:
-            return f"({''.join(f'{self._template(each, parts)}, ' for each in template)})"
+            return f"({''.join(f'{self._template(part, parts)}, ' for part in template)})"
         if type(template) is list:
-            return f"[{', '.join(self._template(each, parts) for each in template)}]"
+            return f"[{', '.join(self._template(part, parts) for part in template)}]"
         if type(template) is dict:
-            pairs = (f"{self._held(k)}: {self._template(e, parts)}" for k, e in template.items())
+            pairs = (f"{self._bind(k)}: {self._template(e, parts)}" for k, e in template.items())
             return f"{{{', '.join(pairs)}}}"
         if isinstance(template, tuple) and hasattr(template, "_fields"):
-            fields = ", ".join(self._template(each, parts) for each in template)
-            return f"{self._held(type(template))}({fields})"
-        return self._held(template)
+            fields = ", ".join(self._template(part, parts) for part in template)
+            return f"{self._bind(type(template))}({fields})"
+        return self._bind(template)
 
-    def _held(self, value: Any) -> str:
+    def _bind(self, value: Any) -> str:
         """Return a name for an object that the text has."""
         name = f"other{len(self.space)}"
         self.space[name] = value
@@ -242,7 +244,7 @@ class _Text:
 
 
 def _is_equality(extent: Extent) -> bool:
-    sizes = all(isinstance(each, Extent) and each.operator == "size" for each in extent.args)
+    sizes = all(isinstance(arg, Extent) and arg.operator == "size" for arg in extent.args)
     return extent.operator == "==" and sizes
 
 
@@ -252,25 +254,25 @@ def subscripts(key: Sequence[tuple[Any, ...]], write: Callable[[Extent], str]) -
     >>> subscripts((("at", const(0)), ("slice", const(1), None, None), ("new",)), str)
     '0, 1::, None,'
     """
-    found = []
+    parts = []
     for kind, *ends in key:
         if kind == "new":
-            found.append("None")
+            parts.append("None")
         elif kind == "at":
-            found.append(write(ends[0]))
+            parts.append(write(ends[0]))
         else:
-            found.append(":".join("" if end is None else write(end) for end in ends))
-    return "".join(f"{each}, " for each in found).rstrip() or "()"
+            parts.append(":".join("" if end is None else write(end) for end in ends))
+    return "".join(f"{part}, " for part in parts).rstrip() or "()"
 
 
 def view_of(source: Sequence[int | None], order: int) -> str:
-    """Write what makes a layout of an array, which stands before it.
+    """Write the expression of a layout of an array, which stands before it.
 
     >>> view_of((1, None, 0), 3)
     '.transpose(1, 0, 2)[:, None, :, 0]'
     """
-    kept = [int(whole_number(each)) for each in source if each is not None]
-    modes = (*kept, *(axis for axis in range(order) if axis not in kept))
-    moved = f".transpose({', '.join(map(str, modes))})" if modes != tuple(range(order)) else ""
-    key = ["None" if each is None else ":" for each in source] + ["0"] * (order - len(kept))
-    return f"{moved}[{', '.join(key)}]" if "None" in key or "0" in key else moved
+    axes = [int(whole_number(axis)) for axis in source if axis is not None]
+    modes = (*axes, *(axis for axis in range(order) if axis not in axes))
+    transposed = f".transpose({', '.join(map(str, modes))})" if modes != tuple(range(order)) else ""
+    key = ["None" if axis is None else ":" for axis in source] + ["0"] * (order - len(axes))
+    return f"{transposed}[{', '.join(key)}]" if "None" in key or "0" in key else transposed

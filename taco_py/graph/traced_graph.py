@@ -15,7 +15,7 @@ from taco_py.graph.capture.signature_of_call import kind_of
 from taco_py.graph.graph_call import GraphCall, call_of, planned_call
 from taco_py.graph.graph_files import from_json, to_json, wrong_file
 from taco_py.graph.graph_picture import draw_graph
-from taco_py.graph.graph_report import told
+from taco_py.graph.graph_report import explain_graph
 from taco_py.graph.nodes import Fact, Graph
 from taco_py.graph.selection.strategies import DEFAULT, check_strategy
 from taco_py.language.diagnostics.errors import (
@@ -59,18 +59,18 @@ class TracedGraph:
         return self.call.primitives
 
     def __call__(self, *operands: Any) -> Any:
-        """Compute what the graph does of operands, by default those that it was traced with.
+        """Compute the graph for operands, by default for the operands of its trace.
 
         Raises OperandError where it was made for others, FileFormatError where it was read from a
         file and cannot be computed.
         """
-        given = operands or self.operands
+        inputs = operands or self.operands
         with believed(self.file):
-            self._check(given)
-            return self._call_for(given).run(given)
+            self._check(inputs)
+            return self._call_for(inputs).run(inputs)
 
     def _call_for(self, operands: Sequence[Any]) -> GraphCall:
-        """What runs, chosen for operands where it waits for such."""
+        """Return the call, planned for operands where it waits for some."""
         if self.waiting is not None:
             self.call, self.waiting = self.waiting(operands), None
         return self.call
@@ -78,40 +78,40 @@ class TracedGraph:
     def _check(self, operands: Sequence[Any]) -> None:
         inputs = self.operators.inputs
         if len(operands) != len(inputs):
-            names = ", ".join(each.name for each in inputs)
+            names = ", ".join(leaf.name for leaf in inputs)
             raise OperandError(
                 f"Expected {len(inputs)} operands, found {len(operands)}", hint=f"pass {names}"
             )
-        for each, value in zip(inputs, operands, strict=True):
-            if not _fits(each.fact, value):
+        for leaf, value in zip(inputs, operands, strict=True):
+            if not _fits(leaf.fact, value):
                 raise OperandError(
-                    f"Expected {each.name} to be {each.fact}, found {_shown(value)}",
+                    f"Expected {leaf.name} to be {leaf.fact}, found {_describe_operand(value)}",
                     hint="trace the function again for such operands",
                 )
         guards, expected = self.call.trace.guards, self.call.trace.expected
         if guards is not None and guards(*operands) != expected:
-            found = zip(self.call.trace.conditions, expected, guards(*operands), strict=True)
-            extent, wanted, other = next(each for each in found if each[1] != each[2])
+            conditions = zip(self.call.trace.conditions, expected, guards(*operands), strict=True)
+            extent, required, other = next(row for row in conditions if row[1] != row[2])
             raise OperandError(
-                f"Expected operands for which {extent} is {wanted}, found {other}",
+                f"Expected operands for which {extent} is {required}, found {other}",
                 hint="trace the function again for such operands",
             )
 
     def explain(self, *operands: Any) -> str:
-        """Say what the graph computes, and how, for operands, by default those of its trace.
+        """Describe the graph and its program for operands, by default the operands of its trace.
 
         Raises OperandError where it was made for others, or was read from a file, which has none.
         """
-        given = operands or self.operands
-        if not given and self.operators.inputs:
-            names = ", ".join(each.name for each in self.operators.inputs)
+        inputs = operands or self.operands
+        if not inputs and self.operators.inputs:
+            names = ", ".join(leaf.name for leaf in self.operators.inputs)
             raise OperandError(
                 "Expected operands to explain a graph for, found none: it was read from a file",
                 hint=f"write g.explain({names}); print(g) shows its operators",
             )
         with believed(self.file):
-            self._check(given)
-            return told(self._call_for(given), given, self.name)
+            self._check(inputs)
+            return explain_graph(self._call_for(inputs), inputs, self.name)
 
     def save(self, file: str | Path) -> None:
         """Write the graph to a file: in JSON, or as a picture in SVG.
@@ -159,14 +159,14 @@ def load(file: str | Path, optimize: str = DEFAULT, backends: Sequence[str] = ()
             if saved.derived is None
             else partial(planned_call, saved.trace, saved.derived)
         )
-        chosen = partial(planned, strategy=strategy, preferred=preferred)
-        waiting = None if strategy == DEFAULT else chosen
+        plan = partial(planned, strategy=strategy, preferred=preferred)
+        waiting = None if strategy == DEFAULT else plan
         return TracedGraph(planned(preferred=preferred), (), path.stem, waiting, path.name)
 
 
 @contextmanager
 def believed(file: str, reading: bool = False) -> Iterator[None]:
-    """Raise FileFormatError for what goes wrong because a file says what no graph is.
+    """Raise FileFormatError for errors that only a file with a wrong graph causes.
 
     file     "" of a graph that was traced here, whose faults are ours
     reading  whether no operands are there yet, whose faults other errors say
@@ -210,5 +210,5 @@ def _format(kind: tuple[Any, ...]) -> str:
     return "" if form.is_dense and not kind[1].fill else str(form)
 
 
-def _shown(value: Any) -> str:
+def _describe_operand(value: Any) -> str:
     return f"{type(value).__name__} of shape {np.shape(value)} and {getattr(value, 'dtype', '')}"

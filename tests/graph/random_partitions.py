@@ -76,12 +76,12 @@ def partitions(size: int) -> Iterator[tuple[int, ...]]:
 def can_run(problem: TrafficProblem, groups: tuple[int, ...]) -> bool:
     """Check a partition without the compiler's own code; a path around is a primitive outside."""
     place = {p: n for n, group in enumerate(groups) for p in range(problem.size) if group >> p & 1}
-    if any(place[i] != place[j] for i, j in problem.together):
+    if any(place[i] != place[j] for i, j in problem.required_pairs):
         return False
-    if any(each & group == each for each in problem.apart for group in groups):
+    if any(each & group == each for each in problem.conflicts for group in groups):
         return False
     pairs = {(place[i], place[j]) for i, j, _ in problem.edges if place[i] != place[j]}
-    for n, (i, j) in enumerate(problem.around, len(groups)):
+    for n, (i, j) in enumerate(problem.paths, len(groups)):
         pairs |= {(place[i], n), (n, place[j])}
     left = {end for pair in pairs for end in pair}
     while left:
@@ -110,7 +110,7 @@ def by_states(problem: TrafficProblem, most: int = 400) -> float | None:
     for state in sorted(states, key=int.bit_count):
         for before in list(best):
             group = state & ~before
-            if before & ~state or not group or any(not a & ~group for a in problem.apart):
+            if before & ~state or not group or any(not a & ~group for a in problem.conflicts):
                 continue
             best[state] = max(best.get(state, 0.0), best[before] + problem.saved((group,)))
     return best[problem.dag.all]
@@ -158,7 +158,7 @@ def check_chosen(random: Random, most: int) -> int:
     choice = choose_partition(dag, Candidates((), (), 0, ()), price, traffic=traffic)
     check_runs(dag, choice)
     groups = [kernel.members for kernel in choice.kernels]
-    assert contract(dag, groups) is not None and sum(groups) == dag.needed
+    assert contract(dag, groups) is not None and sum(groups) == dag.live
     assert choice.cost == len(groups) and not choice.recomputed
     heavy = dag.flagged("heavy")
     assert all(len([*bits(group & heavy)]) < 2 for group in groups)

@@ -25,11 +25,11 @@ def test_nothing_of_the_masks_size_is_dense() -> None:
     graph = tp.fuse(BLOCKS["attention"]).graph(*operands_of("attention", 24))
     graph()
     (step,) = graph.call.program.steps
-    assert isinstance(step, KernelRun) and step.written is not None
-    wide = [each.target for each in step.written.assignments if len(each.target.indices) == 3]
-    stored = {target.tensor for target in wide} - {*step.written.results}
-    assert stored == {*step.written.formats}
-    assert {str(form) for form in step.written.formats.values()} == {"dds"}
+    assert isinstance(step, KernelRun) and step.statements is not None
+    wide = [each.target for each in step.statements.assignments if len(each.target.indices) == 3]
+    stored = {target.tensor for target in wide} - {*step.statements.results}
+    assert stored == {*step.statements.formats}
+    assert {str(form) for form in step.statements.formats.values()} == {"dds"}
 
 
 def test_random_programs_give_numpys_numbers(request: pytest.FixtureRequest) -> None:

@@ -62,7 +62,7 @@ def test_candidates_are_the_differences_of_two_states(seed: int, outputs: int) -
     dag = random_dag(Random(seed), 7)
     limits = Limits(outputs=outputs, heavy=1 + seed % 2, primitives=2 + seed % 5)
     found = find_candidates(dag, limits)
-    alone = {make_kernel(dag, 1 << p, 1 << p) for p in bits(dag.needed)}
+    alone = {make_kernel(dag, 1 << p, 1 << p) for p in bits(dag.live)}
     assert set(found.kernels) == by_algorithm(dag, limits) | alone
     assert len(found.kernels) == len(set(found.kernels))
     assert found.states == len(execution_states(dag))
@@ -108,9 +108,9 @@ def test_windows_lie_between_states_and_stay_small(seed: int) -> None:
         assert not window.members & state
         state |= window.members
         assert is_state(dag, state)
-    assert state == dag.needed
+    assert state == dag.live
     order = depth_first(dag)
-    assert sorted(order) == list(bits(dag.needed))
+    assert sorted(order) == list(bits(dag.live))
     assert all(is_state(dag, mask_of(order[:n])) for n in range(len(order)))
 
 

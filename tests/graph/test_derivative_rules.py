@@ -281,7 +281,7 @@ def test_operators_of_several_primitives_stand_apart_without_decomposition() -> 
     apart = without(gradient, "decomposition")
     W, y = rng.normal(size=(4, 3)), rng.integers(0, 3, 6)
     np.testing.assert_allclose(apart(x, W, y), gradient(x, W, y))
-    regions = apart.graph(x, W, y).call.chosen.taken.regions
+    regions = apart.graph(x, W, y).call.decision.selected.regions
     own = [
         {n.origin.operator.partition(" ")[0] for n in r.nodes if " " in n.origin.operator}
         for r in regions
@@ -317,5 +317,5 @@ def test_long_rows_of_operators_are_looked_at_once() -> None:
     terms = SumTerms(builder)
     for name in builder.nodes:
         terms.of(name)
-    assert {*builder.nodes} <= {*terms.known}
-    assert max(map(len, terms.known.values())) <= MOST_TERMS
+    assert {*builder.nodes} <= {*terms.terms}
+    assert max(map(len, terms.terms.values())) <= MOST_TERMS

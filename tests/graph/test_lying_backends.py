@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.graph.backends.read_only import own_results, read_only
+from taco_py.graph.backends.read_only import detach_results, read_only
 
 x = np.linspace(0.1, 1.0, 12).reshape(3, 4)
 
@@ -180,5 +180,5 @@ def test_results_of_their_own_are_not_copied() -> None:
 
     found = made()
     places = [np.asarray(each).__array_interface__["data"] for each in found[:2]]
-    own = own_results(found, ())
+    own = detach_results(found, ())
     assert [each.__array_interface__["data"] for each in own[:2]] == places

@@ -85,7 +85,7 @@ def test_regions_are_acyclic_and_maximal_on_random_graphs(part: int) -> None:
         regions = merge_regions(dag, annotate(dag, targets))
         sets = [region.members for region in regions]
         assert contract(dag, sets) is not None
-        assert mask_of(p for m in sets for p in bits(m)) == (able["a"] | able["b"]) & dag.needed
+        assert mask_of(p for m in sets for p in bits(m)) == (able["a"] | able["b"]) & dag.live
         for count in (2, 3):
             for chosen in combinations(regions, count):
                 if len({region.target for region in chosen}) == 1 and hang_together(dag, chosen):

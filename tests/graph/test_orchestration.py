@@ -126,7 +126,7 @@ def test_without_time_the_first_answer_stays_with_its_gap() -> None:
 
 def test_a_goal_that_exists_costs_nothing() -> None:
     kernel = Kernel(1, 0, 1)
-    assert solve({kernel: 1.0}, 0b1, given=0b1).kernels == ()
+    assert solve({kernel: 1.0}, 0b1, available=0b1).kernels == ()
     assert solve({}, 0b1).kernels == ()
 
 

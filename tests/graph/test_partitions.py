@@ -63,7 +63,7 @@ def test_parts_are_within_a_hundredth_where_they_are_said_to_be_the_optimum() ->
     assert sum(each.optimal for each in found) > 15
 
 
-CHAIN = TrafficProblem(4, ((0, 1, 8.0), (1, 2, 8.0), (2, 3, 8.0)), apart=(0b0110,))
+CHAIN = TrafficProblem(4, ((0, 1, 8.0), (1, 2, 8.0), (2, 3, 8.0)), conflicts=(0b0110,))
 
 
 @pytest.mark.parametrize("solve", [solve_program, solve_by_cuts, solve_by_parts])
@@ -76,17 +76,19 @@ def test_a_partition_saves_the_bytes_inside_of_its_groups(solve: Any) -> None:
 def test_groups_may_not_wait_for_each_other(solve: Any) -> None:
     """0 → 3 and 1 → 2 in two groups that read each other; the lighter edges are given up."""
     edges = ((0, 2, 9.0), (0, 3, 1.0), (1, 2, 1.0), (1, 3, 9.0))
-    found = solve(TrafficProblem(4, edges, apart=(0b0011, 0b1100)), 10.0)
+    found = solve(TrafficProblem(4, edges, conflicts=(0b0011, 0b1100)), 10.0)
     assert found.optimal and found.saved == 9
 
 
 @pytest.mark.parametrize("solve", [solve_program, solve_by_cuts, solve_by_parts])
 def test_what_has_to_be_together_takes_what_lies_between(solve: Any) -> None:
     diamond = ((0, 1, 1.0), (0, 2, 1.0), (1, 3, 1.0), (2, 3, 1.0))
-    problem = TrafficProblem(5, (*diamond, (3, 4, 99.0)), apart=(0b10001,), together=((0, 3),))
+    problem = TrafficProblem(
+        5, (*diamond, (3, 4, 99.0)), conflicts=(0b10001,), required_pairs=((0, 3),)
+    )
     assert forced_groups(problem) == (0b01111, 0b10000)
     assert solve(problem, 10.0).groups == (0b01111, 0b10000)
-    wrong = TrafficProblem(5, problem.edges, apart=(0b00110,), together=((0, 3),))
+    wrong = TrafficProblem(5, problem.edges, conflicts=(0b00110,), required_pairs=((0, 3),))
     with pytest.raises(ScheduleError, match="0 and 3 together"):
         solve(wrong, 10.0)
 
@@ -96,9 +98,9 @@ def test_a_part_knows_what_waits_around_it() -> None:
     dag = dag_of_edges(5, [edge[:2] for edge in edges])
     assert paths_around(dag, 0b11011, ()) == {(0, 4)}
     assert paths_around(dag, 0b01011, ()) == set()
-    problem = TrafficProblem(5, edges, apart=(0b00101, 0b10100))
+    problem = TrafficProblem(5, edges, conflicts=(0b00101, 0b10100))
     own, names = part_of(problem, 0b11011, ())
-    assert names == (0, 1, 3, 4) and own.around == ((0, 3),)
+    assert names == (0, 1, 3, 4) and own.paths == ((0, 3),)
     found = solve_by_parts(problem)
     assert found.optimal and found.saved == 16
 
@@ -118,7 +120,7 @@ def test_groups_around_a_part_may_cost_it_bytes_and_are_told() -> None:
 def test_a_solution_after_no_time_is_one_with_its_gap() -> None:
     """Merging takes the edge of the most bytes first, which is not in the optimum."""
     edges = ((0, 1, 5.0), (1, 2, 6.0), (2, 3, 5.0))
-    problem = TrafficProblem(4, edges, apart=(0b0101, 0b1010))
+    problem = TrafficProblem(4, edges, conflicts=(0b0101, 0b1010))
     best = solve_by_cuts(problem)
     assert best.rounds > 1 and best.groups == (0b0011, 0b1100) and best.optimal
     for solve in (solve_by_cuts, solve_by_parts):
@@ -138,7 +140,7 @@ def test_solutions_are_noted_and_read_again() -> None:
     first = NotedSolutions(notes.get, notes.__setitem__, solver)(CHAIN, 10.0)
     assert [*notes] == [note_key(CHAIN)] and json.loads(notes[note_key(CHAIN)])["groups"] == [3, 12]
     later = NotedSolutions(notes.get, notes.__setitem__, solver)
-    assert later(CHAIN, 10.0) == first and later.found == 1 and len(solved) == 1
+    assert later(CHAIN, 10.0) == first and later.hits == 1 and len(solved) == 1
     other = TrafficProblem(4, CHAIN.edges)
     assert later(other, 10.0).groups == (0b1111,) and len(solved) == 2
 
@@ -166,7 +168,7 @@ def test_equal_parts_are_solved_once() -> None:
     dag = make_dag(arguments, 1 << 15, flags={"alone": 0b1000_1000_1000_1000})
     solutions = NotedSolutions()
     choice = choose_partition(dag, Candidates((), (), 0, ()), lambda _: 1.0, solver=solutions)
-    assert len(choice.kernels) == 8 and len(solutions.known) == 1 and solutions.found == 3
+    assert len(choice.kernels) == 8 and len(solutions.notes) == 1 and solutions.hits == 3
     assert "8 of 15 values stay in kernels" in str(choice.statistics)
 
 
@@ -202,7 +204,7 @@ def test_a_group_that_no_kernel_can_be_made_for_is_forbidden() -> None:
         return inf if kernel.members & 0b00111 == 0b00111 else 1.0
 
     choice = choose_partition(
-        dag, Candidates((), (), 0, ()), price, together=[(2, 3), (0, 2), (1, 2)]
+        dag, Candidates((), (), 0, ()), price, required_pairs=[(2, 3), (0, 2), (1, 2)]
     )
     assert [kernel.members for kernel in choice.kernels] == [0b00001, 0b11110]
     assert 0b11111 in asked
@@ -226,7 +228,7 @@ def test_the_strategy_weighs_values_by_their_bytes() -> None:
     graph = tp.fuse(walk_weights).graph(*operands_of("walk_weights", 60))
     chosen = choose_regions(graph.primitives, graph.operands, "partition")
     assert [each.strategy for each in chosen.alternatives] == ["none", "stages", "partition"]
-    assert not chosen.again and chosen.alternatives[-1].kernels == 2
+    assert not chosen.recomputed and chosen.alternatives[-1].kernels == 2
 
 
 def test_other_edges_are_refused() -> None:

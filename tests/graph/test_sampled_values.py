@@ -90,7 +90,7 @@ def test_no_strategy_stores_a_value_of_all_pairs_of_nodes(loss: Callable[..., An
         dag = dag_of_graph(graph.primitives)
         prices = prices_of(dag, graph.operands)
         for node in dag.nodes:
-            facts = prices.known[node.name]
+            facts = prices.operand_facts[node.name]
             if prod(facts.shape) >= n * n and not is_counted(graph.primitives, node):
                 assert is_sparse(facts.type.format), node
 

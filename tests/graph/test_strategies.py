@@ -52,7 +52,7 @@ def test_orchestrated_kernels_cost_no_more_than_others(monkeypatch: pytest.Monke
         least = costs.pop("orchestrate")
         assert least is not None
         assert all(cost is not None and least <= cost * (1 + 1e-9) for cost in costs.values())
-        assert chosen.taken.expected is not None and chosen.priced[0] >= len(BLOCKS)
+        assert chosen.selected.expected is not None and chosen.priced[0] >= len(BLOCKS)
 
 
 def test_a_sparse_value_is_computed_again_where_it_is_read_late() -> None:
@@ -60,12 +60,12 @@ def test_a_sparse_value_is_computed_again_where_it_is_read_late() -> None:
     fused = tp.fuse(walk_weights, optimize="orchestrate")
     np.testing.assert_allclose(fused(*operands), walk_weights(*operands), rtol=1e-12)
     graph = fused.graph(*operands)
-    chosen = graph.call.chosen
-    assert [node.get("function") for node in chosen.again] == ["multiply", "sqrt"]
-    assert chosen.without is not None and chosen.taken.expected is not None
-    assert chosen.taken.expected < 0.75 * chosen.without
+    chosen = graph.call.decision
+    assert [node.get("function") for node in chosen.recomputed] == ["multiply", "sqrt"]
+    assert chosen.without is not None and chosen.selected.expected is not None
+    assert chosen.selected.expected < 0.75 * chosen.without
     first, last = (step for step in graph.call.program.steps if isinstance(step, KernelRun))
-    assert {*chosen.again} <= {*first.region.nodes} & {*last.region.nodes}
+    assert {*chosen.recomputed} <= {*first.region.nodes} & {*last.region.nodes}
     told = graph.explain()
     assert "again     p2 sqrt in kernels 1, 2" in told and "made once" in told
     assert "orchestrate  2 kernels, expected" in told and "states →" in told
@@ -76,7 +76,7 @@ def test_values_between_kernels_stay_sparse_with_their_fill_value() -> None:
     dag = dag_of_graph(graph.primitives)
     chosen = choose_regions(graph.primitives, graph.operands, "none")
     scores = next(node.name for node in dag.nodes if node.get("function") == "where")
-    program = make_program(graph.primitives, lambda _: chosen.taken.regions)
+    program = make_program(graph.primitives, lambda _: chosen.selected.regions)
     values = program.begin(graph.operands)
     for step in program.steps:
         step.run(program.graph, values)
@@ -92,7 +92,7 @@ def test_choosers_keep_products_sparse_that_a_mask_restricts(
 ) -> None:
     monkeypatch.setattr(strategies, "SIZES", (3,))
     graph = graph_of("attention", 20)
-    choosing, _ = strategies._begun(graph.primitives, graph.operands)
+    choosing, _ = strategies._prepare_choice(graph.primitives, graph.operands)
     nodes = choosing.dag.nodes
     product = next(n for n in nodes if operator_of(n) == "contract")
     assert product.operator == SAMPLED
@@ -148,7 +148,7 @@ def test_strategies_look_at_few_candidates(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(strategies, "MOST_CANDIDATES", 40)
     graph = graph_of("feed_forward")
     dag = dag_of_graph(graph.primitives)
-    stages = STRATEGIES["stages"](graph.primitives, ()).taken.regions
+    stages = STRATEGIES["stages"](graph.primitives, ()).selected.regions
     found = strategies.candidates_of(dag, stages)
     assert len(found.kernels) <= 40 + 1 + 40 // 4
     whole = dag.kernel(stages[0])

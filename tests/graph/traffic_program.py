@@ -79,7 +79,7 @@ def solve_program(problem: TrafficProblem, seconds: float = 10.0) -> Partition:
     limits = [1.0] * variables.order(0) + [n - 1.0] * n
     whole = [variable < n * n for variable in range(count)]
     rows = list(_rows(problem, variables))
-    found = minimize(costs, rows, seconds, most=limits, whole=whole)
+    found = minimize(costs, rows, seconds, most=limits, ints=whole)
     bound = min(most, -found.bound / scale)
     if found.values is not None:
         groups = _groups(variables, found.values)
@@ -94,7 +94,7 @@ def _inside(problem: TrafficProblem) -> Iterator[tuple[int, int, float]]:
     for i, j, weight in problem.edges:
         if weight > 0 and can_be_fused(problem, dag, i, j):
             yield i, j, weight
-    for i, j in problem.together:
+    for i, j in problem.required_pairs:
         yield i, j, 0.0
 
 
@@ -107,7 +107,7 @@ def _rows(problem: TrafficProblem, variables: _Variables) -> Iterator[Row]:
         for s in range(n):
             weights = tuple((variables.x(i, s), 1.0) for i in bits(members))
             yield Row(weights, 0.0, members.bit_count() - 1.0)
-    for edge in range(len(variables.inside) - len(problem.together), len(variables.inside)):
+    for edge in range(len(variables.inside) - len(problem.required_pairs), len(variables.inside)):
         yield Row(tuple((variables.z(edge, s), 1.0) for s in range(n)), 1.0, 1.0)
     for edge, (i, j, _) in enumerate(variables.inside):
         for s in range(n):
@@ -123,7 +123,7 @@ def _order_rows(problem: TrafficProblem, variables: _Variables) -> Iterator[Row]
     """Yield the constraints by which partitions do not wait for each other."""
     n = problem.size
     pairs = [(s, t) for s in range(n) for t in range(n) if s != t]
-    for i, j in (*((i, j) for i, j, _ in problem.edges), *problem.around):
+    for i, j in (*((i, j) for i, j, _ in problem.edges), *problem.paths):
         for s, t in pairs:
             one, other = variables.x(i, s), variables.x(j, t)
             yield Row(((one, 1.0), (other, 1.0), (variables.y(s, t), -1.0)), -inf, 1.0)

@@ -38,7 +38,7 @@ def operands(sizes: Sizes) -> tuple[Any, ...]:
 
 def partitions(graph: TracedGraph) -> dict[str, tuple[float, list[set[int]]]]:
     """The cost and the members of the kernels that each chooser takes."""
-    choosing, _ = strategies._begun(graph.primitives, graph.operands)
+    choosing, _ = strategies._prepare_choice(graph.primitives, graph.operands)
     found = {}
     for name in ("greedy", "exact"):
         choice = CHOOSERS[name](choosing.dag.dag, choosing.candidates, choosing.price)
@@ -54,5 +54,5 @@ def test_the_greedy_search_finds_the_partition_of_brute_force(sizes: Sizes) -> N
     graph = fused.graph(*given)
     found = partitions(graph)
     assert found["greedy"] == found["exact"]
-    expected = {a.strategy: a.expected for a in graph.call.chosen.alternatives}
+    expected = {a.strategy: a.expected for a in graph.call.decision.alternatives}
     assert expected["greedy"] == pytest.approx(found["exact"][0])

@@ -125,7 +125,7 @@ def test_a_step_of_training_is_one_kernel_call_for_all_keys() -> None:
         losses.append(value)
     assert np.mean(losses[-10:]) < np.mean(losses[:10]) / 2
     ((call,),) = step.fused.traces.values()
-    assert sum(region.kernel for region in call.chosen.taken.regions) == 1
+    assert sum(region.kernel for region in call.decision.selected.regions) == 1
     left = [n.get("call") for n in call.primitives.nodes if n.operator == "numpy"]
     assert {*left} <= {"places", "copy"}
 

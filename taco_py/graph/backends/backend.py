@@ -19,7 +19,7 @@ from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.orchestrate.region_patterns import CompositePattern, Wildcard, parse_pattern
 from taco_py.language.diagnostics.errors import OperandTypeError, ScheduleError
 
-OWN = "own"
+HOST = "own"
 """The name of this compiler among backends."""
 
 UNKNOWN = "unknown"
@@ -163,15 +163,15 @@ class Backend:
     health: Health = field(default_factory=Health, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.isidentifier() or self.name == OWN:
+        if not isinstance(self.name, str) or not self.name.isidentifier() or self.name == HOST:
             raise ScheduleError(
-                f"Expected a backend's name to be an identifier but {OWN!r}, found {self.name!r}",
+                f"Expected a backend's name to be an identifier but {HOST!r}, found {self.name!r}",
                 hint="call it by one word",
             )
-        for each in self.patterns:
-            if not isinstance(each, Pattern):
+        for pattern in self.patterns:
+            if not isinstance(pattern, Pattern):
                 raise OperandTypeError(
-                    f"Expected patterns of {self.name} to be tp.Pattern, found {each!r}",
+                    f"Expected patterns of {self.name} to be tp.Pattern, found {pattern!r}",
                     hint='write tp.Pattern("name", "add(contract(x, w), b)")',
                 )
         calls = {"codegen": self.codegen, "runtime": self.runtime}
@@ -182,7 +182,7 @@ class Backend:
                     f"Expected {name} of {self.name} to be a function, found {call!r}"
                 )
         costs = (self.launch, self.bytes_per_second)
-        if not all(isinstance(each, int | float) and each >= 0 for each in costs):
+        if not all(isinstance(cost, int | float) and cost >= 0 for cost in costs):
             raise ScheduleError(
                 f"Expected launch and bytes_per_second of {self.name} to be 0 or more, found "
                 f"{self.launch!r} and {self.bytes_per_second!r}",
@@ -195,17 +195,17 @@ class Backend:
                 hint="most_primitives is a whole number, or None for regions of any size",
             )
 
-    def moved(self, size: float) -> float:
+    def move_seconds(self, size: float) -> float:
         """Return seconds to move so many bytes."""
         return size / self.bytes_per_second if self.bytes_per_second else 0.0
 
 
 def labels_of(pattern: CompositePattern) -> frozenset[str]:
     """Return the names that a pattern binds."""
-    found: set[str] = set()
+    labels: set[str] = set()
     waiting: list[Any] = [pattern.root]
     while waiting:
         node = waiting.pop()
-        found.add(node.name if isinstance(node, Wildcard) else node.label or "")
+        labels.add(node.name if isinstance(node, Wildcard) else node.label or "")
         waiting += () if isinstance(node, Wildcard) else node.arguments
-    return frozenset(found - {""})
+    return frozenset(labels - {""})

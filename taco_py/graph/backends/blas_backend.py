@@ -53,8 +53,8 @@ def _affine(nodes: Mapping[str, Node], facts: Facts) -> bool:
 
 
 def seconds(region: Graph, facts: Facts) -> float:
-    """What the products take as the planner expects it of a library, or their memory."""
-    found = 0.0
+    """Return the seconds that a library needs for the products, by arithmetic or by memory."""
+    total = 0.0
     for node in region.nodes:
         itemsize = np.dtype(node.dtype).itemsize
         if node.operator == "contract":
@@ -62,10 +62,10 @@ def seconds(region: Graph, facts: Facts) -> float:
             multiplying = products_of(node, facts) / NOMINAL.calls.dense_products_per_second
             read = [facts[name].size for name in (*node.inputs, node.name)]
             moving = sum(read) * itemsize / MATRIX_BYTES_PER_SECOND
-            found += max(multiplying * itemsize / 8 * real, moving)
+            total += max(multiplying * itemsize / 8 * real, moving)
         elif node.operator == "map":
-            found += 2 * facts[node.name].size * itemsize / NOMINAL.calls.memory_bytes_per_second
-    return found
+            total += 2 * facts[node.name].size * itemsize / NOMINAL.calls.memory_bytes_per_second
+    return total
 
 
 # ---------------------------------------------------------------- compile and run
@@ -83,11 +83,11 @@ class _Compiled:
 
 def codegen(region: Graph, constants: Mapping[str, Any]) -> _Compiled:
     """Choose a routine for each product."""
-    names = tuple(each.name for each in region.inputs)
+    names = tuple(leaf.name for leaf in region.inputs)
     steps: list[tuple[Node, Run, Any]] = []
     for node in region.nodes:
-        asked = extents_of(node)
-        numbers = compiled(asked, names) if asked else None
+        extents = extents_of(node)
+        numbers = compiled(extents, names) if extents else None
         if node.operator == "contract":
             steps.append((node, _of_arrays(product_of(node)), numbers))
         elif node.operator == "map":
@@ -97,13 +97,13 @@ def codegen(region: Graph, constants: Mapping[str, Any]) -> _Compiled:
     return _Compiled(dict(constants), names, region.outputs, tuple(steps))
 
 
-def runtime(found: _Compiled, arrays: Sequence[Any]) -> list[Any]:
+def runtime(program: _Compiled, arrays: Sequence[Any]) -> list[Any]:
     """Compute a region; its inputs are read where they are."""
-    values = {**found.constants, **dict(zip(found.inputs, arrays, strict=True))}
-    for node, run, numbers in found.steps:
-        given = [values[name] for name in node.inputs]
-        values[node.name] = run(given, numbers(*arrays) if numbers is not None else ())
-    return [values[name] for name in found.outputs]
+    values = {**program.constants, **dict(zip(program.inputs, arrays, strict=True))}
+    for node, run, numbers in program.steps:
+        operands = [values[name] for name in node.inputs]
+        values[node.name] = run(operands, numbers(*arrays) if numbers is not None else ())
+    return [values[name] for name in program.outputs]
 
 
 def _of_arrays(product: Product) -> Run:
@@ -112,31 +112,31 @@ def _of_arrays(product: Product) -> Run:
 
 def _add_in_place(node: Node, region: Graph) -> Run:
     """Return the sum of a product and something, in the product's array."""
-    products = {each.name for each in region.nodes if each.operator == "contract"}
+    products = {product.name for product in region.nodes if product.operator == "contract"}
     places = [k for k, name in enumerate(node.inputs) if name in products]
 
     def run(arrays: Sequence[Any], numbers: Sequence[Any]) -> Any:
-        shape = np.broadcast_shapes(*(np.shape(each) for each in arrays))
-        own = (arrays[k] for k in places if arrays[k].ndim and arrays[k].shape == shape)
+        shape = np.broadcast_shapes(*(np.shape(array) for array in arrays))
+        reusable = (arrays[k] for k in places if arrays[k].ndim and arrays[k].shape == shape)
         one, other = arrays
-        return np.add(one, other, out=next(own, None))
+        return np.add(one, other, out=next(reusable, None))
 
     return run
 
 
 def product_of(node: Node) -> Product:
     """Return the routine for a product of two arrays."""
-    (left, right), kept = node.get("labels"), node.get("kept")
+    (left, right), output_labels = node.get("labels"), node.get("kept")
     vectors = vector_routines(node.dtype)
-    if vectors is not None and len(kept) == 1 and {len(left), len(right)} == {1, 2}:
-        swapped, flipped = len(left) == 1, (right if len(left) == 1 else left)[1] in kept
+    if vectors is not None and len(output_labels) == 1 and {len(left), len(right)} == {1, 2}:
+        swapped, flipped = len(left) == 1, (right if len(left) == 1 else left)[1] in output_labels
 
         def matrix_vector(a: Any, x: Any) -> Any:
             a, x = (x, a) if swapped else (a, x)
             return vectors.matrix_vector(a.T if flipped else a, x)
 
         return matrix_vector
-    if vectors is not None and vectors.sum is not None and not kept and len(left) == 1:
+    if vectors is not None and vectors.sum is not None and not output_labels and len(left) == 1:
         return vectors.dot
     letters, shape = letters_of(node)
     product = library_product(f"{node.dtype} {letters}")

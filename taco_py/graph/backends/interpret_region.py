@@ -33,25 +33,25 @@ class Interpreted:
 
     def run(self, constants: Mapping[str, Any], arrays: Sequence[Any]) -> list[Any]:
         """Compute the outputs of the inputs' values."""
-        values = dict(zip((each.name for each in self.graph.inputs), arrays, strict=True))
-        given = list(values.values())
+        values = dict(zip((leaf.name for leaf in self.graph.inputs), arrays, strict=True))
+        operands = list(values.values())
         values.update(constants)
         with np.errstate(all="ignore"):
             for node, run, numbers in self.steps:
-                found = run(
-                    [values[name] for name in node.inputs], numbers(*given) if numbers else ()
+                result = run(
+                    [values[name] for name in node.inputs], numbers(*operands) if numbers else ()
                 )
-                values[node.name] = np.asarray(found).astype(node.dtype, copy=False)
+                values[node.name] = np.asarray(result).astype(node.dtype, copy=False)
         return [values[name] for name in self.graph.outputs]
 
 
 def interpreted(graph: Graph) -> Interpreted:
     """Make a region ready. Raises KeyError for a primitive that is not in `RUNS`."""
-    names = tuple(each.name for each in graph.inputs)
+    names = tuple(leaf.name for leaf in graph.inputs)
     steps = []
     for node in graph.nodes:
-        asked = extents_of(node)
-        numbers = compiled(asked, names) if asked else None
+        extents = extents_of(node)
+        numbers = compiled(extents, names) if extents else None
         steps.append((node, RUNS[node.operator](node), numbers))
     return Interpreted(graph, tuple(steps))
 
@@ -60,7 +60,7 @@ def extents_of(node: Node) -> list[Extent]:
     """Return the numbers that a primitive asks for besides its operands."""
     if node.operator == "broadcast" or node.get("call") in ("reshape", "broadcast_to"):
         return [*node.shape]
-    return [each for entry in node.get("key", ()) for each in entry[1:] if each is not None]
+    return [extent for entry in node.get("key", ()) for extent in entry[1:] if extent is not None]
 
 
 def _map(node: Node) -> Run:
@@ -84,33 +84,33 @@ def _reduce(node: Node) -> Run:
 
 
 def _contract(node: Node) -> Run:
-    labels, kept = [list(own) for own in node.get("labels")], list(node.get("kept"))
+    labels, output_labels = [list(axes) for axes in node.get("labels")], list(node.get("kept"))
 
     def run(arrays: Sequence[Any], numbers: Numbers) -> Any:
         pairs = (part for pair in zip(arrays, labels, strict=True) for part in pair)
-        return np.einsum(*pairs, kept, optimize=True)
+        return np.einsum(*pairs, output_labels, optimize=True)
 
     return run
 
 
-def shown(source: Sequence[int | None], array: Any) -> Any:
+def apply_layout(source: Sequence[int | None], array: Any) -> Any:
     """Move modes to where a layout has them, with modes of size 1 where it has none."""
-    kept = [each for each in source if each is not None]
-    off = tuple(axis for axis in range(np.ndim(array)) if axis not in kept)
-    moved = np.transpose(array, (*kept, *off))
-    moved = np.squeeze(moved, tuple(range(len(kept), np.ndim(array))))
-    new = tuple(axis for axis, each in enumerate(source) if each is None)
-    return np.expand_dims(moved, new) if new else moved
+    axes = [axis for axis in source if axis is not None]
+    off = tuple(axis for axis in range(np.ndim(array)) if axis not in axes)
+    view = np.transpose(array, (*axes, *off))
+    view = np.squeeze(view, tuple(range(len(axes), np.ndim(array))))
+    new = tuple(axis for axis, mode in enumerate(source) if mode is None)
+    return np.expand_dims(view, new) if new else view
 
 
 def _layout(node: Node) -> Run:
     source = node.get("source")
-    return lambda arrays, numbers: shown(source, arrays[0])
+    return lambda arrays, numbers: apply_layout(source, arrays[0])
 
 
 def _broadcast(node: Node) -> Run:
     source = node.get("source")
-    return lambda arrays, numbers: np.broadcast_to(shown(source, arrays[0]), tuple(numbers))
+    return lambda arrays, numbers: np.broadcast_to(apply_layout(source, arrays[0]), tuple(numbers))
 
 
 def _numpy(node: Node) -> Run:

@@ -54,9 +54,9 @@ class JsonVm:
     def codegen(self, region: Graph, constants: Mapping[str, Any]) -> _Compiled:
         """Write a region as JSON and send it."""
         self.regions += 1
-        found = _Compiled(plain_graph(region), self.regions)
-        self._send(found)
-        return found
+        compiled_region = _Compiled(plain_graph(region), self.regions)
+        self._send(compiled_region)
+        return compiled_region
 
     def runtime(self, compiled: _Compiled, arrays: Sequence[Any]) -> Sequence[Any]:
         """Compute a region of arrays."""
@@ -80,14 +80,14 @@ class JsonVm:
         self, head: Mapping[str, Any], arrays: Sequence[Any], started: int | None = None
     ) -> Sequence[Any]:
         try:
-            told, found = self.child.ask(head, arrays, started)
+            reply, results = self.child.ask(head, arrays, started)
         except ChildRestartedError:
             raise
         except ChildEndedError as error:
             raise ProcessDiedError(str(error)) from error
-        if "error" in told:
-            raise RuntimeError(told["error"])
-        return found
+        if "error" in reply:
+            raise RuntimeError(reply["error"])
+        return results
 
     def close(self) -> None:
         """End the process; it is started again when it is needed."""
@@ -101,20 +101,20 @@ def supports(node: Node, facts: Facts) -> bool:
     if node.operator == "map":
         return function_of(node.get("function")) is not None
     if node.operator == "contract":  # a mode of size 1 may be in no operand
-        return {*node.get("kept")} <= {label for own in node.get("labels") for label in own}
+        return {*node.get("kept")} <= {label for group in node.get("labels") for label in group}
     return node.operator == "reduce" or node.get("call") in CALLS
 
 
 def seconds(region: Graph, facts: Facts) -> float:
-    """What the interpreter takes: each primitive makes an array."""
-    found = 0.0
+    """Return the seconds that the interpreter takes: each primitive makes an array."""
+    total = 0.0
     for node in region.nodes:
         if node.operator == "contract":
-            found += PRODUCT_SECONDS * products_of(node, facts)
+            total += PRODUCT_SECONDS * products_of(node, facts)
         elif node.operator in ("map", "reduce", "numpy"):
             size = max([facts[node.name].size, *(facts[name].size for name in node.inputs)])
-            found += ELEMENT_SECONDS * size
-    return found
+            total += ELEMENT_SECONDS * size
+    return total
 
 
 def make() -> Backend:

@@ -15,13 +15,13 @@ from taco_py.graph.read_graphs import read_graph
 
 
 @dataclass(slots=True, eq=False)
-class _Known:
+class _SentRegions:
     """The regions that a process was sent."""
 
     regions: dict[int, tuple[Interpreted, Mapping[str, Any]]] = field(default_factory=dict)
 
 
-KNOWN = _Known()
+SENT = _SentRegions()
 
 
 def answer(
@@ -30,11 +30,11 @@ def answer(
     """Compile or compute a region, as a message asks."""
     if head["do"] == "compile":
         graph = read_graph(head["graph"])
-        constants = {each.name: each.value for each in graph.constants}
-        KNOWN.regions[head["region"]] = interpreted(graph), constants
+        constants = {constant.name: constant.value for constant in graph.constants}
+        SENT.regions[head["region"]] = interpreted(graph), constants
         return {}, ()
     if head["do"] == "run":
-        region, bound = KNOWN.regions[head["region"]]
+        region, bound = SENT.regions[head["region"]]
         return {}, region.run(bound, _as_passed(region.graph, arrays))
     return {}, ()
 
@@ -42,6 +42,6 @@ def answer(
 def _as_passed(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     """Return Python's numbers where the region reads such."""
     return [
-        value.item() if each.fact.weak else value
-        for each, value in zip(graph.inputs, arrays, strict=True)
+        value.item() if leaf.fact.weak else value
+        for leaf, value in zip(graph.inputs, arrays, strict=True)
     ]

@@ -59,7 +59,7 @@ def supports(node: Node, facts: Facts) -> bool:
 
 
 def seconds(region: Graph, facts: Facts) -> float:
-    """What the products take, or their memory."""
+    """Return the seconds that the library needs for the products, by arithmetic or by memory."""
     return sum(
         _product_seconds(node, facts) for node in region.nodes if node.operator == "contract"
     )
@@ -76,8 +76,8 @@ def _product_seconds(node: Node, facts: Facts) -> float:
     vectors = products_of(node, facts) / max(matrix.size, 1)
     by_columns = matrix.sparsity == BY_COLUMNS
     transposed = (node.get("labels")[sparse][0] not in node.get("kept")) != by_columns
-    each = TRANSPOSED_SECONDS if transposed else PRODUCT_SECONDS
-    return matrix.entries * (ENTRY_SECONDS + vectors * each)
+    vector_seconds = TRANSPOSED_SECONDS if transposed else PRODUCT_SECONDS
+    return matrix.entries * (ENTRY_SECONDS + vectors * vector_seconds)
 
 
 # ---------------------------------------------------------------- compile and run
@@ -100,11 +100,11 @@ class MklProducts:
 
     def codegen(self, region: Graph, constants: Mapping[str, Any]) -> _Compiled:
         """Choose a routine for each product."""
-        names = tuple(each.name for each in region.inputs)
+        names = tuple(leaf.name for leaf in region.inputs)
         facts, steps = region.facts, list[tuple[Node, Run, Any]]()
         for node in region.nodes:
-            asked = extents_of(node)
-            numbers = compiled(asked, names) if asked else None
+            extents = extents_of(node)
+            numbers = compiled(extents, names) if extents else None
             run = _transposed(node) if facts[node.inputs[0]].sparsity else RUNS[node.operator](node)
             if node.operator == "contract":
                 sparse = [bool(facts[name].sparsity) for name in node.inputs]
@@ -112,21 +112,21 @@ class MklProducts:
             steps.append((node, run, numbers))
         return _Compiled(names, region.outputs, tuple(steps))
 
-    def runtime(self, found: _Compiled, arrays: Sequence[Any]) -> list[Any]:
+    def runtime(self, program: _Compiled, arrays: Sequence[Any]) -> list[Any]:
         """Compute a region; its inputs are read where they are."""
-        values = dict(zip(found.inputs, arrays, strict=True))
-        for node, run, numbers in found.steps:
-            given = [values[name] for name in node.inputs]
-            values[node.name] = run(given, numbers(*arrays) if numbers is not None else ())
-        return [values[name] for name in found.outputs]
+        values = dict(zip(program.inputs, arrays, strict=True))
+        for node, run, numbers in program.steps:
+            operands = [values[name] for name in node.inputs]
+            values[node.name] = run(operands, numbers(*arrays) if numbers is not None else ())
+        return [values[name] for name in program.outputs]
 
     def dense(self, node: Node) -> Run:
         """Return a product of dense arrays: as rows times columns."""
-        (left, right), kept = node.get("labels"), node.get("kept")
-        swap = len(left) == 1 or (len(kept) == 2 and kept[0] not in left)
+        (left, right), output_labels = node.get("labels"), node.get("kept")
+        swap = len(left) == 1 or (len(output_labels) == 2 and output_labels[0] not in left)
         first, second = (right, left) if swap else (left, right)
-        flip = len(first) == 2 and first[0] not in kept
-        turn = len(second) == 2 and second[1] not in kept
+        flip = len(first) == 2 and first[0] not in output_labels
+        turn = len(second) == 2 and second[1] not in output_labels
 
         def run(arrays: Sequence[Any], numbers: Sequence[Any]) -> Any:
             a, b = arrays[::-1] if swap else arrays
@@ -139,11 +139,11 @@ class MklProducts:
 
     def sparse(self, node: Node, place: int) -> Run:
         """Return a product of a sparse matrix and a dense array."""
-        labels, kept = node.get("labels"), node.get("kept")
+        labels, output_labels = node.get("labels"), node.get("kept")
         matrix, other = labels[place], labels[1 - place]
-        transposed = matrix[0] not in kept
-        turned = len(other) == 2 and other[0] in kept
-        back = len(kept) == 2 and kept[0] in other
+        transposed = matrix[0] not in output_labels
+        turned = len(other) == 2 and other[0] in output_labels
+        back = len(output_labels) == 2 and output_labels[0] in other
 
         def run(arrays: Sequence[Any], numbers: Sequence[Any]) -> Any:
             a, x = arrays[place], arrays[1 - place]
@@ -152,7 +152,7 @@ class MklProducts:
             y = self.library.sparse_product(
                 rows.shape, _same_indices(rows), x, transposed != of_columns, KERNELS.cores
             )
-            return y[:, 0] if len(kept) == 1 else y.T if back else y
+            return y[:, 0] if len(output_labels) == 1 else y.T if back else y
 
         return run
 
@@ -166,16 +166,16 @@ def _transposed(node: Node) -> Run:
 
 def _in_rows(a: Any) -> tuple[Any, bool]:
     """Return a matrix in CSR, and whether that is its transpose, as one in CSC is stored."""
-    found = a.to_scipy() if not hasattr(a, "indptr") else a
-    if found.format == "csr":
-        return found, False
-    if found.format == "csc":
-        return found.T, True
-    raise ValueError(f"Expected a matrix in CSR or CSC, found {found.format}")
+    matrix = a.to_scipy() if not hasattr(a, "indptr") else a
+    if matrix.format == "csr":
+        return matrix, False
+    if matrix.format == "csc":
+        return matrix.T, True
+    raise ValueError(f"Expected a matrix in CSR or CSC, found {matrix.format}")
 
 
 def _same_indices(a: Any) -> tuple[Any, Any, Any]:
-    """Where rows begin, columns and values, with indices of one type."""
+    """Return where rows begin, columns and values, with indices of one type."""
     starts, places = a.indptr, a.indices
     if starts.dtype != places.dtype or places.dtype not in (np.int32, np.int64):
         starts, places = starts.astype(np.int64), places.astype(np.int64)

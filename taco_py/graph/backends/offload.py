@@ -59,17 +59,17 @@ class Offload:
         self.host = host
         self.preferred = preferred
         self.key = key_of_sizes(graph)
-        self.known = Memo(MOST_SIZES)
+        self.programs = Memo(MOST_SIZES)
         self.tasks: dict[tuple[object, ...], OffloadedTask] = {}
 
     def program(self, operands: Sequence[Any]) -> SizedProgram:
-        """Return what runs for operands."""
+        """Return the program that runs for operands."""
         key = self.key(operands)
-        found: SizedProgram | None = self.known.get(key)
-        if found is None or not found.is_current:
-            found = self._choose(operands)
-            self.known.put(key, found)
-        return found
+        program: SizedProgram | None = self.programs.get(key)
+        if program is None or not program.is_current:
+            program = self._choose(operands)
+            self.programs.put(key, program)
+        return program
 
     def _choose(self, operands: Sequence[Any]) -> SizedProgram:
         try:
@@ -91,7 +91,9 @@ class Offload:
         return SizedProgram(program, choice, tuple(step.task for step in steps))
 
     def _choice(self, values: SizedValues) -> OffloadChoice | None:
-        """What backends compute, but for those whose functions raise; None: all is the host's."""
+        """Choose regions for backends, without those whose functions raise; None if the host
+        computes all.
+        """
         for _ in self.preferred.backends:
             try:
                 return choose_offload(values, self.preferred, self._left_out())
@@ -113,13 +115,13 @@ class Offload:
     def _step(self, values: SizedValues, region: Region, operands: Sequence[Any]) -> OffloadedRun:
         backend = next(b for b in self.preferred.backends if b.name == region.target)
         names = tuple(node.name for node in region.nodes)
-        sparsity = {n: each.sparsity for n, each in values.facts.items() if each.sparsity}
+        sparsity = {n: fact.sparsity for n, fact in values.facts.items() if fact.sparsity}
         part = region_graph(self.graph, names, region.outputs, sparsity, backend.binds)
-        inputs = tuple(each.name for each in self.graph.inputs)
+        inputs = tuple(leaf.name for leaf in self.graph.inputs)
         numbers = compiled(part.sizes, inputs) if part.sizes else None
-        given = numbers(*operands) if numbers is not None else ()
+        sizes = numbers(*operands) if numbers is not None else ()
         if backend.sized:
-            part = in_sizes(part, self._holders(values, part, operands, given))
+            part = in_sizes(part, self._holders(values, part, operands, sizes))
         results = tuple(
             (values.facts[name].shape, np.dtype(values.facts[name].dtype))
             for name in region.outputs
@@ -127,22 +129,22 @@ class Offload:
         return OffloadedRun(region, self._task(backend, names, part), results, numbers)
 
     def _holders(
-        self, values: SizedValues, part: RegionGraph, operands: Sequence[Any], given: Sequence[Any]
+        self, values: SizedValues, part: RegionGraph, operands: Sequence[Any], extra: Sequence[Any]
     ) -> dict[str, Any]:
-        """What has the shapes of a region's inputs."""
-        passed = dict(zip((each.name for each in self.graph.inputs), operands, strict=True))
-        found: dict[str, Any] = {}
-        for each in part.graph.inputs[: len(part.reads)]:
-            weak = each.fact.weak and each.name in passed
-            found[each.name] = passed[each.name] if weak else values.facts[each.name]
+        """Return the value or the facts that have the shape of each input of a region."""
+        passed = dict(zip((leaf.name for leaf in self.graph.inputs), operands, strict=True))
+        holders: dict[str, Any] = {}
+        for leaf in part.graph.inputs[: len(part.reads)]:
+            weak = leaf.fact.weak and leaf.name in passed
+            holders[leaf.name] = passed[leaf.name] if weak else values.facts[leaf.name]
         sizes = part.graph.inputs[len(part.reads) :]
-        found.update(zip((each.name for each in sizes), given, strict=True))
-        return found
+        holders.update(zip((leaf.name for leaf in sizes), extra, strict=True))
+        return holders
 
     def _task(self, backend: Backend, names: tuple[str, ...], part: RegionGraph) -> OffloadedTask:
         """Return the compiled region, which was made before where it is the same."""
         sizes = str(part.graph) if backend.sized else ""
-        stored = tuple(each.fact.sparsity for each in part.graph.inputs)
+        stored = tuple(leaf.fact.sparsity for leaf in part.graph.inputs)
         key = (backend.name, names, part.graph.outputs, sizes, stored)
         if key not in self.tasks:
             self.tasks[key] = OffloadedTask(backend, part)

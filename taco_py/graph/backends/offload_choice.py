@@ -51,25 +51,25 @@ class OffloadChoice:
     """Regions for backends, with what was decided of each that could be one.
 
     host    seconds that the graph is expected to take without backends
-    whole   seconds with those that were chosen
+    total   seconds with those that were chosen
     """
 
     values: SizedValues
     regions: tuple[OffloadRegion, ...]
     decisions: tuple[RegionDecision, ...]
     host: float
-    whole: float
+    total: float
 
     def partition(self) -> tuple[Region, ...]:
         """Return the graph's regions in the order in which they run."""
-        dag, found = self.values.dag, []
-        for run in staged(dag.dag, [each.members for each in self.regions]):
+        dag, regions = self.values.dag, []
+        for run in staged(dag.dag, [region.members for region in self.regions]):
             nodes = tuple(dag.nodes[p] for p in bits(run.members))
             outputs = tuple(dag.nodes[p].name for p in bits(dag.dag.read_outside(run.members)))
             target = self.regions[run.place].target if run.place >= 0 else ""
-            found.append(Region(nodes, outputs, run.kernel, target))
-        elsewhere = {node.name for region in found if region.target for node in region.nodes}
-        return tuple(with_views(dag.graph, found, views_needed(dag.graph, elsewhere)))
+            regions.append(Region(nodes, outputs, run.kernel, target))
+        elsewhere = {node.name for region in regions if region.target for node in region.nodes}
+        return tuple(with_views(dag.graph, regions, views_needed(dag.graph, elsewhere)))
 
 
 def choose_offload(values: SizedValues, preferred: Preference, left_out: LeftOut) -> OffloadChoice:
@@ -77,9 +77,9 @@ def choose_offload(values: SizedValues, preferred: Preference, left_out: LeftOut
     chooser = _Chooser(values, preferred, left_out)
     if preferred.regions is not None:
         return chooser.those_of_the_user(preferred.regions)
-    targets = [chooser.target(each) for each in preferred.backends if not each.health.out]
-    found = partition_graph(values.dag.dag, targets)
-    return chooser.those_that_pay_together(found)
+    targets = [chooser.target(backend) for backend in preferred.backends if not backend.health.out]
+    partition = partition_graph(values.dag.dag, targets)
+    return chooser.those_that_pay_together(partition)
 
 
 class BackendFaultError(Exception):
@@ -90,8 +90,8 @@ class BackendFaultError(Exception):
         self.backend = backend
 
 
-def _asked(backend: Backend, function: Callable[..., Any], *args: Any) -> Any:
-    """What a function of a backend gives. Raises BackendFaultError for what it raises."""
+def _call_backend(backend: Backend, function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function of a backend. Raises BackendFaultError for what it raises."""
     try:
         return function(*args)
     except Exception as error:
@@ -99,12 +99,12 @@ def _asked(backend: Backend, function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _seconds(function: Callable[..., Any], *args: Any) -> float:
-    """What a function gives as seconds. Raises ValueError for what is no number of them."""
-    found = function(*args)
-    known = isinstance(found, int | float | np.floating | np.integer)
-    if not known or not found >= 0:
-        raise ValueError(f"seconds gave {found!r:.60}, no number from 0 on")
-    return float(found)
+    """Return the seconds that a function gives. Raises ValueError for what is no number of them."""
+    seconds = function(*args)
+    is_number = isinstance(seconds, int | float | np.floating | np.integer)
+    if not is_number or not seconds >= 0:
+        raise ValueError(f"seconds gave {seconds!r:.60}, no number from 0 on")
+    return float(seconds)
 
 
 def _truth(function: Callable[..., Any], *args: Any) -> bool:
@@ -118,11 +118,11 @@ class _Chooser:
         self.values = values
         self.preferred = preferred
         self.left_out = left_out
-        self.backends = {each.name: each for each in preferred.backends}
-        self.sparsity = {n: each.sparsity for n, each in values.facts.items() if each.sparsity}
+        self.backends = {backend.name: backend for backend in preferred.backends}
+        self.sparsity = {n: fact.sparsity for n, fact in values.facts.items() if fact.sparsity}
 
     def target(self, backend: Backend) -> OffloadTarget:
-        """What the search for regions asks of a backend."""
+        """Return a backend as a target of the search for regions."""
 
         def supports(dag: Dag, primitive: int) -> bool:
             return self.supports(backend, primitive)
@@ -135,7 +135,7 @@ class _Chooser:
             backend.most_primitives,
             lambda members: self.slack(backend, members),
         )
-        patterns = tuple(self.pattern(backend, each) for each in backend.patterns)
+        patterns = tuple(self.pattern(backend, pattern) for pattern in backend.patterns)
         return OffloadTarget(name, patterns, supports, cost)
 
     def supports(self, backend: Backend, primitive: int) -> bool:
@@ -143,10 +143,10 @@ class _Chooser:
         if backend.supports is None or not self.values.is_free(primitive):
             return False
         node = self.values.dag.nodes[primitive]
-        return bool(_asked(backend, _truth, backend.supports, node, self.values.facts))
+        return bool(_call_backend(backend, _truth, backend.supports, node, self.values.facts))
 
     def pattern(self, backend: Backend, pattern: Pattern) -> CompositePattern:
-        """Return a backend's pattern, with what has to hold of its matches."""
+        """Return a backend's pattern, with the condition that its matches have to satisfy."""
         labels = labels_of(pattern.compiled(lambda dag, match: True))
 
         def holds(dag: Dag, match: Match) -> bool:
@@ -156,7 +156,7 @@ class _Chooser:
             bound["root"] = match.root
             nodes = {n: self.values.dag.nodes[p] for n, p in bound.items() if p >= 0}
             facts = {n: self.values.facts[self.values.name_of(p)] for n, p in bound.items()}
-            return bool(_asked(backend, _truth, pattern.holds, nodes, facts))
+            return bool(_call_backend(backend, _truth, pattern.holds, nodes, facts))
 
         return pattern.compiled(holds)
 
@@ -171,20 +171,20 @@ class _Chooser:
 
     def on_host(self, members: int, regions: Sequence[int] = ()) -> float:
         """Return the seconds that the host takes for primitives, but for those in regions."""
-        dag, found = self.values.dag, 0.0
+        dag, seconds = self.values.dag, 0.0
         for run in staged(dag.dag, regions, members):
             if run.place < 0:
                 nodes = tuple(dag.nodes[p] for p in bits(run.members))
                 outputs = tuple(dag.nodes[p].name for p in bits(dag.dag.read_outside(run.members)))
-                found += self.values.prices.of(Region(nodes, outputs, run.kernel))
-        return found
+                seconds += self.values.prices.of(Region(nodes, outputs, run.kernel))
+        return seconds
 
     def seconds(self, backend: Backend, members: int) -> float:
         """Return the seconds that a backend takes for primitives, without launch and transfer."""
         if backend.seconds is None:
             return 0.0
         region = self.region(members).graph
-        return float(_asked(backend, _seconds, backend.seconds, region, self.values.facts))
+        return float(_call_backend(backend, _seconds, backend.seconds, region, self.values.facts))
 
     def gain(self, backend: Backend, members: int) -> float:
         """Return the seconds that a backend saves."""
@@ -202,9 +202,9 @@ class _Chooser:
         return TIE * host if isfinite(host) else 0.0
 
     def transfer(self, backend: Backend, members: int) -> float:
-        """Return the seconds to move what a region reads and makes."""
+        """Return the seconds to move the inputs and outputs of a region."""
         region = self.region(members, backend.binds)
-        return backend.moved(self.values.bytes_of([*region.reads, *region.graph.outputs]))
+        return backend.move_seconds(self.values.bytes_of([*region.reads, *region.graph.outputs]))
 
     def of_region(self, region: OffloadRegion) -> float:
         """Return the seconds that a region takes with launch and transfer."""
@@ -217,13 +217,13 @@ class _Chooser:
 
     # ------------------------------------------------------------ the user's partition
 
-    def those_of_the_user(self, given: Regions) -> OffloadChoice:
+    def those_of_the_user(self, user_regions: Regions) -> OffloadChoice:
         """Take the regions that a user states, whatever they cost.
 
         Raises ScheduleError where they cannot each be one step, or their backend cannot have them.
         """
-        dag, found = self.values.dag, list[OffloadRegion]()
-        parts = given(self.values.graph) if callable(given) else given
+        dag, candidates = self.values.dag, list[OffloadRegion]()
+        parts = user_regions(self.values.graph) if callable(user_regions) else user_regions
         for name, regions in parts.items():
             if name not in self.backends:
                 raise ScheduleError(
@@ -232,26 +232,26 @@ class _Chooser:
                 )
             for members in map(self._members, regions):
                 self._check_support(self.backends[name], members)
-                found.append(OffloadRegion(name, members, (Atom(name, members),)))
-        run_regions(dag.dag, found)
-        why = "stated by the user"
-        decisions = (self._unless_it_failed(RegionDecision(e, True, why)) for e in found)
-        kept = tuple(decisions)
-        taken = tuple(
-            e.region for e in kept if e.kept and not self.backends[e.region.target].health.out
+                candidates.append(OffloadRegion(name, members, (Atom(name, members),)))
+        run_regions(dag.dag, candidates)
+        reason = "stated by the user"
+        decisions = (self._unless_it_failed(RegionDecision(e, True, reason)) for e in candidates)
+        checked = tuple(decisions)
+        accepted = tuple(
+            e.region for e in checked if e.keep and not self.backends[e.region.target].health.out
         )
-        return OffloadChoice(self.values, taken, kept, inf, inf)
+        return OffloadChoice(self.values, accepted, checked, inf, inf)
 
     def _members(self, names: Sequence[str]) -> int:
         """Return the primitives of a region by their names; layouts belong to what reads them."""
         numbers = {node.name: p for p, node in enumerate(self.values.dag.nodes)}
-        known = self.values.graph.by_name
+        by_name = self.values.graph.by_name
         for name in names:
-            if name not in known:
+            if name not in by_name:
                 raise ScheduleError(
                     f"Expected regions= to name primitives, found {name!r}",
                     hint=with_suggestion(
-                        "f.graph(…).explain() lists the primitives", str(name), known
+                        "f.graph(…).explain() lists the primitives", str(name), by_name
                     ),
                 )
         members = mask_of(numbers[name] for name in names if name in numbers)
@@ -277,35 +277,36 @@ class _Chooser:
 
     # ------------------------------------------------------------ the whole
 
-    def those_that_pay_together(self, found: GraphPartition) -> OffloadChoice:
+    def those_that_pay_together(self, partition: GraphPartition) -> OffloadChoice:
         """Leave regions out that failed; then while the whole takes longer with them."""
-        everything = self.values.dag.dag.needed
-        decisions = [self._unless_it_failed(self._told(each)) for each in found.decisions]
+        everything = self.values.dag.dag.live
+        decisions = [self._unless_it_failed(self._mark_always(e)) for e in partition.decisions]
         host = self.on_host(everything)
         while True:
-            regions = [each.region for each in decisions if each.kept]
-            whole = self.on_host(everything, [each.members for each in regions])
-            whole += sum(map(self.of_region, regions))
+            regions = [decision.region for decision in decisions if decision.keep]
+            total = self.on_host(everything, [region.members for region in regions])
+            total += sum(map(self.of_region, regions))
             slack = sum(self.slack(self.backends[e.target], e.members) for e in regions)
-            free = [each for each in regions if not self.backends[each.target].always]
-            if not free or not isfinite(host) or whole <= host + slack:
+            free = [region for region in regions if not self.backends[region.target].always]
+            if not free or not isfinite(host) or total <= host + slack:
                 return OffloadChoice(
-                    self.values, tuple(regions), tuple(decisions), host, whole
+                    self.values, tuple(regions), tuple(decisions), host, total
                 )  # fmt: skip
             least = min(free, key=lambda e: self.gain(self.backends[e.target], e.members))
-            why = f"host: the graph takes {whole:.3g} s with it, {host:.3g} s without"
+            reason = f"host: the graph takes {total:.3g} s with it, {host:.3g} s without"
             decisions = [
-                replace(each, kept=False, why=why) if each.region is least else each
-                for each in decisions
+                replace(e, keep=False, reason=reason) if e.region is least else e for e in decisions
             ]
 
-    def _told(self, decision: RegionDecision) -> RegionDecision:
+    def _mark_always(self, decision: RegionDecision) -> RegionDecision:
         if not self.backends[decision.region.target].always:
             return decision
-        return replace(decision, why=f"{decision.why.partition('pays:')[0]}always")
+        return replace(decision, reason=f"{decision.reason.partition('pays:')[0]}always")
 
     def _unless_it_failed(self, decision: RegionDecision) -> RegionDecision:
         nodes = self.values.dag.nodes
         names = tuple(nodes[p].name for p in bits(decision.region.members))
-        why = self.left_out.get((decision.region.target, names))
-        return decision if why is None else replace(decision, kept=False, why=f"host: {why}")
+        reason = self.left_out.get((decision.region.target, names))
+        return (
+            decision if reason is None else replace(decision, keep=False, reason=f"host: {reason}")
+        )

@@ -19,24 +19,24 @@ from taco_py.graph.orchestrate.offload_regions import RegionDecision
 from taco_py.graph.run.graph_program import GraphProgram, KernelRun
 
 
-def told_runs(program: GraphProgram) -> str:
-    """Count what runs."""
+def count_runs(program: GraphProgram) -> str:
+    """Count the kernel calls, calls of NumPy and regions of backends of a program."""
     kernels = sum(isinstance(step, KernelRun) for step in program.steps)
     offloaded = sum(isinstance(step, OffloadedRun) for step in program.steps)
     numpy = len(program.steps) - kernels - offloaded
-    found = f"{kernels} kernel calls, {numpy} calls of NumPy"
-    return f"{found}, {offloaded} regions of backends" if offloaded else found
+    line = f"{kernels} kernel calls, {numpy} calls of NumPy"
+    return f"{line}, {offloaded} regions of backends" if offloaded else line
 
 
-def told_offload(offload: Offload, found: SizedProgram) -> Iterator[str]:
-    """Say what was decided of each region that a backend could compute."""
-    choice = found.choice
-    names = ", ".join(each.name for each in offload.preferred.backends)
+def describe_offload(offload: Offload, program: SizedProgram) -> Iterator[str]:
+    """Describe the decision about each region that a backend could compute."""
+    choice = program.choice
+    names = ", ".join(backend.name for backend in offload.preferred.backends)
     if choice is None:
         yield f"offload   nothing to {names}: there are no prices"
         return
     if choice.regions and isfinite(choice.host):
-        yield f"offload   own {choice.host:.2e} s, with backends {choice.whole:.2e} s"
+        yield f"offload   own {choice.host:.2e} s, with backends {choice.total:.2e} s"
     else:
         yield f"offload   {len(choice.regions)} regions to {names}"
     for decision in choice.decisions:
@@ -44,25 +44,25 @@ def told_offload(offload: Offload, found: SizedProgram) -> Iterator[str]:
     for backend in offload.preferred.backends:
         if backend.health.out:
             yield f"  {backend.name:9} is left out: {backend.health.out}"
-        elif not any(each.region.target == backend.name for each in choice.decisions):
+        elif not any(decision.region.target == backend.name for decision in choice.decisions):
             yield f"  {backend.name:9} supports no primitive that is left to it"
 
 
 def _decided(choice: OffloadChoice, decision: RegionDecision) -> str:
     nodes = [choice.values.dag.nodes[p] for p in bits(decision.region.members)]
     patterns = [a.match.pattern for a in decision.region.atoms if a.match is not None]
-    told = ", ".join(map(_named, nodes))
+    names = ", ".join(map(_describe_node, nodes))
     places = ", ".join(dict.fromkeys(node.place for node in nodes if node.place))
     composites = f" as {', '.join(patterns)}" if patterns else ""
-    return f"{told}{composites}  {places}: {decision.why}"
+    return f"{names}{composites}  {places}: {decision.reason}"
 
 
-def _named(node: Node) -> str:
+def _describe_node(node: Node) -> str:
     return f"{node.name} {node.get('function') or node.get('call') or node.operator}"
 
 
-def told_step(step: OffloadedRun) -> str:
-    """Say what a step computes, or why the host does it instead."""
+def describe_step(step: OffloadedRun) -> str:
+    """Describe the primitives that a step computes, or why the host does it instead."""
     names = ", ".join(node.name for node in step.nodes)
     backend, task = step.task.backend, step.task
     if task.is_left_out:

@@ -15,7 +15,7 @@ from codegen.records import dataclass
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.graph.backends.backend import Backend, ProcessDiedError
-from taco_py.graph.backends.read_only import own_results, read_only
+from taco_py.graph.backends.read_only import detach_results, read_only
 from taco_py.graph.backends.region_graph import RegionGraph
 from taco_py.graph.nodes import Graph
 from taco_py.graph.run.graph_program import GraphProgram, RegionRun, make_program, places_of
@@ -51,11 +51,11 @@ class OffloadedTask:
     def compute(self, arrays: Sequence[Any], results: Sequence[Result]) -> Sequence[Any]:
         """Compute the region, by the host where the backend cannot."""
         while not self.is_left_out:
-            seen = self.backend.health.restarts
+            restarts = self.backend.health.restarts
             try:
                 return self._by_backend(arrays, results)
             except ProcessDiedError as error:
-                self._restart(error, seen)
+                self._restart(error, restarts)
             except Exception as error:
                 self._leave_out(error)
         return self.by_host(arrays)
@@ -74,31 +74,31 @@ class OffloadedTask:
     def prepare(self) -> tuple[Any, tuple[bytes, ...], int]:
         """Compile the region, where it was not, its constants changed, or the backend restarted."""
         elements = tuple(map(_elements, self.part.arrays))
-        found, restarts = self.compiled, self.backend.health.restarts
-        if found is None or found[1:] != (elements, restarts):
-            shown = tuple(replace(e, value=read_only(e.value)) for e in self.part.graph.constants)
-            graph = replace(self.part.graph, constants=shown)
-            made = self.backend.codegen(graph, {each.name: each.value for each in shown})
-            found = self.compiled = made, elements, restarts
-        return found
+        compiled, restarts = self.compiled, self.backend.health.restarts
+        if compiled is None or compiled[1:] != (elements, restarts):
+            views = tuple(replace(e, value=read_only(e.value)) for e in self.part.graph.constants)
+            graph = replace(self.part.graph, constants=views)
+            code = self.backend.codegen(graph, {e.name: e.value for e in views})
+            compiled = self.compiled = code, elements, restarts
+        return compiled
 
     def _by_backend(self, arrays: Sequence[Any], results: Sequence[Result]) -> Sequence[Any]:
-        given = [read_only(each) for each in arrays]
-        found = [self.backend.runtime(self.prepare()[0], given)]
-        if len(results) != 1 or not isinstance(found[0], np.ndarray | np.generic):
-            (found,) = found
-        _check(found, results)
+        inputs = [read_only(array) for array in arrays]
+        outputs = [self.backend.runtime(self.prepare()[0], inputs)]
+        if len(results) != 1 or not isinstance(outputs[0], np.ndarray | np.generic):
+            (outputs,) = outputs
+        _check(outputs, results)
         self.calls += 1
-        return own_results(found, arrays)
+        return detach_results(outputs, arrays)
 
-    def _restart(self, error: Exception, seen: int) -> None:
+    def _restart(self, error: Exception, restarts: int) -> None:
         """Restart a backend whose process ended, or leave it out, once for all threads.
 
-        seen  how often it had been restarted when its process was asked
+        restarts  how often it had been restarted when its process was asked
         """
         health, name = self.backend.health, self.backend.name
         with health.lock:
-            if health.out or health.restarts != seen:
+            if health.out or health.restarts != restarts:
                 return  # another thread did
             health.deaths += 1
             if health.deaths > MOST_DEATHS:
@@ -139,14 +139,14 @@ class OffloadedRun(RegionRun):
         part = self.task.part
         arrays = [values[name] for name in part.reads]
         expected = all(
-            type(value) is np.ndarray or bool(each.fact.sparsity) == _is_sparse(value)
-            for each, value in zip(part.graph.inputs, arrays, strict=False)
+            type(value) is np.ndarray or bool(leaf.fact.sparsity) == _is_sparse(value)
+            for leaf, value in zip(part.graph.inputs, arrays, strict=False)
         )
         if self.numbers is not None:
-            arrays += self.numbers(*(values[each.name] for each in graph.inputs))
+            arrays += self.numbers(*(values[leaf.name] for leaf in graph.inputs))
         task = self.task
-        found = task.compute(arrays, self.results) if expected else task.by_host(arrays)
-        for name, value in zip(self.region.outputs, found, strict=True):
+        outputs = task.compute(arrays, self.results) if expected else task.by_host(arrays)
+        for name, value in zip(self.region.outputs, outputs, strict=True):
             values[name] = value
 
 
@@ -158,12 +158,12 @@ def _elements(constant: Any) -> bytes:
     return np.asarray(constant.value).tobytes()
 
 
-def _check(found: Any, results: Sequence[Result]) -> None:
-    if isinstance(found, str | bytes) or not isinstance(found, Sequence):
-        raise WrongResultError(f"a result that is {type(found).__name__}, not a sequence")
-    if len(found) != len(results):
-        raise WrongResultError(f"{len(found)} results instead of {len(results)}")
-    for value, (shape, dtype) in zip(found, results, strict=True):
+def _check(outputs: Any, results: Sequence[Result]) -> None:
+    if isinstance(outputs, str | bytes) or not isinstance(outputs, Sequence):
+        raise WrongResultError(f"a result that is {type(outputs).__name__}, not a sequence")
+    if len(outputs) != len(results):
+        raise WrongResultError(f"{len(outputs)} results instead of {len(results)}")
+    for value, (shape, dtype) in zip(outputs, results, strict=True):
         if type(value) is not np.ndarray and not isinstance(value, np.generic):
             raise WrongResultError(f"a result that is {type(value).__name__}, no array")
         if value.shape != shape:
@@ -173,13 +173,13 @@ def _check(found: Any, results: Sequence[Result]) -> None:
 
 
 def _line(error: Exception) -> str:
-    """What went wrong, in a line."""
+    """Return the message of an error in one line."""
     text = str(error).splitlines()
-    told = text[0] if text else ""
-    return told if isinstance(error, WrongResultError) else f"{type(error).__name__}: {told}"
+    first = text[0] if text else ""
+    return first if isinstance(error, WrongResultError) else f"{type(error).__name__}: {first}"
 
 
 def tell(message: str) -> None:
-    """Warn that the host computes what a backend was to."""
+    """Warn that the host computes a region in place of a backend."""
     hint = "the host computes it instead; results are as without the backend"
     issue_warnings([caution(BackendWarning, message, None, hint)])

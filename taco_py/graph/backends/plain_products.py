@@ -16,21 +16,24 @@ MATRIX_BYTES_PER_SECOND = 1e10
 
 
 def is_plain_product(node: Node, facts: Facts) -> bool:
-    """Tell whether a primitive multiplies two arrays of its own type, and each mode is in two of
-    them and the result, of one size: no diagonal, no sum of one array alone, nothing stretched."""
+    """Tell whether a primitive is a plain product of two arrays of its own type.
+
+    Each mode is in two of operands and result, of one size: no diagonal, no sum of one array alone,
+    nothing stretched.
+    """
     if node.operator != "contract" or len(node.inputs) != 2:
         return False
     if any(facts[name].dtype != node.dtype for name in node.inputs):
         return False
     users = (*node.get("labels"), node.get("kept"))
-    if any(len({*own}) != len(own) for own in users) or not all(node.get("labels")):
+    if any(len({*labels}) != len(labels) for labels in users) or not all(node.get("labels")):
         return False
     sizes: dict[int, int] = {}
-    for own, name in zip(users, (*node.inputs, node.name), strict=True):
-        for label, size in zip(own, facts[name].shape, strict=True):
+    for labels, name in zip(users, (*node.inputs, node.name), strict=True):
+        for label, size in zip(labels, facts[name].shape, strict=True):
             if sizes.setdefault(label, size) != size:
                 return False
-    return all(sum(label in own for own in users) > 1 for label in sizes)
+    return all(sum(label in labels for labels in users) > 1 for label in sizes)
 
 
 def letters_of(node: Node) -> tuple[str, Callable[[Any, Any], tuple[int, ...]]]:
@@ -38,11 +41,11 @@ def letters_of(node: Node) -> tuple[str, Callable[[Any, Any], tuple[int, ...]]]:
 
     The latter raises ValueError where their sizes do not agree.
     """
-    (left, right), kept = node.get("labels"), node.get("kept")
+    (left, right), output_labels = node.get("labels"), node.get("kept")
     names = {label: chr(ord("a") + k) for k, label in enumerate(dict.fromkeys((*left, *right)))}
-    text = ["".join(names[label] for label in own) for own in (left, right, kept)]
-    shared = [(left.index(each), right.index(each)) for each in left if each in right]
-    places = [(0, left.index(e)) if e in left else (1, right.index(e)) for e in kept]
+    text = ["".join(names[label] for label in group) for group in (left, right, output_labels)]
+    shared = [(left.index(label), right.index(label)) for label in left if label in right]
+    places = [(0, left.index(e)) if e in left else (1, right.index(e)) for e in output_labels]
 
     def shape(a: Any, b: Any) -> tuple[int, ...]:
         if any(a.shape[one] != b.shape[other] for one, other in shared):
@@ -58,7 +61,7 @@ def products_of(node: Node, facts: Facts) -> float:
     for name, labels in zip(node.inputs, node.get("labels"), strict=True):
         for label, size in zip(labels, facts[name].shape, strict=True):
             sizes[label] = max(size, sizes.get(label, 1))
-    found = 1.0
+    count = 1.0
     for size in sizes.values():
-        found *= size
-    return found
+        count *= size
+    return count

@@ -25,7 +25,7 @@ PARTS = ("data", "indices", "indptr", "offsets")
 def read_only(value: Any) -> Any:
     """Show an operand without the right to write; numbers are what they are."""
     if isinstance(value, np.ndarray):
-        return _shown(value)
+        return _read_only_view(value)
     if isinstance(value, Tensor):
         return Tensor(_data_shown(value.data))
     if is_scipy_sparse(value):
@@ -33,18 +33,18 @@ def read_only(value: Any) -> Any:
     return value
 
 
-def _shown(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    found = array.view()
-    found.flags.writeable = False
-    return found
+def _read_only_view(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _data_shown(data: TensorData) -> TensorData:
     levels = tuple(
-        LevelArrays(*(None if each is None else _shown(each) for each in (level.pos, level.crd)))
+        LevelArrays(*(None if a is None else _read_only_view(a) for a in (level.pos, level.crd)))
         for level in data.levels
     )
-    return replace(data, levels=levels, values=_shown(data.values))
+    return replace(data, levels=levels, values=_read_only_view(data.values))
 
 
 def _matrix_shown(matrix: Any) -> Any:
@@ -52,38 +52,38 @@ def _matrix_shown(matrix: Any) -> Any:
     copied."""
     if matrix.format in ("lil", "dok"):
         return matrix.copy()
-    found = copy(matrix)
+    clone = copy(matrix)
     for part in PARTS:
         if isinstance(getattr(matrix, part, None), np.ndarray):
-            setattr(found, part, _shown(getattr(matrix, part)))
+            setattr(clone, part, _read_only_view(getattr(matrix, part)))
     if hasattr(matrix, "coords"):
-        found.coords = tuple(map(_shown, matrix.coords))
-    return found
+        clone.coords = tuple(map(_read_only_view, matrix.coords))
+    return clone
 
 
-def own_results(found: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, ...]:
+def detach_results(values: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, ...]:
     """Return results in memory that nobody else has, and that may be written.
 
     arrays  the operands
     """
-    kept = sys.getrefcount(found) > _OF_SEQUENCE
-    made: list[Any] = []
-    for value in found:
-        held = kept or sys.getrefcount(value) > _OF_ELEMENT or _has_foreign_base(value)
-        made.append(_own(value, (*arrays, *made), held))
-    return tuple(made)
+    sequence_shared = sys.getrefcount(values) > _OF_SEQUENCE
+    results: list[Any] = []
+    for value in values:
+        shared = sequence_shared or sys.getrefcount(value) > _OF_ELEMENT or _has_foreign_base(value)
+        results.append(_detach(value, (*arrays, *results), shared))
+    return tuple(results)
 
 
-def _own(value: Any, others: Sequence[Any], held: bool) -> Any:
+def _detach(value: Any, arrays: Sequence[Any], shared: bool) -> Any:
     if isinstance(value, np.generic):
         return value
-    dense = (each for each in others if isinstance(each, np.ndarray))
-    shares = held or any(np.may_share_memory(value, each) for each in dense)
+    dense = (array for array in arrays if isinstance(array, np.ndarray))
+    shares = shared or any(np.may_share_memory(value, array) for array in dense)
     return value.copy() if shares or not value.flags.writeable else value
 
 
 def _has_foreign_base(value: Any) -> bool:
-    """Tell whether what an array shows is somebody else's, too, or may be."""
+    """Tell whether the memory of an array is somebody else's, too, or may be."""
     base = value.base
     while isinstance(base, np.ndarray):
         if sys.getrefcount(base) > _OF_BASE:
@@ -96,9 +96,9 @@ def _count_references() -> tuple[int, int, int]:
     """Count how many references there are, as counted above, where nobody else has one."""
     counts: list[int] = []
 
-    def sequence(found: Sequence[Any]) -> None:
-        counts.append(sys.getrefcount(found))
-        for value in found:
+    def sequence(values: Sequence[Any]) -> None:
+        counts.append(sys.getrefcount(values))
+        for value in values:
             counts.append(sys.getrefcount(value))
             base = value.base
             while isinstance(base, np.ndarray):

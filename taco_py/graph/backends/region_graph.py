@@ -38,7 +38,7 @@ class RegionGraph:
     @property
     def constants(self) -> dict[str, Any]:
         """Return the constants by their names."""
-        return {each.name: each.value for each in self.graph.constants}
+        return {constant.name: constant.value for constant in self.graph.constants}
 
     @property
     def arrays(self) -> tuple[Constant, ...]:
@@ -59,21 +59,21 @@ def region_graph(
     sparsity  the formats of values that are stored sparse
     binds     whether dense arrays that are constants stay such, else they become inputs
     """
-    nodes = _own(graph, members)
+    nodes = _members_with_layouts(graph, members)
     taker = _Taker(graph, sparsity)
-    own = {node.name for node in nodes}
-    read = dict.fromkeys(name for node in nodes for name in node.inputs if name not in own)
-    facts, known = graph.facts, {each.name: each for each in graph.constants}
+    names = {node.name for node in nodes}
+    read = dict.fromkeys(name for node in nodes for name in node.inputs if name not in names)
+    facts, by_name = graph.facts, {constant.name: constant for constant in graph.constants}
     constants = []
     for name in read:
-        if name in known and _is_bound(known[name], binds):
-            constants.append(known[name])
+        if name in by_name and _is_bound(by_name[name], binds):
+            constants.append(by_name[name])
         else:
             taker.add_input(name, facts[name])
-    made = tuple(map(taker.node, nodes))
+    copies = tuple(map(taker.node, nodes))
     inputs = (*taker.inputs, *taker.sizes)
-    found = Graph(inputs, tuple(constants), (), made, tuple(outputs))
-    return RegionGraph(found, tuple(i.name for i in taker.inputs), tuple(taker.asked))
+    subgraph = Graph(inputs, tuple(constants), (), copies, tuple(outputs))
+    return RegionGraph(subgraph, tuple(i.name for i in taker.inputs), tuple(taker.numbers))
 
 
 def in_sizes(region: RegionGraph, holders: Mapping[str, Any]) -> RegionGraph:
@@ -82,9 +82,9 @@ def in_sizes(region: RegionGraph, holders: Mapping[str, Any]) -> RegionGraph:
     holders  for each input what has its shape, or the number that it is
     """
     graph = region.graph
-    own = zip(graph.inputs[len(region.reads) :], region.sizes, strict=True)
-    passed = {each.name for each in graph.inputs} - {
-        each.name for each, extent in own if extent.operator == "size"
+    size_inputs = zip(graph.inputs[len(region.reads) :], region.sizes, strict=True)
+    passed = {leaf.name for leaf in graph.inputs} - {
+        leaf.name for leaf, extent in size_inputs if extent.operator == "size"
     }
 
     def number(extent: Extent) -> Extent:
@@ -93,12 +93,12 @@ def in_sizes(region: RegionGraph, holders: Mapping[str, Any]) -> RegionGraph:
     def attribute(extent: Extent) -> Extent:
         return extent if _asks_for(extent, passed) else number(extent)
 
-    def fact(given: Fact) -> Fact:
-        return replace(given, shape=tuple(map(number, given.shape)))
+    def fact(original: Fact) -> Fact:
+        return replace(original, shape=tuple(map(number, original.shape)))
 
-    found = replace(
+    sized = replace(
         graph,
-        inputs=tuple(replace(each, fact=fact(each.fact)) for each in graph.inputs),
+        inputs=tuple(replace(leaf, fact=fact(leaf.fact)) for leaf in graph.inputs),
         nodes=tuple(
             replace(
                 node,
@@ -108,80 +108,80 @@ def in_sizes(region: RegionGraph, holders: Mapping[str, Any]) -> RegionGraph:
             for node in graph.nodes
         ),
     )
-    return replace(region, graph=found)
+    return replace(region, graph=sized)
 
 
 def _asks_for(extent: Extent, names: Collection[str]) -> bool:
     """Tell whether a number depends on one that calls pass."""
     if extent.operator == "value":
         return extent.args[0] in names
-    return any(_asks_for(each, names) for each in extent.args if isinstance(each, Extent))
+    return any(_asks_for(arg, names) for arg in extent.args if isinstance(arg, Extent))
 
 
-def _own(graph: Graph, members: Collection[str]) -> list[Node]:
+def _members_with_layouts(graph: Graph, members: Collection[str]) -> list[Node]:
     """Return the members, and the layouts between them and before them, in order."""
-    wanted: set[str] = set()
-    found = []
+    read: set[str] = set()
+    nodes = []
     for node in reversed(graph.nodes):
-        if node.name in members or (is_layout(node) and node.name in wanted):
-            wanted.update(node.inputs)
-            found.append(node)
-    return found[::-1]
+        if node.name in members or (is_layout(node) and node.name in read):
+            read.update(node.inputs)
+            nodes.append(node)
+    return nodes[::-1]
 
 
-def _is_bound(each: Constant, binds: bool) -> bool:
-    if is_scipy_sparse(each.value) or each.fact.sparsity:
+def _is_bound(constant: Constant, binds: bool) -> bool:
+    if is_scipy_sparse(constant.value) or constant.fact.sparsity:
         return False
-    return binds or not isinstance(each.value, np.ndarray)
+    return binds or not isinstance(constant.value, np.ndarray)
 
 
 def _each_extent(value: Any, change: Callable[[Extent], Extent]) -> Any:
     if isinstance(value, Extent):
         return change(value)
     if isinstance(value, tuple):
-        return tuple(_each_extent(each, change) for each in value)
+        return tuple(_each_extent(element, change) for element in value)
     return value
 
 
 class _Taker:
     """Sizes of a graph in terms of a region's inputs.
 
-    known   sizes of the graph by those of the region's inputs
-    asked   numbers that no input has the size of, and the inputs that they are
+    extents  sizes of the graph by those of the region's inputs
+    numbers  numbers that no input has the size of, and the inputs that they are
     """
 
     def __init__(self, graph: Graph, sparsity: Mapping[str, str]) -> None:
         self.facts = graph.facts
         self.names = Names(tuple(self.facts))
         self.sparsity = sparsity
-        self.known: dict[Extent, Extent] = {}
+        self.extents: dict[Extent, Extent] = {}
         self.inputs: list[Input] = []
         self.sizes: list[Input] = []
-        self.asked: list[Extent] = []
+        self.numbers: list[Extent] = []
 
     def add_input(self, name: str, fact: Fact) -> None:
         """Add a value that the region reads."""
         self.know_sizes(name, fact)
         if fact.weak:
-            self.known[Extent("value", (name,))] = Extent("value", (name,))
-        own = tuple(
-            each if each.constant is not None else Extent("size", (name, axis))
-            for axis, each in enumerate(fact.shape)
+            self.extents[Extent("value", (name,))] = Extent("value", (name,))
+        shape = tuple(
+            extent if extent.constant is not None else Extent("size", (name, axis))
+            for axis, extent in enumerate(fact.shape)
         )
         stored = self.sparsity.get(name, fact.sparsity)
-        self.inputs.append(Input(name, replace(fact, shape=own, sparsity=stored)))
+        self.inputs.append(Input(name, replace(fact, shape=shape, sparsity=stored)))
 
     def know_sizes(self, name: str, fact: Fact) -> None:
         """Note which sizes a value has."""
-        for axis, each in enumerate(fact.shape):
-            if each.constant is None:
-                self.known.setdefault(each, Extent("size", (name, axis)))
+        for axis, extent in enumerate(fact.shape):
+            if extent.constant is None:
+                self.extents.setdefault(extent, Extent("size", (name, axis)))
 
     def node(self, node: Node) -> Node:
         """Write a node in the region's sizes."""
-        told = tuple((key, _each_extent(value, self.extent)) for key, value in node.attributes)
+        pairs = tuple((key, _each_extent(value, self.extent)) for key, value in node.attributes)
         fact = replace(self.fact(node.fact), sparsity=self.sparsity.get(node.name, ""))
-        return replace(node, attributes=told, fact=fact)
+        return replace(node, attributes=pairs, fact=fact)
 
     def fact(self, fact: Fact) -> Fact:
         """Write a fact in the region's sizes."""
@@ -189,8 +189,8 @@ class _Taker:
 
     def extent(self, extent: Extent) -> Extent:
         """Write a number in the region's sizes."""
-        if extent in self.known:
-            return self.known[extent]
+        if extent in self.extents:
+            return self.extents[extent]
         if extent.operator == "const":
             return extent
         if extent.operator in ("size", "value"):
@@ -198,8 +198,8 @@ class _Taker:
             dtype = self.facts[extent.args[0]].dtype if extent.operator == "value" else "int"
             fact = Fact((), dtype, weak=True)
             self.sizes.append(Input(name, fact))
-            self.asked.append(extent)
-            self.known[extent] = Extent("value", (name,))
-            return self.known[extent]
+            self.numbers.append(extent)
+            self.extents[extent] = Extent("value", (name,))
+            return self.extents[extent]
         args = (self.extent(e) if isinstance(e, Extent) else e for e in extent.args)
         return Extent(extent.operator, tuple(args))

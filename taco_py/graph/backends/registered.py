@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.graph.backends.backend import OWN, Backend
+from taco_py.graph.backends.backend import HOST, Backend
 from taco_py.graph.nodes import Graph
 from taco_py.language.diagnostics.errors import OperandTypeError, ScheduleError
 from taco_py.language.diagnostics.suggest import with_suggestion
@@ -28,24 +28,24 @@ COMING: Mapping[str, str] = MappingProxyType({
 class Registered:
     """The backends that were registered, and those of `COMING` that were asked for."""
 
-    __slots__ = ("known",)
+    __slots__ = ("backends",)
 
     def __init__(self) -> None:
-        self.known: dict[str, Backend] = {}
+        self.backends: dict[str, Backend] = {}
 
     def put(self, backend: Backend) -> None:
         """Let `backends=` name a backend, in the place of the one that had the name."""
-        self.known[backend.name] = backend
+        self.backends[backend.name] = backend
 
     def find(self, name: str) -> Backend:
         """Return the backend of a name. Raises MissingExtraError where its library is missing."""
-        if name not in self.known:
-            self.known[name] = import_module(COMING[name]).make()
-        return self.known[name]
+        if name not in self.backends:
+            self.backends[name] = import_module(COMING[name]).make()
+        return self.backends[name]
 
     def names(self) -> list[str]:
-        """Return all names, those that come with it first."""
-        return [*dict.fromkeys((*COMING, *self.known))]
+        """Return all names, the built-in backends' first."""
+        return [*dict.fromkeys((*COMING, *self.backends))]
 
 
 Parts = Mapping[str, Sequence[Sequence[str]]]
@@ -95,37 +95,37 @@ def register_backend(backend: Backend) -> None:
 
 def preference_of(names: Any, regions: Regions | None = None) -> Preference:
     """Return the backends of `backends=`. Raises ScheduleError for names of none."""
-    given: Sequence[Any] = (names,) if isinstance(names, str) else tuple(names)
-    known = [OWN, *REGISTERED.names()]
-    for place, name in enumerate(given):
-        if name not in known:
+    requested: Sequence[Any] = (names,) if isinstance(names, str) else tuple(names)
+    allowed = [HOST, *REGISTERED.names()]
+    for place, name in enumerate(requested):
+        if name not in allowed:
             raise ScheduleError(
-                f"Expected backends= to be of {', '.join(known)}, found {name!r}",
-                hint=with_suggestion("tp.register_backend adds others", str(name), known),
+                f"Expected backends= to be of {', '.join(allowed)}, found {name!r}",
+                hint=with_suggestion("tp.register_backend adds others", str(name), allowed),
             )
-        if name in given[:place]:
+        if name in requested[:place]:
             raise ScheduleError(f"Expected each backend once, found {name!r} twice")
-    _check_regions(given, regions)
-    before = given.index(OWN) if OWN in given else len(given)
+    _check_regions(requested, regions)
+    before = requested.index(HOST) if HOST in requested else len(requested)
     return Preference(
-        tuple(REGISTERED.find(each) for each in given if each != OWN), before, regions
+        tuple(REGISTERED.find(name) for name in requested if name != HOST), before, regions
     )
 
 
 def _check_regions(names: Sequence[str], regions: Regions | None) -> None:
     """Raise ScheduleError for regions that are no lists of names by backends."""
     if regions is None or callable(regions):
-        shown = None if regions is None or names else "no backends"
+        problem = None if regions is None or names else "no backends"
     elif not isinstance(regions, Mapping):
-        shown = type(regions).__name__
+        problem = type(regions).__name__
     elif not names:
-        shown = "no backends"
+        problem = "no backends"
     else:
-        parts = [part for each in regions.values() for part in each]
-        shown = next((repr(part) for part in parts if isinstance(part, str)), None)
-    if shown is not None:
+        parts = [part for region_list in regions.values() for part in region_list]
+        problem = next((repr(part) for part in parts if isinstance(part, str)), None)
+    if problem is not None:
         raise ScheduleError(
-            f"Expected regions= to be lists of names by one of backends=, found {shown}",
+            f"Expected regions= to be lists of names by one of backends=, found {problem}",
             hint='backends=("blas",), regions={"blas": [["p0", "p1"]]}; f.graph(…).explain() lists '
             "the names",
         )

@@ -45,30 +45,33 @@ class SizedValues:
     def bytes_of(self, names: Sequence[str]) -> float:
         """Return the bytes of values' elements."""
         facts = (self.facts[name] for name in names)
-        return sum(each.entries * np.dtype(each.dtype).itemsize for each in facts)
+        return sum(fact.entries * np.dtype(fact.dtype).itemsize for fact in facts)
 
 
 def sized_values(graph: Graph, operands: Sequence[Any]) -> SizedValues:
-    """Find what is known of a graph's values. Raises TacoError for operands that do not fit."""
+    """Compute the facts of a graph's values for the sizes of operands.
+
+    Raises TacoError for operands that do not fit.
+    """
     dag = dag_of_graph(graph, graph.leaves)
     prices = prices_of(dag, operands)
     facts = graph.facts
-    extents: list[Extent] = [each for fact in facts.values() for each in fact.shape]
-    sizes = iter(compiled(extents, [each.name for each in graph.inputs])(*operands))
+    extents: list[Extent] = [extent for fact in facts.values() for extent in fact.shape]
+    sizes = iter(compiled(extents, [leaf.name for leaf in graph.inputs])(*operands))
     by_name = graph.by_name
     literals = {e.name: e.value for e in graph.constants if not e.fact.shape}
-    found: dict[str, ValueFacts] = {}
+    values: dict[str, ValueFacts] = {}
     for name, fact in facts.items():
         shape = tuple(int(next(sizes)) for _ in fact.shape)
         base = base_of(by_name, name)
         stored = prices.stored.get(base)
-        sparsity = UNKNOWN if _is_unknown(by_name.get(name), found) else ""
+        sparsity = UNKNOWN if _is_unknown(by_name.get(name), values) else ""
         sparsity = sparsity if stored is None else str(stored.format)
-        entries = float(prod(shape)) if stored is None else prices.known[base].stored
+        entries = float(prod(shape)) if stored is None else prices.operand_facts[base].stored
         fill = 0 if stored is None or stored.fill is None else stored.fill
         dtype = str(np.dtype(fact.dtype))
-        found[name] = ValueFacts(shape, dtype, sparsity, entries, literals.get(name), fill)
-    return SizedValues(graph, dag, found, prices)
+        values[name] = ValueFacts(shape, dtype, sparsity, entries, literals.get(name), fill)
+    return SizedValues(graph, dag, values, prices)
 
 
 def _is_unknown(node: Node | None, facts: Facts) -> bool:
@@ -83,16 +86,16 @@ Key = Callable[[Sequence[Any]], tuple[Any, ...]]
 
 
 def key_of_sizes(graph: Graph) -> Key:
-    """Make the function from operands to what regions are chosen by: sizes, and bits of entries."""
-    names = [each.name for each in graph.inputs]
+    """Make the function from operands to the key of a choice: sizes, and bits of entries."""
+    names = [leaf.name for leaf in graph.inputs]
     extents = dict.fromkeys(
-        each
+        extent
         for fact in graph.facts.values()
-        for each in fact.shape
-        if each.constant is None
+        for extent in fact.shape
+        if extent.constant is None
     )  # fmt: skip
     sizes = compiled(list(extents), names)
-    sparse = [place for place, each in enumerate(graph.inputs) if each.fact.sparsity]
+    sparse = [place for place, leaf in enumerate(graph.inputs) if leaf.fact.sparsity]
     if not sparse:
         return lambda operands: sizes(*operands)
     return lambda operands: (

@@ -15,7 +15,7 @@ from codegen.records import dataclass
 MOST_HELD = 200
 """Containers and objects that are looked into."""
 
-OWN = "__fused_"
+FUSED_PREFIX = "__fused_"
 """How names of what is kept on a user's object begin."""
 
 
@@ -23,14 +23,14 @@ OWN = "__fused_"
 class FreeVariables:
     """Names with what they were bound to in a trace.
 
-    cells   of closures, with their contents
-    names   dictionaries of globals, with a name and its value each
-    held    containers, and dictionaries of objects, with what they held
+    cells     of closures, with their contents
+    names     dictionaries of globals, with a name and its value each
+    contents  containers, and dictionaries of objects, with what they held
     """
 
     cells: tuple[tuple[Any, Any], ...]
     names: tuple[tuple[dict[str, Any], str, Any], ...]
-    held: tuple[tuple[Any, tuple[Any, ...]], ...] = ()
+    contents: tuple[tuple[Any, tuple[Any, ...]], ...] = ()
 
     def hold(self) -> bool:
         """Tell whether all names are bound to the same objects still."""
@@ -40,58 +40,58 @@ class FreeVariables:
         for space, name, value in self.names:
             if space.get(name) is not value:
                 return False
-        return all(_is_same(_elements(container), values) for container, values in self.held)
+        return all(_is_same(_elements(container), values) for container, values in self.contents)
 
 
-def _is_same(found: tuple[Any, ...], values: tuple[Any, ...]) -> bool:
-    return len(found) == len(values) and all(a is b for a, b in zip(found, values, strict=True))
+def _is_same(items: tuple[Any, ...], values: tuple[Any, ...]) -> bool:
+    return len(items) == len(values) and all(a is b for a, b in zip(items, values, strict=True))
 
 
 def _elements(container: Any) -> tuple[Any, ...]:
-    """What a container holds, in order, but for what is kept on an object."""
+    """Return the elements of a container in order, without bound functions that fusing stores."""
     if isinstance(container, dict):
         return tuple(
             value
             for key, value in container.items()
-            if not (isinstance(key, str) and key.startswith(OWN))
+            if not (isinstance(key, str) and key.startswith(FUSED_PREFIX))
         )
     return tuple(container)
 
 
 def free_variables(function: Callable[..., Any]) -> FreeVariables:
-    """Find what a function, and the user's functions that it calls by name, reads."""
+    """Find the variables that a function, and the user's functions that it calls by name, reads."""
     cells: list[tuple[Any, Any]] = []
     names: list[tuple[dict[str, Any], str, Any]] = []
-    seen: set[int] = set()
+    visited: set[int] = set()
     roots: list[Any] = []
     waiting: list[Any] = [function]
     while waiting:
-        found = waiting.pop()
-        if isinstance(found, MethodType):
-            roots.append(found.__self__)
-            found = found.__func__
-        found = getattr(found, "__wrapped__", found)  # of tp.fuse, tp.grad and others
-        if not isinstance(found, FunctionType) or id(found) in seen:
+        callee = waiting.pop()
+        if isinstance(callee, MethodType):
+            roots.append(callee.__self__)
+            callee = callee.__func__
+        callee = getattr(callee, "__wrapped__", callee)  # of tp.fuse, tp.grad and others
+        if not isinstance(callee, FunctionType) or id(callee) in visited:
             continue
-        seen.add(id(found))
-        cells += _cells(found)
-        names += _globals(found)
-        bound = [value for _, value in _cells(found)] + [value for *_, value in _globals(found)]
+        visited.add(id(callee))
+        cells += _cells(callee)
+        names += _globals(callee)
+        bound = [value for _, value in _cells(callee)] + [value for *_, value in _globals(callee)]
         waiting += [
-            value for value in bound if getattr(value, "__module__", None) == found.__module__
+            value for value in bound if getattr(value, "__module__", None) == callee.__module__
         ]
         roots += bound
-    return FreeVariables(tuple(cells), tuple(names), tuple(_held(roots)))
+    return FreeVariables(tuple(cells), tuple(names), tuple(_containers(roots)))
 
 
 def _cells(function: FunctionType) -> list[tuple[Any, Any]]:
-    found = []
+    pairs = []
     for cell in function.__closure__ or ():
         try:
-            found.append((cell, cell.cell_contents))
+            pairs.append((cell, cell.cell_contents))
         except ValueError:  # it is bound later
             continue
-    return found
+    return pairs
 
 
 def _globals(function: FunctionType) -> list[tuple[dict[str, Any], str, Any]]:
@@ -101,10 +101,10 @@ def _globals(function: FunctionType) -> list[tuple[dict[str, Any], str, Any]]:
 
 
 def global_values(function: FunctionType) -> list[Any]:
-    """Return what the global names of a function stand for, but for functions of other modules."""
-    found = [value for *_, value in _globals(function)]
+    """Return the values of a function's global names, without functions of other modules."""
+    values = [value for *_, value in _globals(function)]
     return [
-        value for value in found
+        value for value in values
         if not callable(value) or getattr(value, "__module__", None) == function.__module__
     ]  # fmt: skip
 
@@ -112,26 +112,26 @@ def global_values(function: FunctionType) -> list[Any]:
 def _names(code: CodeType) -> Iterator[str]:
     """Yield the names that code asks for, and the functions that are defined in it."""
     yield from code.co_names
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _names(each)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
 
 
-def _held(roots: list[Any]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """Yield containers among objects and inside of them, with what they hold."""
-    waiting, seen = list(roots), set[int]()
-    while waiting and len(seen) < MOST_HELD:
-        each = waiting.pop()
-        if isinstance(each, FunctionType | type) or id(each) in seen:
+def _containers(roots: list[Any]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """Yield containers among objects and inside of them, with their elements."""
+    waiting, visited = list(roots), set[int]()
+    while waiting and len(visited) < MOST_HELD:
+        item = waiting.pop()
+        if isinstance(item, FunctionType | type) or id(item) in visited:
             continue
-        seen.add(id(each))
-        own = each if isinstance(each, dict | list | tuple) else _attributes(each)
-        if own is None:
+        visited.add(id(item))
+        container = item if isinstance(item, dict | list | tuple) else _attributes(item)
+        if container is None:
             continue
-        held = _elements(own)
-        if not isinstance(own, tuple):
-            yield own, held
-        waiting += held
+        elements = _elements(container)
+        if not isinstance(container, tuple):
+            yield container, elements
+        waiting += elements
 
 
 def _attributes(obj: Any) -> dict[str, Any] | None:

@@ -68,7 +68,7 @@ class Recorder:
         constant = extent.constant
         return Size(self.value(extent), extent, self) if constant is None else constant
 
-    def settled(self, extent: Extent) -> Extent:
+    def result_size(self, extent: Extent) -> Extent:
         """Return a size of a result, as a constant where it is 0 or 1: shapes stretch by that."""
         value = self.value(extent)
         if extent.constant is None and value in (0, 1):
@@ -88,29 +88,29 @@ class Recorder:
     def stretched(self, *shapes: Shape) -> Shape:
         """Find the shape that all shapes stretch to. Raises DimensionError."""
         order = max(map(len, shapes), default=0)
-        found: list[Extent] = []
+        result: list[Extent] = []
         for axis in range(-order, 0):
             sizes = [shape[axis] for shape in shapes if len(shape) >= -axis]
-            wide = [each for each in sizes if each.constant != 1] or sizes[:1]
-            if not all(self.same(wide[0], each) for each in wide[1:]):
-                told = " and ".join(str(self.concrete(shape)) for shape in shapes)
+            wide = [size for size in sizes if size.constant != 1] or sizes[:1]
+            if not all(self.same(wide[0], size) for size in wide[1:]):
+                shapes_text = " and ".join(str(self.concrete(shape)) for shape in shapes)
                 refuse(
-                    f"Expected shapes that stretch to each other, found {told}",
+                    f"Expected shapes that stretch to each other, found {shapes_text}",
                     "sizes are compared from the last mode on, and have to be equal or 1; "
                     ".reshape(…) or x[:, None] adds modes of size 1",
                     DimensionError,
                 )
-            found.append(wide[0])
-        return tuple(found)
+            result.append(wide[0])
+        return tuple(result)
 
     def concrete(self, shape: Shape) -> tuple[int, ...]:
         """Return a shape in the call that is traced."""
-        return tuple(self.value(each) for each in shape)
+        return tuple(self.value(extent) for extent in shape)
 
     # ------------------------------------------------------------ values
 
     def add_input(self, name: str, obj: Any) -> Any:
-        """Note an operand, and return what stands for it in the function."""
+        """Note an operand, and return its stand-in for the function."""
         shape = tuple(
             const(size) if size in (0, 1) else Extent("size", (name, axis))
             for axis, size in enumerate(obj.shape)
@@ -121,7 +121,7 @@ class Recorder:
         return self.traced(name)
 
     def traced(self, name: str, owned: bool = False) -> Any:
-        """Return what stands for a value in the function; owned as `TracedArray` has it."""
+        """Return the stand-in of a value in the function; owned as `TracedArray` has it."""
         return self.operations["traced"](self, name, owned)
 
     def name_of(self, obj: Any) -> str:
@@ -156,7 +156,7 @@ class Recorder:
 
     def _constant(self, obj: Any) -> str:
         if isinstance(obj, list | tuple):
-            obj = self._listed(obj)
+            obj = self._array_of(obj)
         if id(obj) not in self.constants:
             name = f"c{len(self.constants)}"
             weak = weak_name(obj)
@@ -165,8 +165,8 @@ class Recorder:
             self.facts[name] = fact
         return self.constants[id(obj)].name
 
-    def _listed(self, obj: Any) -> Any:
-        if any(isinstance(each, self.operations["TracedArray"]) for each in obj):
+    def _array_of(self, obj: Any) -> Any:
+        if any(isinstance(element, self.operations["TracedArray"]) for element in obj):
             refuse(
                 "Expected an array, found a list of traced arrays", "write np.stack([…]) of them"
             )
@@ -189,16 +189,16 @@ class Recorder:
         /,
         **attributes: Any,
     ) -> Any:
-        """Note an operation on named values, and return what stands for its result."""
+        """Note an operation on named values, and return the stand-in of its result."""
         if self.closed:
             refuse(
                 "Expected arrays to be used while the function is traced, found one used after it",
                 "return what is wanted of the function",
             )
-        told = tuple(sorted(attributes.items()))
-        fact = Fact(tuple(map(self.settled, shape)), dtype)
+        pairs = tuple(sorted(attributes.items()))
+        fact = Fact(tuple(map(self.result_size, shape)), dtype)
         name = f"v{len(self.nodes)}"
-        node = Node(name, operator, tuple(inputs), told, fact, user_place(), self.origin)
+        node = Node(name, operator, tuple(inputs), pairs, fact, user_place(), self.origin)
         self.nodes.append(node)
         self.facts[node.name] = fact
         read = self.matrices.intersection(inputs)
@@ -210,12 +210,12 @@ class Recorder:
     def argument(self, obj: Any) -> Any:
         """Note a value as the argument of a gradient, which others that it is read by are not."""
         name = self.name_of(obj)
-        made = self.add("argument", (name,), self.facts[name].shape, self.facts[name].dtype)
-        self.facts[made.name] = self.facts[name]
+        argument = self.add("argument", (name,), self.facts[name].shape, self.facts[name].dtype)
+        self.facts[argument.name] = self.facts[name]
         self.nodes[-1] = replace(self.nodes[-1], fact=self.facts[name])
         if name in self.matrices:
-            self.matrices.add(made.name)
-        return made
+            self.matrices.add(argument.name)
+        return argument
 
     @contextmanager
     def part_of(self, function: str) -> Iterator[None]:
@@ -230,16 +230,16 @@ class Recorder:
 
     def ufunc(self, function: np.ufunc, method: str, inputs: Any, options: Any) -> Any:
         """Note one of NumPy's functions of elements."""
-        found: Callable[..., Any] = self.operations["ufunc"]
-        return call_with_line(found, self, function, method, inputs, options)
+        note: Callable[..., Any] = self.operations["ufunc"]
+        return call_with_line(note, self, function, method, inputs, options)
 
     def graph(self, outputs: Sequence[str]) -> Graph:
-        """Return the graph of what the outputs depend on, and end the trace."""
+        """Return the graph that the outputs depend on, and end the trace."""
         self.closed = True
         constants = tuple(self.constants.values())
         numbers = tuple(self.numbers.values())
-        whole = Graph(tuple(self.inputs), constants, numbers, tuple(self.nodes), tuple(outputs))
-        return whole.needed
+        complete = Graph(tuple(self.inputs), constants, numbers, tuple(self.nodes), tuple(outputs))
+        return complete.pruned
 
 
 def is_operand(obj: Any) -> bool:
@@ -252,7 +252,7 @@ def is_operand(obj: Any) -> bool:
 
 
 def fact_of(obj: Any, name: str, shape: Shape) -> Fact:
-    """What is known of an operand: its type, and how it is stored where it is sparse."""
+    """Return the facts of an operand: its type, and its format where it is sparse."""
     if isinstance(obj, np.ndarray | np.generic):
         return Fact(shape, str(obj.dtype))
     type = describe(obj, name).operand.type

@@ -41,14 +41,14 @@ class Leaves:
     def operands(self) -> Mapping[str, Any]:
         """Return the arrays and numbers by the names that graphs have for them."""
         names = Names(RESERVED)
-        wishes = (f"{each}_" if OUR_NAME.fullmatch(each) else each for each in self.places)
-        return dict(zip(map(names.fresh, wishes), self.values, strict=True))
+        spellings = (f"{place}_" if OUR_NAME.fullmatch(place) else place for place in self.places)
+        return dict(zip(map(names.fresh, spellings), self.values, strict=True))
 
     @property
     def matrices(self) -> frozenset[str]:
         """Return the operands that are matrices of scipy.sparse, which are no arrays."""
         return frozenset(
-            name for name, each in self.operands.items() if type(each).__name__.endswith("_matrix")
+            name for name, obj in self.operands.items() if type(obj).__name__.endswith("_matrix")
         )
 
 
@@ -65,12 +65,12 @@ def leaves_of(arguments: Mapping[str, Any]) -> Leaves:
             kinds.append((name, kind_of(value)))
         elif isinstance(value, tuple | list):
             kinds.append((name, type(value), len(value)))
-            for place, each in enumerate(value):
-                visit(f"{name}_{place}", each)
+            for place, element in enumerate(value):
+                visit(f"{name}_{place}", element)
         elif isinstance(value, dict):
             kinds.append((name, dict, tuple(value)))
-            for key, each in value.items():
-                visit(f"{name}_{key}", each)
+            for key, element in value.items():
+                visit(f"{name}_{key}", element)
         elif isinstance(value, STATIC) or callable(value) or isinstance(value, slice):
             kinds.append((name, value if not isinstance(value, slice) else repr(value)))
         else:
@@ -99,7 +99,7 @@ def is_leaf(value: Any) -> bool:
 
 
 def kind_of(value: Any) -> tuple[object, ...]:
-    """What a trace is made for of an operand: not its sizes, but which are 0 or 1."""
+    """Return the kind of operand a trace holds for: not its sizes, but which are 0 or 1."""
     if type(value) is np.ndarray:  # most are
         return (np.ndarray, value.dtype, tuple([min(size, 2) for size in value.shape]))
     if name := weak_name(value):
@@ -112,7 +112,7 @@ def kind_of(value: Any) -> tuple[object, ...]:
 
 
 def replaced(arguments: Mapping[str, Any], stand_in: Callable[[Any], Any]) -> dict[str, Any]:
-    """Put what stands for arrays and numbers in their places, in order."""
+    """Put stand-ins in the places of arrays and numbers, in order."""
 
     def visit(value: Any) -> Any:
         if is_leaf(value):
@@ -122,7 +122,7 @@ def replaced(arguments: Mapping[str, Any], stand_in: Callable[[Any], Any]) -> di
         if isinstance(value, tuple | list):
             return type(value)(map(visit, value))
         if isinstance(value, dict):
-            return {key: visit(each) for key, each in value.items()}
+            return {key: visit(element) for key, element in value.items()}
         return value
 
     return {name: visit(value) for name, value in arguments.items()}

@@ -97,7 +97,7 @@ class Size:
         """Compute a function of NumPy's of sizes and numbers, or of arrays too."""
         if method == "__call__" and not options and all(map(is_scalar, inputs)):
             value = function(*map(value_of, inputs))
-            args = tuple(extent_of(each) for each in inputs)
+            args = tuple(extent_of(argument) for argument in inputs)
             return Size(value, Extent(f"np.{function.__name__}", args), self.guarding)
         return self.guarding.ufunc(function, method, inputs, options)
 
@@ -142,9 +142,9 @@ def _comparison(symbol: str, function: Callable[..., bool]) -> Callable[..., Any
     def compare(self: Size, other: Any) -> Any:
         if not isinstance(other, Size | bool | int | float):
             return NotImplemented
-        found = function(self.value, value_of(other))
-        self.guarding.guard(Extent(symbol, (self.extent, extent_of(other))), found)
-        return found
+        result = function(self.value, value_of(other))
+        self.guarding.guard(Extent(symbol, (self.extent, extent_of(other))), result)
+        return result
 
     return compare
 

@@ -39,13 +39,13 @@ class Trace:
     differentiated: frozenset[str] = frozenset()
 
     def holds(self, operands: Sequence[Any]) -> bool:
-        """Tell whether the graph is what the function computes of operands."""
+        """Tell whether the graph computes the function's results of operands."""
         if self.guards is not None and self.guards(*operands) != self.expected:
             return False
         return self.free.hold()
 
     def returned(self, results: Sequence[Any]) -> Any:
-        """Put results into what the function returns."""
+        """Put results into the structure that the function returns."""
         return fill(self.template, results)
 
 
@@ -54,18 +54,18 @@ def fill(template: Any, results: Sequence[Any]) -> Any:
     if isinstance(template, Output):
         return results[template.place]
     if isinstance(template, tuple) and hasattr(template, "_fields"):
-        return type(template)(*(fill(each, results) for each in template))
+        return type(template)(*(fill(part, results) for part in template))
     if isinstance(template, tuple | list):
-        return type(template)(fill(each, results) for each in template)
+        return type(template)(fill(part, results) for part in template)
     if isinstance(template, dict):
-        return {key: fill(each, results) for key, each in template.items()}
+        return {key: fill(part, results) for key, part in template.items()}
     return template
 
 
 def trace_function(
     function: Callable[..., Any], arguments: Mapping[str, Any], leaves: Leaves, call: Any
 ) -> Trace:
-    """Call a function with what stands for its operands, and note what it computes.
+    """Call a function with stand-ins for its operands, and note its operations.
 
     call  from what stands for the arguments to the function's result
 
@@ -106,11 +106,11 @@ def trace_function(
 
 def _holds_traced(value: Any) -> bool:
     """Tell whether an object of a class of its own has traced arrays as attributes."""
-    held = getattr(value, "__dict__", None)
+    attributes = getattr(value, "__dict__", None)
     names = getattr(type(value), "__slots__", ())
     slots = [getattr(value, name, None) for name in ((names,) if type(names) is str else names)]
-    own = [*(held.values() if isinstance(held, dict) else ()), *slots]
-    return any(isinstance(each, TracedArray | Size) for each in own)
+    values = [*(attributes.values() if isinstance(attributes, dict) else ()), *slots]
+    return any(isinstance(element, TracedArray | Size) for element in values)
 
 
 def _template(recorder: Recorder, result: Any, outputs: list[str], function: Any) -> Any:
@@ -123,7 +123,7 @@ def _template(recorder: Recorder, result: Any, outputs: list[str], function: Any
         if isinstance(value, tuple | list):
             return type(value)(map(visit, value))
         if isinstance(value, dict):
-            return {key: visit(each) for key, each in value.items()}
+            return {key: visit(element) for key, element in value.items()}
         if callable(value) or hasattr(value, "__next__") or _holds_traced(value):
             code = getattr(function, "__code__", None)
             span = None if code is None else span_of(code.co_filename, code.co_firstlineno)

@@ -51,7 +51,7 @@ class TracedArray:
 
     @property
     def fact(self) -> Fact:
-        """What is known of it."""
+        """Return the facts of the traced value."""
         return self.recorder.facts[self.name]
 
     @property
@@ -116,33 +116,33 @@ class TracedArray:
 
     def __taco_function__(self, name: str, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """Note a function of arrays by its name, as "np.sum" or "tp.einsum"."""
-        known = self.recorder.operations
+        table = self.recorder.operations
         spelled = (name, name.removeprefix("np."), name.removeprefix("np.linalg."))
-        operation = next((known[each] for each in spelled if each in known), None)
+        operation = next((table[spelling] for spelling in spelled if spelling in table), None)
         if operation is None:
             refuse(
                 f"Expected a function that can be traced, found {name}",
                 "compute it before the function is called and pass the result, or in parts: "
                 "docs/graphs.md lists the functions",
             )
-        given = dict(options)
-        first = next((key for key in FIRST if key in given), None)
+        keywords = dict(options)
+        first = next((key for key in FIRST if key in keywords), None)
         if not args and first is not None:
-            args = (given.pop(first),)
-        return self._checked(name, operation, args, given)
+            args = (keywords.pop(first),)
+        return self._checked(name, operation, args, keywords)
 
     def _checked(
-        self, name: str, operation: Callable[..., Any], args: Sequence[Any], given: dict[str, Any]
+        self, name: str, operation: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]
     ) -> Any:
         """Call an operation. Raises OperandTypeError for arguments that it does not have."""
         try:
-            signature(operation).bind(self.recorder, *args, **given)
+            signature(operation).bind(self.recorder, *args, **options)
         except TypeError as error:
             refuse(
                 f"Expected arguments of {name} that can be traced, found others: {error}",
                 "docs/graphs.md lists the functions; compute what they lack in parts",
             )
-        return call_with_line(operation, self.recorder, *args, **given)
+        return call_with_line(operation, self.recorder, *args, **options)
 
     def __taco_operand__(self, obj: Any) -> Any:
         """Note an array or a number that is no traced one, as a constant."""
@@ -153,7 +153,7 @@ class TracedArray:
         return self._call("subscript", key)
 
     def __getattr__(self, name: str) -> Any:
-        """Refuse what traced arrays do not have, with the line."""
+        """Refuse attributes that traced arrays lack, with the line."""
         if name.startswith("__"):
             raise AttributeError(name)
         return refuse(
@@ -166,15 +166,15 @@ class TracedArray:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         """Refuse, but for scipy.sparse, which then leaves its operator to this array."""
         if is_operand_of_scipy(sys._getframe(1)):
-            found = np.empty((), object)
-            found[()] = self
-            return found
+            holder = np.empty((), object)
+            holder[()] = self
+            return holder
         name = function_of_scipy(sys._getframe(1))
         plain = "leave np.asarray away; a function that calls it, write by those of docs/graphs.md"
-        own = f"write tp.nn.{name}, for scipy.special.{name} makes an array of NumPy's"
+        network_hint = f"write tp.nn.{name}, for scipy.special.{name} makes an array of NumPy's"
         return self._refuse(
             "an array of its elements",
-            own if name in OF_NETWORKS else plain,
+            network_hint if name in OF_NETWORKS else plain,
         )
 
     def __bool__(self) -> bool:
@@ -198,7 +198,7 @@ class TracedArray:
         return self._refuse("an index", "pass positions as an array that is not traced")
 
     def __iter__(self) -> Any:
-        """Loop over the parts along the first mode, for the number of which the trace then holds.
+        """Iterate over the parts along the first mode; the trace then holds for their number.
 
         Raises OperandTypeError for more than `MOST_PARTS`: each is an operator of the graph.
         """
@@ -228,8 +228,8 @@ class TracedArray:
         """Refuse: values are not known."""
         return self._refuse("a list of its elements", "compute with the array itself")
 
-    def _refuse(self, what: str, hint: str, why: str = NO_VALUES) -> NoReturn:
-        refuse(f"Expected {what}, found a traced array: {why}", hint)
+    def _refuse(self, what: str, hint: str, reason: str = NO_VALUES) -> NoReturn:
+        refuse(f"Expected {what}, found a traced array: {reason}", hint)
 
     def __len__(self) -> int:
         """Return the size of the first mode, for which the trace then holds."""
@@ -241,9 +241,9 @@ class TracedArray:
 
     def __pow__(self, other: Any) -> Any:
         """Note a power; that of 2 is a square, as in NumPy also for its type."""
-        whole = type(other) is int or (type(other) is float and self.dtype.kind in "fc")
+        plain_number = type(other) is int or (type(other) is float and self.dtype.kind in "fc")
         truth = not self.ndim and self.dtype.kind == "b"  # of a scalar, NumPy has no square
-        if whole and other == 2 and not truth:
+        if plain_number and other == 2 and not truth:
             return self.recorder.ufunc(np.square, "__call__", (self,), {})
         return self.recorder.ufunc(np.power, "__call__", (self, other), {})
 

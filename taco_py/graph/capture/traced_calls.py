@@ -29,28 +29,28 @@ ShapeRule = Callable[[Recorder, Sequence[Fact], Mapping[str, Any]], Shape]
 
 
 def call(name: str, arrays: Sequence[str], rule: ShapeRule) -> Any:
-    """Make what notes a function of NumPy.
+    """Make the function that notes a call of a NumPy function.
 
     name    as "linalg.solve"; `NUMPY_CALLS` has its other arguments, in NumPy's order after the
             arrays, each a literal or a tuple of them
     arrays  the arguments that are arrays
     """
-    others = NUMPY_CALLS[name]
+    parameters = NUMPY_CALLS[name]
 
     def note(recorder: Recorder, *args: Any, **options: Any) -> Any:
-        given = dict(zip((*arrays, *others), args, strict=False)) | options
-        if {*given} - {*arrays, *others} or not {*arrays} <= {*given} or len(args) > len(given):
+        bound = dict(zip((*arrays, *parameters), args, strict=False)) | options
+        if {*bound} - {*arrays, *parameters} or not {*arrays} <= {*bound} or len(args) > len(bound):
             refuse(
-                f"Expected arguments of np.{name} that can be traced, found {', '.join(given)}",
-                f"it is traced with {', '.join((*arrays, *others))}",
+                f"Expected arguments of np.{name} that can be traced, found {', '.join(bound)}",
+                f"it is traced with {', '.join((*arrays, *parameters))}",
             )
-        names = [recorder.name_of(given[each]) for each in arrays]
-        facts = [recorder.facts[each] for each in names]
+        names = [recorder.name_of(bound[arg]) for arg in arrays]
+        facts = [recorder.facts[arg] for arg in names]
         _check_dense(name, facts)
-        told = {each: _plain(name, given[each]) for each in others if each in given}
-        dtype = _dtype(name, facts, told)
-        shape = rule(recorder, facts, told)
-        options = {"function": name, "options": tuple(told.items())}
+        literals = {arg: _plain(name, bound[arg]) for arg in parameters if arg in bound}
+        dtype = _dtype(name, facts, literals)
+        shape = rule(recorder, facts, literals)
+        options = {"function": name, "options": tuple(literals.items())}
         return recorder.add("call", names, shape, dtype, **options)
 
     return note
@@ -67,7 +67,7 @@ def _check_dense(name: str, facts: Sequence[Fact]) -> None:
 def _plain(name: str, value: Any) -> Any:
     """Return an argument that is no array, as it is in all calls."""
     if isinstance(value, tuple | list):
-        return tuple(_plain(name, each) for each in value)
+        return tuple(_plain(name, element) for element in value)
     if isinstance(value, Size):
         return value.fixed()
     if isinstance(value, np.generic):
@@ -123,8 +123,8 @@ def _of_square(result: Callable[[Shape], Shape], name: str) -> ShapeRule:
 
 def _lines(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any]) -> Shape:
     """Return the shape of lines along an axis, or of all elements in one."""
-    whole = "axis" in options and options["axis"] is None
-    return (product(facts[0].shape),) if whole else facts[0].shape
+    flat = "axis" in options and options["axis"] is None
+    return (product(facts[0].shape),) if flat else facts[0].shape
 
 
 def _solved(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any]) -> Shape:
@@ -193,14 +193,14 @@ def _transformed(half: str = "") -> ShapeRule:
 
     def rule(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any]) -> Shape:
         shape = list(facts[0].shape)
-        (own,) = axes_of(options.get("axis", -1), facts[0].order)
-        size = shape[own] if options.get("n") is None else const(options["n"])
+        (axis,) = axes_of(options.get("axis", -1), facts[0].order)
+        size = shape[axis] if options.get("n") is None else const(options["n"])
         if half == "forward":
             size = Extent("+", (Extent("//", (size, const(2))), const(1)))
         elif half == "back" and options.get("n") is None:
             size = Extent("*", (const(2), Extent("-", (size, const(1)))))
-        known = options.get("n") is not None or shape[own].constant is not None
-        shape[own] = const(recorder.value(size)) if known else size
+        is_constant = options.get("n") is not None or shape[axis].constant is not None
+        shape[axis] = const(recorder.value(size)) if is_constant else size
         return tuple(shape)
 
     return rule

@@ -18,16 +18,16 @@ from taco_py.graph.samples import sample
 from taco_py.language.diagnostics.errors import DimensionError, PositionError
 
 
-def _known(recorder: Recorder, x: Any) -> tuple[str, Fact]:
+def _name_and_fact(recorder: Recorder, x: Any) -> tuple[str, Fact]:
     name = recorder.name_of(x)
     return name, recorder.facts[name]
 
 
 def transpose(recorder: Recorder, x: Any, *axes: Any) -> Any:
     """Note np.transpose: modes in another order, reversed by default."""
-    name, fact = _known(recorder, x)
-    given = axes[0] if len(axes) == 1 and (axes[0] is None or np.iterable(axes[0])) else axes
-    order = tuple(each.__index__() % max(fact.order, 1) for each in given or ())
+    name, fact = _name_and_fact(recorder, x)
+    requested = axes[0] if len(axes) == 1 and (axes[0] is None or np.iterable(axes[0])) else axes
+    order = tuple(axis.__index__() % max(fact.order, 1) for axis in requested or ())
     order = order or tuple(reversed(range(fact.order)))
     if sorted(order) != [*range(fact.order)]:
         refuse(
@@ -44,36 +44,36 @@ def reshape(recorder: Recorder, x: Any, *shape: Any, **options: Any) -> Any:
     if options.pop("order", "C") != "C" or options.pop("copy", None) is not None:
         refuse("Expected row-major order, found another", "write x.T.reshape(…).T")
     shape = (options.pop("newshape", options.pop("shape", shape)),) if options else shape
-    given = shape[0] if len(shape) == 1 and np.iterable(shape[0]) else shape
-    name, fact = _known(recorder, x)
-    sizes = [extent_of(each if isinstance(each, Size) else each.__index__()) for each in given]
-    whole = product(fact.shape)
-    unknown = [place for place, each in enumerate(sizes) if each.constant == -1]
+    requested = shape[0] if len(shape) == 1 and np.iterable(shape[0]) else shape
+    name, fact = _name_and_fact(recorder, x)
+    sizes = [extent_of(size if isinstance(size, Size) else size.__index__()) for size in requested]
+    elements = product(fact.shape)
+    unknown = [place for place, size in enumerate(sizes) if size.constant == -1]
     if len(unknown) == 1:
-        known = [each for each in sizes if each.constant not in (-1, 1)]
+        factors = [size for size in sizes if size.constant not in (-1, 1)]
         left = list(fact.shape)
-        for each in tuple(known):
-            if each in left:
-                left.remove(each)
-                known.remove(each)
-        sizes[unknown[0]] = _quotient(recorder, product(left), product(known))
-    if len(unknown) > 1 or not recorder.same(product(sizes), whole):
+        for factor in tuple(factors):
+            if factor in left:
+                left.remove(factor)
+                factors.remove(factor)
+        sizes[unknown[0]] = _quotient(recorder, product(left), product(factors))
+    if len(unknown) > 1 or not recorder.same(product(sizes), elements):
         refuse(
-            f"Expected a shape of {recorder.value(whole)} elements, found {tuple(given)}",
+            f"Expected a shape of {recorder.value(elements)} elements, found {tuple(requested)}",
             "one size may be -1",
             DimensionError,
         )
     return recorder.add("reshape", (name,), tuple(sizes), fact.dtype)
 
 
-def _quotient(recorder: Recorder, whole: Extent, rest: Extent) -> Extent:
+def _quotient(recorder: Recorder, elements: Extent, rest: Extent) -> Extent:
     if rest.constant == 1:
-        return whole
+        return elements
     if rest.constant == 0 or recorder.value(rest) == 0:
         refuse("Expected a shape whose other sizes are not 0, found 0", "name all sizes")
-    if whole.constant is not None and rest.constant is not None:
-        return const(int(whole.constant) // int(rest.constant))
-    return Extent("//", (whole, rest))
+    if elements.constant is not None and rest.constant is not None:
+        return const(int(elements.constant) // int(rest.constant))
+    return Extent("//", (elements, rest))
 
 
 def ravel(recorder: Recorder, x: Any, order: str = "C") -> Any:
@@ -88,74 +88,74 @@ def flatten(recorder: Recorder, x: Any, order: str = "C") -> Any:
 
 def expand_dims(recorder: Recorder, x: Any, axis: Any) -> Any:
     """Note np.expand_dims: modes of size 1."""
-    name, fact = _known(recorder, x)
-    given = axis if isinstance(axis, tuple | list) else (axis,)
-    order = fact.order + len(given)
-    new = axes_of(tuple(given), order)
+    name, fact = _name_and_fact(recorder, x)
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    order = fact.order + len(axes)
+    new = axes_of(tuple(axes), order)
     rest = iter(fact.shape)
-    shape = tuple(ONE if each in new else next(rest) for each in range(order))
+    shape = tuple(ONE if mode in new else next(rest) for mode in range(order))
     return recorder.add("expand_dims", (name,), shape, fact.dtype, axis=new)
 
 
 def squeeze(recorder: Recorder, x: Any, axis: Any = None) -> Any:
     """Note np.squeeze: without modes of size 1."""
-    name, fact = _known(recorder, x)
+    name, fact = _name_and_fact(recorder, x)
     units = tuple(place for place, unit in enumerate(fact.units) if unit)
     off = units if axis is None else axes_of(axis, fact.order)
     if not {*off} <= {*units}:
         refuse(f"Expected modes of size 1 to leave out, found {off}", "reshape it", DimensionError)
-    shape = tuple(each for place, each in enumerate(fact.shape) if place not in off)
+    shape = tuple(size for place, size in enumerate(fact.shape) if place not in off)
     return recorder.add("squeeze", (name,), shape, fact.dtype, axis=off)
 
 
 def broadcast_to(recorder: Recorder, x: Any, shape: Any) -> Any:
     """Note np.broadcast_to."""
-    name, fact = _known(recorder, x)
-    given = shape if np.iterable(shape) else (shape,)
-    wanted = tuple(map(recorder.settled, map(extent_of, given)))
-    found = recorder.stretched(fact.shape, wanted)
-    if len(found) != len(wanted) or not all(map(recorder.same, found, wanted)):
-        refuse(f"Expected a shape that x stretches to, found {tuple(given)}", "reshape it first")
-    return recorder.add("broadcast_to", (name,), wanted, fact.dtype)
+    name, fact = _name_and_fact(recorder, x)
+    sizes = shape if np.iterable(shape) else (shape,)
+    target = tuple(map(recorder.result_size, map(extent_of, sizes)))
+    stretched = recorder.stretched(fact.shape, target)
+    if len(stretched) != len(target) or not all(map(recorder.same, stretched, target)):
+        refuse(f"Expected a shape that x stretches to, found {tuple(sizes)}", "reshape it first")
+    return recorder.add("broadcast_to", (name,), target, fact.dtype)
 
 
 def concatenate(recorder: Recorder, arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
     """Note np.concatenate."""
-    names = [recorder.name_of(each) for each in arrays]
-    facts = [recorder.facts[each] for each in names]
+    names = [recorder.name_of(array) for array in arrays]
+    facts = [recorder.facts[name] for name in names]
     if axis is None:
-        return concatenate(recorder, [ravel(recorder, each) for each in arrays], 0, dtype)
+        return concatenate(recorder, [ravel(recorder, array) for array in arrays], 0, dtype)
     if len({fact.order for fact in facts}) != 1 or not facts[0].order:
         refuse("Expected arrays of as many modes each, at least one, found others", "reshape them")
-    (own,) = axes_of(axis, facts[0].order)
+    (mode,) = axes_of(axis, facts[0].order)
     for fact in facts[1:]:
         for place, (one, other) in enumerate(zip(facts[0].shape, fact.shape, strict=True)):
-            if place != own and not recorder.same(one, other):
+            if place != mode and not recorder.same(one, other):
                 refuse(
-                    f"Expected equal sizes but along axis {own}, found "
+                    f"Expected equal sizes but along axis {mode}, found "
                     f"{recorder.concrete(facts[0].shape)} and {recorder.concrete(fact.shape)}",
                     "slice or pad them first",
                     DimensionError,
                 )
     shape = list(facts[0].shape)
-    shape[own] = total([fact.shape[own] for fact in facts])
-    made = str(np.concatenate([np.atleast_1d(sample(fact)) for fact in facts], own).dtype)
-    found = recorder.add("concatenate", names, tuple(shape), made, axis=own)
-    return found if dtype is None else astype(recorder, found, dtype)
+    shape[mode] = total([fact.shape[mode] for fact in facts])
+    result_type = str(np.concatenate([np.atleast_1d(sample(fact)) for fact in facts], mode).dtype)
+    result = recorder.add("concatenate", names, tuple(shape), result_type, axis=mode)
+    return result if dtype is None else astype(recorder, result, dtype)
 
 
 def astype(recorder: Recorder, x: Any, dtype: Any, **options: Any) -> Any:
     """Note a conversion to another type."""
-    name, fact = _known(recorder, x)
-    wanted = str(np.dtype(dtype))
-    if wanted == fact.dtype and not fact.weak:
+    name, fact = _name_and_fact(recorder, x)
+    target = str(np.dtype(dtype))
+    if target == fact.dtype and not fact.weak:
         return recorder.traced(name) if options.get("copy") is False else copied(recorder, x)
-    return recorder.add("astype", (name,), fact.shape, wanted, dtype=wanted)
+    return recorder.add("astype", (name,), fact.shape, target, dtype=target)
 
 
 def copied(recorder: Recorder, x: Any, *args: Any, **options: Any) -> Any:
     """Note a copy: the same elements, in memory of their own where it is a result."""
-    name, fact = _known(recorder, x)
+    name, fact = _name_and_fact(recorder, x)
     return recorder.add("copy", (name,), fact.shape, fact.dtype)
 
 
@@ -166,7 +166,7 @@ def same(recorder: Recorder, x: Any, *args: Any, **options: Any) -> Any:
 
 def to_dense(recorder: Recorder, x: Any) -> Any:
     """Note a dense array of a sparse one."""
-    name, fact = _known(recorder, x)
+    name, fact = _name_and_fact(recorder, x)
     return recorder.add("to_dense", (name,), fact.shape, fact.dtype)
 
 
@@ -175,80 +175,80 @@ def to_dense(recorder: Recorder, x: Any) -> Any:
 
 def subscript(recorder: Recorder, x: Any, key: Any) -> Any:
     """Note x[key]: integers, slices, None, …, arrays that are known, and traced integers."""
-    name, fact = _known(recorder, x)
+    name, fact = _name_and_fact(recorder, x)
     if _has_traced(recorder, key):
         return gather(recorder, x, key)
-    keys = _whole_key(recorder, key, fact.order)
-    arrays = [each for each in keys if isinstance(each, np.ndarray)]
+    keys = _full_key(recorder, key, fact.order)
+    arrays = [entry for entry in keys if isinstance(entry, np.ndarray)]
     shape: list[Extent] = []
-    told: list[tuple[Any, ...]] = []
+    parts: list[tuple[Any, ...]] = []
     sizes = iter(fact.shape)
-    for each in keys:
-        if each is None:
+    for entry in keys:
+        if entry is None:
             shape.append(ONE)
-            told.append(("new",))
-        elif isinstance(each, np.ndarray):
+            parts.append(("new",))
+        elif isinstance(entry, np.ndarray):
             next(sizes)
-            told.append(("array",))
-        elif isinstance(each, slice):
+            parts.append(("array",))
+        elif isinstance(entry, slice):
             size = next(sizes)
-            ends = tuple(map(_end, (each.start, each.stop, each.step)))
+            ends = tuple(map(_end, (entry.start, entry.stop, entry.step)))
             shape.append(_length(recorder, size, ends))
-            told.append(("slice", *ends))
+            parts.append(("slice", *ends))
         else:
-            told.append(("at", _position(recorder, each, next(sizes))))
+            parts.append(("at", _position(recorder, entry, next(sizes))))
     if not arrays:
-        return recorder.add("slice", (name,), tuple(shape), fact.dtype, key=tuple(told))
-    inputs = (name, *(recorder.name_of(each) for each in arrays))
-    whole = _shape_with_arrays(recorder, fact, keys, shape)
-    return recorder.add("index", inputs, whole, fact.dtype, key=tuple(told))
+        return recorder.add("slice", (name,), tuple(shape), fact.dtype, key=tuple(parts))
+    inputs = (name, *(recorder.name_of(array) for array in arrays))
+    result_shape = _shape_with_arrays(recorder, fact, keys, shape)
+    return recorder.add("index", inputs, result_shape, fact.dtype, key=tuple(parts))
 
 
 def _has_traced(recorder: Recorder, key: Any) -> bool:
     """Tell whether a traced array is among subscripts."""
-    given = key if isinstance(key, tuple) else (key,)
-    return any(isinstance(each, recorder.operations["TracedArray"]) for each in given)
+    entries = key if isinstance(key, tuple) else (key,)
+    return any(isinstance(entry, recorder.operations["TracedArray"]) for entry in entries)
 
 
 def gather(recorder: Recorder, x: Any, key: Any) -> Any:
     """Note x[positions] of traced integers, with slices of whole modes beside them."""
-    name, fact = _known(recorder, x)
-    given = list(key) if isinstance(key, tuple) else [key]
-    used = sum(1 for each in given if each is not Ellipsis)
-    dots = next((place for place, each in enumerate(given) if each is Ellipsis), len(given))
-    given[dots : dots + 1] = [slice(None)] * max(fact.order - used, 0)
-    whole = [isinstance(each, slice) and each == slice(None) for each in given]
-    if any(each is None for each in given) or len(given) != fact.order:
+    name, fact = _name_and_fact(recorder, x)
+    entries = list(key) if isinstance(key, tuple) else [key]
+    used = sum(1 for entry in entries if entry is not Ellipsis)
+    dots = next((place for place, entry in enumerate(entries) if entry is Ellipsis), len(entries))
+    entries[dots : dots + 1] = [slice(None)] * max(fact.order - used, 0)
+    is_full = [isinstance(entry, slice) and entry == slice(None) for entry in entries]
+    if any(entry is None for entry in entries) or len(entries) != fact.order:
         refuse("Expected a subscript for each mode, found others", "x[positions][:, None] has None")
-    if any(isinstance(each, slice) and not w for each, w in zip(given, whole, strict=True)):
+    if any(isinstance(entry, slice) and not w for entry, w in zip(entries, is_full, strict=True)):
         refuse("Expected slices of whole modes beside a traced array, found others", "slice before")
-    names = [recorder.name_of(each) for each, w in zip(given, whole, strict=True) if not w]
-    facts = [recorder.facts[each] for each in names]
-    if any(each.dtype[:3] not in ("int", "uin") for each in facts):
+    names = [recorder.name_of(entry) for entry, w in zip(entries, is_full, strict=True) if not w]
+    facts = [recorder.facts[name] for name in names]
+    if any(fact.dtype[:3] not in ("int", "uin") for fact in facts):
         refuse(
-            f"Expected positions, found {', '.join(each.dtype for each in facts)}: how many truths "
+            f"Expected positions, found {', '.join(fact.dtype for fact in facts)}: how many truths "
             "there are is not known while the function is traced",
             "write np.where(mask, x, y), or sum x * mask",
         )
-    places = [place for place, w in enumerate(whole) if not w]
+    places = [place for place, w in enumerate(is_full) if not w]
     first = places[0] if places == [*range(places[0], places[-1] + 1)] else 0
-    rest = [size for size, w in zip(fact.shape, whole, strict=True) if w]
-    shape = (*rest[:first], *recorder.stretched(*(each.shape for each in facts)), *rest[first:])
-    told = tuple(("slice", None, None, None) if w else ("array",) for w in whole)
-    return recorder.add("index", (name, *names), shape, fact.dtype, key=told)
+    rest = [size for size, w in zip(fact.shape, is_full, strict=True) if w]
+    shape = (*rest[:first], *recorder.stretched(*(fact.shape for fact in facts)), *rest[first:])
+    parts = tuple(("slice", None, None, None) if w else ("array",) for w in is_full)
+    return recorder.add("index", (name, *names), shape, fact.dtype, key=parts)
 
 
-def _whole_key(recorder: Recorder, key: Any, order: int) -> list[Any]:
+def _full_key(recorder: Recorder, key: Any, order: int) -> list[Any]:
     """Return a subscript for each mode and each new one, arrays of truths as positions."""
-    given = list(key) if isinstance(key, tuple) else [key]
-    for place, each in enumerate(given):
-        if isinstance(each, list | np.ndarray):
-            given[place] = np.asarray(each)
-            if given[place].dtype.kind == "b":
-                if given[place].ndim != 1:
+    entries = list(key) if isinstance(key, tuple) else [key]
+    for place, entry in enumerate(entries):
+        if isinstance(entry, list | np.ndarray):
+            entries[place] = np.asarray(entry)
+            if entries[place].dtype.kind == "b":
+                if entries[place].ndim != 1:
                     refuse("Expected truths of one mode, found more", "write np.where(mask, x, y)")
-                given[place] = np.flatnonzero(given[place])
-    used = sum(1 for each in given if each is not None and each is not Ellipsis)
+                entries[place] = np.flatnonzero(entries[place])
+    used = sum(1 for entry in entries if entry is not None and entry is not Ellipsis)
     if used > order:
         refuse(
             f"Expected {order} subscripts at most, found {used}",
@@ -256,26 +256,26 @@ def _whole_key(recorder: Recorder, key: Any, order: int) -> list[Any]:
             PositionError,
         )
     rest: list[Any] = [slice(None)] * (order - used)
-    dots = [place for place, each in enumerate(given) if each is Ellipsis]
+    dots = [place for place, entry in enumerate(entries) if entry is Ellipsis]
     if not dots:
-        return given + rest
-    return given[: dots[0]] + rest + given[dots[0] + 1 :]
+        return entries + rest
+    return entries[: dots[0]] + rest + entries[dots[0] + 1 :]
 
 
-def _end(each: Any) -> Extent | None:
-    return None if each is None else extent_of(each if isinstance(each, Size) else each.__index__())
+def _end(end: Any) -> Extent | None:
+    return None if end is None else extent_of(end if isinstance(end, Size) else end.__index__())
 
 
 def _length(recorder: Recorder, size: Extent, ends: tuple[Extent | None, ...]) -> Extent:
     if ends == (None, None, None):
         return size
-    found = Extent("slice", (size, *ends))
-    known = all(each is None or each.constant is not None for each in (size, *ends))
-    return const(recorder.value(found)) if known else found
+    length = Extent("slice", (size, *ends))
+    is_constant = all(end is None or end.constant is not None for end in (size, *ends))
+    return const(recorder.value(length)) if is_constant else length
 
 
-def _position(recorder: Recorder, each: Any, size: Extent) -> Extent:
-    place = extent_of(each if isinstance(each, Size) else each.__index__())
+def _position(recorder: Recorder, position: Any, size: Extent) -> Extent:
+    place = extent_of(position if isinstance(position, Size) else position.__index__())
     value, length = recorder.value(place), recorder.value(size)
     if not -length <= value < length:
         refuse(
@@ -294,33 +294,33 @@ def _shape_with_arrays(
 ) -> Shape:
     """Return the shape of a result of arrays of positions among subscripts, as NumPy has it."""
     sizes = recorder.concrete(fact.shape)
-    shown = np.broadcast_to(np.zeros(()), sizes)
+    probe = np.broadcast_to(np.zeros(()), sizes)
     plain = tuple(
-        each.value if isinstance(each, Size) else _fixed(each) if isinstance(each, slice) else each
-        for each in keys
+        part.value if isinstance(part, Size) else _fixed(part) if isinstance(part, slice) else part
+        for part in keys
     )
     try:
-        found = shown[plain].shape
+        result_shape = probe[plain].shape
     except IndexError as error:
         refuse(str(error), "positions count from 0", PositionError)
-    arrays = [place for place, each in enumerate(plain) if isinstance(each, np.ndarray)]
+    arrays = [place for place, entry in enumerate(plain) if isinstance(entry, np.ndarray)]
     wide_arrays: list[Any] = [plain[place] for place in arrays]
     width = np.broadcast(*wide_arrays).ndim
-    ints = [p for p, each in enumerate(plain) if isinstance(each, int | np.integer)]
+    ints = [p for p, entry in enumerate(plain) if isinstance(entry, int | np.integer)]
     advanced = sorted(arrays + ints)
-    joined = advanced == [*range(advanced[0], advanced[-1] + 1)]
-    before = sum(1 for each in plain[: advanced[0]] if each is None or isinstance(each, slice))
-    first = before if joined else 0
-    wide = tuple(map(const, found[first : first + width]))
+    adjacent = advanced == [*range(advanced[0], advanced[-1] + 1)]
+    before = sum(1 for entry in plain[: advanced[0]] if entry is None or isinstance(entry, slice))
+    first = before if adjacent else 0
+    wide = tuple(map(const, result_shape[first : first + width]))
     for size in fact.shape:  # positions are inside of sizes of these calls
         if size.constant is None:
             recorder.guard(size, recorder.value(size))
     return (*rest[:first], *wide, *rest[first:])
 
 
-def _fixed(each: slice) -> slice:
+def _fixed(part: slice) -> slice:
     return slice(
-        *(e.value if isinstance(e, Size) else e for e in (each.start, each.stop, each.step))
+        *(e.value if isinstance(e, Size) else e for e in (part.start, part.stop, part.step))
     )
 
 
@@ -356,14 +356,14 @@ def diag(recorder: Recorder, x: Any, k: int = 0) -> Any:
 
 def take_along_axis(recorder: Recorder, x: Any, indices: Any, axis: Any = -1) -> Any:
     """Note np.take_along_axis: of each line along an axis the elements at its positions."""
-    x, chosen = (recorder.traced(recorder.name_of(operand)) for operand in (x, indices))
+    x, positions = (recorder.traced(recorder.name_of(operand)) for operand in (x, indices))
     if axis is None:
-        return x.ravel()[chosen.ravel()]
+        return x.ravel()[positions.ravel()]
     place, order = place_of(axis, x.ndim), x.ndim
-    if chosen.ndim != order:
+    if positions.ndim != order:
         refuse("Expected positions with as many modes as the array, found others", "reshape them")
     key = [
-        chosen
+        positions
         if n == place
         else np.expand_dims(places(recorder, x.shape[n]), tuple(m for m in range(order) if m != n))
         for n in range(order)

@@ -14,7 +14,7 @@ import numpy as np
 from taco_py.language.diagnostics.errors import OperandTypeError, TacoError
 from taco_py.language.diagnostics.source import Source, Span
 
-OWN = (str(Path(__file__).resolve().parents[2]), str(Path(np.__file__).resolve().parent))
+FOLDERS = (str(Path(__file__).resolve().parents[2]), str(Path(np.__file__).resolve().parent))
 """Folders whose code is not the user's."""
 
 
@@ -27,7 +27,7 @@ def user_frame() -> FrameType | None:
 
 
 def _is_foreign(file: str) -> bool:
-    return file.startswith(OWN) or "/scipy/" in file or file.startswith("<__array_function__")
+    return file.startswith(FOLDERS) or "/scipy/" in file or file.startswith("<__array_function__")
 
 
 def user_place() -> str:

@@ -27,7 +27,11 @@ Labels = tuple[int, ...]
 
 
 def contract(
-    recorder: Recorder, operator: str, names: Sequence[str], inputs: Sequence[Labels], kept: Labels
+    recorder: Recorder,
+    operator: str,
+    names: Sequence[str],
+    inputs: Sequence[Labels],
+    output: Labels,
 ) -> Any:
     """Note a sum of products, by a label for each mode of each operand and of the result."""
     facts = [recorder.facts[name] for name in names]
@@ -36,37 +40,37 @@ def contract(
         for label, size in zip(labels, fact.shape, strict=True):
             (sizes[label],) = recorder.stretched((sizes.get(label, size),), (size,))
     dtype = str(np.result_type(*map(sample, facts)))
-    shape = tuple(sizes[label] for label in kept)
+    shape = tuple(sizes[label] for label in output)
     return recorder.add(
-        operator, names, shape, dtype, labels=tuple(map(tuple, inputs)), kept=tuple(kept)
+        operator, names, shape, dtype, labels=tuple(map(tuple, inputs)), kept=tuple(output)
     )
 
 
 def einsum(recorder: Recorder, *operands: Any, optimize: Any = None, **options: Any) -> Any:
     """Note np.einsum, or tp.einsum. Raises what they raise for subscripts."""
     dtype = options.pop("dtype", None)
-    for key, each in options.items():
-        if each is not None and key != "order":
+    for key, option in options.items():
+        if option is not None and key != "order":
             refuse(
                 f"Expected einsum without {key}= in a traced function, found it",
                 REMEDIES.get(key, "leave it out: all of the function is planned as a whole"),
             )
     subscripts, arrays = split_operands(operands)
-    names = [recorder.name_of(each) for each in arrays]
-    found = parse_einsum(subscripts, [recorder.facts[name].order for name in names])
+    names = [recorder.name_of(array) for array in arrays]
+    statement = parse_einsum(subscripts, [recorder.facts[name].order for name in names])
     numbers: dict[str, int] = {}
-    read = accesses(found.value)
+    read = accesses(statement.value)
     inputs = [
         tuple(numbers.setdefault(index, len(numbers)) for index in access.indices)
-        for access in (read if len(read) == len(names) else _by_place(found, len(names)))
+        for access in (read if len(read) == len(names) else _by_place(statement, len(names)))
     ]
-    made = contract(
-        recorder, "einsum", names, inputs, tuple(numbers[i] for i in found.target.indices)
+    result = contract(
+        recorder, "einsum", names, inputs, tuple(numbers[i] for i in statement.target.indices)
     )
-    return made if dtype is None else astype(recorder, made, dtype)
+    return result if dtype is None else astype(recorder, result, dtype)
 
 
-def _by_place(found: Assignment, count: int) -> Any:
+def _by_place(statement: Assignment, count: int) -> Any:
     refuse(f"Expected {count} operands in the product, found others", "write np.einsum otherwise")
 
 
@@ -74,23 +78,23 @@ def matmul(recorder: Recorder, a: Any, b: Any) -> Any:
     """Note a product of matrices and vectors, or of stacks of them, as NumPy's."""
     names = [recorder.name_of(operand) for operand in (a, b)]
     one, two = (recorder.facts[name].shape for name in names)
-    left, right, kept = label_matmul(len(one), len(two))
+    left, right, output_labels = label_matmul(len(one), len(two))
     equal = recorder.same(one[-1], two[max(len(two) - 2, 0)])
     check_inner_sizes(recorder.concrete(one), recorder.concrete(two), equal)
-    return contract(recorder, "matmul", names, (left, right), kept)
+    return contract(recorder, "matmul", names, (left, right), output_labels)
 
 
 def tensordot(recorder: Recorder, a: Any, b: Any, axes: Any = 2) -> Any:
     """Note np.tensordot."""
     names = [recorder.name_of(operand) for operand in (a, b)]
     m, n = (recorder.facts[name].order for name in names)
-    left, right, kept = label_tensordot(m, n, axes)
-    return contract(recorder, "tensordot", names, (left, right), kept)
+    left, right, output_labels = label_tensordot(m, n, axes)
+    return contract(recorder, "tensordot", names, (left, right), output_labels)
 
 
 def outer(recorder: Recorder, a: Any, b: Any) -> Any:
     """Note np.outer of vectors."""
-    names = [recorder.name_of(each) for each in (a, b)]
+    names = [recorder.name_of(operand) for operand in (a, b)]
     if [recorder.facts[name].order for name in names] != [1, 1]:
         refuse("Expected vectors for np.outer, found others", "ravel them first")
     return contract(recorder, "outer", names, ((0,), (1,)), (0, 1))
@@ -105,8 +109,8 @@ def diagonal(recorder: Recorder, x: Any, offset: int = 0, axis1: int = 0, axis2:
     fact = recorder.facts[name]
     assert recorder.same(fact.shape[one], fact.shape[two])
     labels = tuple(one if axis == two else axis for axis in range(order))
-    kept = (*(axis for axis in range(order) if axis not in (one, two)), one)
-    return contract(recorder, "diagonal", (name,), (labels,), kept)
+    output_labels = (*(axis for axis in range(order) if axis not in (one, two)), one)
+    return contract(recorder, "diagonal", (name,), (labels,), output_labels)
 
 
 def _square_of(recorder: Recorder, name: str, *begins: tuple[int, int]) -> str:

@@ -54,7 +54,7 @@ SUMS: Table = MappingProxyType({
     **{name: ufuncs.reduction(name) for name in REDUCTIONS},
     "amin": ufuncs.reduction("min"), "amax": ufuncs.reduction("max"),
     **{name: ufuncs.place_of_extremum(name) for name in ("argmin", "argmax")},
-    **{name: ufuncs.along(name) for name in ("cumsum", "cumprod", "sort", "argsort")},
+    **{name: ufuncs.function_along_axis(name) for name in ("cumsum", "cumprod", "sort", "argsort")},
     "count_nonzero": ufuncs.count_nonzero,
     "logaddexp.reduce": note_composed(logaddexp_reduce),
 })  # fmt: skip
@@ -85,7 +85,7 @@ NOTED: Table = MappingProxyType(
 
 
 def operations(matrices: frozenset[str]) -> dict[str, Any]:
-    """What a recorder calls.
+    """Return the functions that a recorder calls, by name.
 
     matrices  the operands that are matrices of scipy.sparse, of which * is a product of matrices
     """

@@ -37,41 +37,41 @@ REMEDIES: Mapping[str, str] = MappingProxyType({
 """What to do without an option that traced texts do not take."""
 
 
-def evaluate(recorder: Recorder, text: Any, given: Any, outputs: Any = None, **options: Any) -> Any:
+def evaluate(recorder: Recorder, text: Any, data: Any, outputs: Any = None, **options: Any) -> Any:
     """Note tp.evaluate of a text with = whose results have sizes that operands say."""
-    statements = [each.assignment for each in statements_of(text, given)]
+    statements = [statement.assignment for statement in statements_of(text, data)]
     last = statements[-1].target.tensor if outputs is None else outputs
-    return kernel(recorder, statements, given, last, "tp.evaluate", **options)
+    return kernel(recorder, statements, data, last, "tp.evaluate", **options)
 
 
 def kernel(
     recorder: Recorder,
     statements: Sequence[Assignment],
-    given: Mapping[str, Any],
+    operands: Mapping[str, Any],
     outputs: str | Sequence[str],
     called: str = "kernels",
     **options: Any,
 ) -> Any:
-    """Note what a kernel computes that was compiled of statements. Refuses options."""
+    """Note the computation of a kernel that was compiled of statements. Refuses options."""
     _refuse_options(called, options)
-    _check_names(statements, given)
-    made = statements_on(recorder, with_kinks_in_branches(statements), given)
+    _check_names(statements, operands)
+    notes = statements_on(recorder, with_kinks_in_branches(statements), operands)
     for name in (outputs,) if isinstance(outputs, str) else outputs:
-        if name not in made:
+        if name not in notes:
             refuse(
                 f"Expected names that the text assigns in outputs=, found {name!r}",
-                f"it assigns {', '.join(made)}",
+                f"it assigns {', '.join(notes)}",
             )
-    return made[outputs] if isinstance(outputs, str) else tuple(made[name] for name in outputs)
+    return notes[outputs] if isinstance(outputs, str) else tuple(notes[name] for name in outputs)
 
 
 def statements_on(
-    recorder: Recorder, statements: Sequence[Assignment], given: Mapping[str, Any], **options: Any
+    recorder: Recorder, statements: Sequence[Assignment], data: Mapping[str, Any], **options: Any
 ) -> dict[str, Any]:
-    """Note statements, and return what stands for what they make, by name. Refuses options."""
+    """Note statements, and return the stand-ins of their results by name. Refuses options."""
     _refuse_options("derivatives of texts", options)
-    arrays = {name: recorder.name_of(each) for name, each in given.items()}
-    made: dict[str, Any] = {}
+    arrays = {name: recorder.name_of(operand) for name, operand in data.items()}
+    results: dict[str, Any] = {}
     for assignment in statements:
         target = assignment.target.tensor
         read = [access.tensor for access in accesses(assignment)]
@@ -88,15 +88,15 @@ def statements_on(
         names = (*read_arrays,)
         facts = {name: recorder.facts[read_arrays[name]] for name in names}
         dtypes = {name: np.dtype(fact.dtype) for name, fact in facts.items()}
-        added = facts.get(target) if assignment.operator is not None else None
+        accumulator = facts.get(target) if assignment.operator is not None else None
         shape = _shape_of(recorder, assignment, {name: facts[name].shape for name in names})
-        dtype = result_dtype(assignment, dtypes).name if added is None else added.dtype
-        told = {"text": to_text(assignment), "names": names}
+        dtype = result_dtype(assignment, dtypes).name if accumulator is None else accumulator.dtype
+        attributes = {"text": to_text(assignment), "names": names}
         inputs = [*read_arrays.values()]
-        own = shape if added is None else added.shape
-        made[target] = recorder.add("evaluate", inputs, own, dtype, **told)
-        arrays[target] = made[target].name
-    return made
+        result_shape = shape if accumulator is None else accumulator.shape
+        results[target] = recorder.add("evaluate", inputs, result_shape, dtype, **attributes)
+        arrays[target] = results[target].name
+    return results
 
 
 def _in_wide_types(
@@ -129,11 +129,11 @@ def _refuse_options(called: str, options: Mapping[str, Any]) -> None:
         )
 
 
-def _check_names(statements: Sequence[Assignment], given: Mapping[str, Any]) -> None:
+def _check_names(statements: Sequence[Assignment], operands: Mapping[str, Any]) -> None:
     """Refuse operands that no statement reads."""
-    read = {access.tensor for each in statements for access in accesses(each)}
-    read |= {each.target.tensor for each in statements if each.operator is not None}
-    for name in given:
+    read = {access.tensor for statement in statements for access in accesses(statement)}
+    read |= {statement.target.tensor for statement in statements if statement.operator is not None}
+    for name in operands:
         if name not in read:
             refuse(
                 f"Expected operands that the text reads, found {name} besides",
@@ -142,7 +142,7 @@ def _check_names(statements: Sequence[Assignment], given: Mapping[str, Any]) -> 
 
 
 def _shape_of(recorder: Recorder, assignment: Assignment, shapes: dict[str, Shape]) -> Shape:
-    """Return the shape of what a statement makes, of the indices that stand alone as subscripts."""
+    """Return the shape of a statement's result, by the indices that stand alone as subscripts."""
     sizes: dict[str, Extent] = {}
     for access in accesses(assignment):
         shape = shapes[access.tensor]

@@ -35,13 +35,13 @@ def ufunc(
 ) -> Any:
     """Note a function of elements, or a reduction by one. Raises OperandTypeError for others."""
     name = function.__name__
-    left = {key: each for key, each in options.items() if each is not None}
+    left = {key: value for key, value in options.items() if value is not None}
     over = options if len(inputs) > 1 else {"axis": 0, **options}  # NumPy's default, None is all
     if method == "reduce" and name in REDUCED_BY:
         return reduction(REDUCED_BY[name])(recorder, *inputs, **over)
     if f"{name}.{method}" in recorder.operations:
-        found: Callable[..., Any] = recorder.operations[f"{name}.{method}"]
-        return found(
+        note: Callable[..., Any] = recorder.operations[f"{name}.{method}"]
+        return note(
             recorder, *inputs, **{k: e for k, e in over.items() if k in left or k == "axis"}
         )
     if method == "outer" and len(inputs) == 2:
@@ -78,8 +78,8 @@ def pointwise(
     recorder: Recorder, name: str, function: Callable[..., Any], inputs: Sequence[Any]
 ) -> Any:
     """Note a function of elements of arrays that stretch to each other."""
-    names = [recorder.name_of(each) for each in inputs]
-    facts = [recorder.facts[each] for each in names]
+    names = [recorder.name_of(operand) for operand in inputs]
+    facts = [recorder.facts[name] for name in names]
     if name in ("multiply", "power") and recorder.matrices.intersection(names):
         refuse(
             "Expected arrays, found a scipy.sparse matrix, whose * multiplies matrices",
@@ -89,16 +89,16 @@ def pointwise(
     try:
         dtype = dtype_of(function, *facts)
     except TypeError as error:
-        told = ", ".join(fact.dtype for fact in facts)
-        refuse(f"Expected types that np.{name} takes, found {told}: {error}", "convert them first")
+        types = ", ".join(fact.dtype for fact in facts)
+        refuse(f"Expected types that np.{name} takes, found {types}: {error}", "convert them first")
     return recorder.add(name, names, shape, dtype)
 
 
 def reduced_shape(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
     """Leave out modes, or make them of size 1."""
     if keepdims:
-        return tuple(ONE if axis in axes else each for axis, each in enumerate(shape))
-    return tuple(each for axis, each in enumerate(shape) if axis not in axes)
+        return tuple(ONE if axis in axes else size for axis, size in enumerate(shape))
+    return tuple(size for axis, size in enumerate(shape) if axis not in axes)
 
 
 def reduction(name: str) -> Callable[..., Any]:
@@ -116,9 +116,9 @@ def reduction(name: str) -> Callable[..., Any]:
         _refuse_options(name, {"out": out, **options}, ("ddof", "correction", "where"))
         if options.get("where") is not None and options["where"] is not True:
             x = _selected(recorder, name, x, options["where"])
-        wanted = None if dtype is None else type_of_reduction(name, dtype)
-        if wanted is not None:
-            x = recorder.operations["astype"](recorder, x, wanted)
+        result_type = None if dtype is None else type_of_reduction(name, dtype)
+        if result_type is not None:
+            x = recorder.operations["astype"](recorder, x, result_type)
         (operand,) = [recorder.name_of(x)]
         fact = recorder.facts[operand]
         axes = axes_of(axis, fact.order)
@@ -129,30 +129,30 @@ def reduction(name: str) -> Callable[..., Any]:
                 "matrix again",
                 "pass scipy.sparse.csr_array(A)",
             )
-        if name in NEED_ELEMENTS and any(fact.shape[each].constant == 0 for each in axes):
+        if name in NEED_ELEMENTS and any(fact.shape[mode].constant == 0 for mode in axes):
             refuse(
                 f"Expected elements to take the {name} of, found none",
                 "check x.shape before",
                 DimensionError,
             )
-        given: dict[str, Any] = {"axis": axes, "keepdims": keep}
+        attributes: dict[str, Any] = {"axis": axes, "keepdims": keep}
         ddof = options.get("ddof") or options.get("correction") or 0
         if name in ("var", "std"):
-            given["ddof"] = float(ddof)
+            attributes["ddof"] = float(ddof)
         function = getattr(np, name)
-        made = str(np.asarray(function(sample(fact), axis=axes if fact.order else None)).dtype)
+        sum_type = str(np.asarray(function(sample(fact), axis=axes if fact.order else None)).dtype)
         shape = reduced_shape(fact.shape, axes, keep)
-        found = recorder.add(name, (operand,), shape, made, **given)
-        return _wrapped(recorder, found, made, wanted)
+        result = recorder.add(name, (operand,), shape, sum_type, **attributes)
+        return _wrapped(recorder, result, sum_type, result_type)
 
     return reduce
 
 
-def _wrapped(recorder: Recorder, found: Any, made: str, wanted: np.dtype[Any] | None) -> Any:
+def _wrapped(recorder: Recorder, result: Any, computed: str, target: np.dtype[Any] | None) -> Any:
     """Convert a sum that was added up in more bits than dtype= has: it wraps to the same number."""
-    if wanted is None or made == str(wanted):
-        return found
-    return recorder.operations["astype"](recorder, found, wanted)
+    if target is None or computed == str(target):
+        return result
+    return recorder.operations["astype"](recorder, result, target)
 
 
 NEUTRAL: Mapping[str, int] = MappingProxyType({"sum": 0, "prod": 1, "any": 0, "all": 1})
@@ -160,7 +160,7 @@ NEUTRAL: Mapping[str, int] = MappingProxyType({"sum": 0, "prod": 1, "any": 0, "a
 
 
 def _selected(recorder: Recorder, name: str, x: Any, condition: Any) -> Any:
-    """Return an array with what a reduction is not changed by, where a condition does not hold."""
+    """Return an array with the reduction's neutral element where a condition does not hold."""
     if condition is np._NoValue:
         return x
     if name not in NEUTRAL:
@@ -172,11 +172,11 @@ def _selected(recorder: Recorder, name: str, x: Any, condition: Any) -> Any:
     return where(recorder, condition, x, np.dtype(neutral).type(NEUTRAL[name]))
 
 
-def _refuse_options(name: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
+def _refuse_options(name: str, options: Mapping[str, Any], allowed: Sequence[str]) -> None:
     left = [
         key
-        for key, each in options.items()
-        if each is not None and each is not np._NoValue and key not in known
+        for key, value in options.items()
+        if value is not None and value is not np._NoValue and key not in allowed
     ]
     if left:
         refuse(
@@ -186,7 +186,7 @@ def _refuse_options(name: str, options: Mapping[str, Any], known: Sequence[str])
 
 
 def place_of_extremum(name: str) -> Callable[..., Any]:
-    """np.argmax or np.argmin."""
+    """Return np.argmax or np.argmin by its name."""
 
     def find(recorder: Recorder, x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
         operand = recorder.name_of(x)
@@ -199,7 +199,7 @@ def place_of_extremum(name: str) -> Callable[..., Any]:
     return find
 
 
-def along(name: str) -> Callable[..., Any]:
+def function_along_axis(name: str) -> Callable[..., Any]:
     """Return a function along one axis that keeps the shape: np.cumsum, np.sort and others."""
 
     def compute(recorder: Recorder, x: Any, axis: Any = -1 if "sort" in name else None) -> Any:
@@ -209,9 +209,9 @@ def along(name: str) -> Callable[..., Any]:
         if axis is None:
             x = recorder.operations["reshape"](recorder, x, -1)
             return compute(recorder, x, 0)
-        (own,) = axes_of(axis, fact.order)
-        dtype = str(getattr(np, name)(sample(fact), axis=own).dtype)
-        return recorder.add(name, (operand,), shape, dtype, axis=own)
+        (mode,) = axes_of(axis, fact.order)
+        dtype = str(getattr(np, name)(sample(fact), axis=mode).dtype)
+        return recorder.add(name, (operand,), shape, dtype, axis=mode)
 
     return compute
 
@@ -244,7 +244,7 @@ def simple(name: str) -> Callable[..., Any]:
 
 
 def like(value: Any) -> Callable[..., Any]:
-    """np.zeros_like and np.ones_like."""
+    """Return np.zeros_like or np.ones_like, by their value."""
 
     def make(recorder: Recorder, x: Any, dtype: Any = None, **options: Any) -> Any:
         return full_like(recorder, x, value, dtype, **options)

@@ -20,16 +20,16 @@ def is_dense(builder: GraphBuilder, name: str) -> bool:
         return _is_dense_product(builder, node)
     if node.operator == "reduce":
         return node.fact.order < 2
-    known = node.operator in ("map", "gather", "scatter", *LAYOUTS)
+    elementwise = node.operator in ("map", "gather", "scatter", *LAYOUTS)
     return node.get("call") == "to_dense" or (
-        known and all(is_dense(builder, each) for each in node.inputs)
+        elementwise and all(is_dense(builder, operand) for operand in node.inputs)
     )
 
 
 def _is_dense_product(builder: GraphBuilder, node: Node) -> bool:
     """Tell whether a product sums over a mode of its sparse factors, which lack one that is
     kept."""
-    kept = {*node.get("kept")}
+    output = {*node.get("kept")}
     labels = zip(node.inputs, node.get("labels"), strict=True)
-    sparse = {label for each, own in labels if not is_dense(builder, each) for label in own}
-    return not sparse or (bool(sparse - kept) and (len(kept) < 2 or not kept <= sparse))
+    sparse = {label for name, group in labels if not is_dense(builder, name) for label in group}
+    return not sparse or (bool(sparse - output) and (len(output) < 2 or not output <= sparse))

@@ -51,10 +51,10 @@ def is_computed_alike(
         if literal is None
     }
     try:
-        found = result_dtype(Assignment(Access("R", ()), call(function, args)), types)
+        computed = result_dtype(Assignment(Access("R", ()), call(function, args)), types)
     except (TacoError, OverflowError, TypeError):
         return False
-    return found.name == dtype
+    return computed.name == dtype
 
 
 def spelled_of(function: str, count: int) -> bool:

@@ -25,13 +25,13 @@ def map_or_numpy(
     name = builder.map(function, *inputs, dtype=dtype)
     if name not in builder.nodes:
         return name
-    made = builder.nodes[name]
-    facts = [builder.facts[each] for each in made.inputs]
+    mapped = builder.nodes[name]
+    facts = [builder.facts[operand] for operand in mapped.inputs]
     literals = [
-        literal_of(builder.constants[each])
-        if each in builder.constants and not facts[place].order
+        literal_of(builder.constants[operand])
+        if operand in builder.constants and not facts[place].order
         else None
-        for place, each in enumerate(made.inputs)
+        for place, operand in enumerate(mapped.inputs)
     ]
     wide = all(
         literal is not None or not fact.weak for literal, fact in zip(literals, facts, strict=True)
@@ -59,13 +59,13 @@ def astype(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     """
     (name,) = inputs
     fact = builder.facts[name]
-    wanted = np.dtype(node.dtype)
-    keeps = np.can_cast(fact.dtype, wanted, "safe") and np.result_type(fact.dtype, wanted) == wanted
+    target = np.dtype(node.dtype)
+    keeps = np.can_cast(fact.dtype, target, "safe") and np.result_type(fact.dtype, target) == target
     adds_alike = not fact.sparsity or np.dtype(fact.dtype).kind in "fc"
     if not (keeps and adds_alike and are_computed((fact, node.fact))):
         return builder.numpy(node, inputs)
-    if fact.weak or wanted.kind == "b":
+    if fact.weak or target.kind == "b":
         return builder.numpy(node, inputs)
-    if wanted.kind == "c" and np.dtype(fact.dtype).kind == "f":
-        return builder.map("subtract", name, builder.literal(wanted.type(0)), dtype=node.dtype)
-    return builder.map("multiply", name, builder.literal(wanted.type(1)), dtype=node.dtype)
+    if target.kind == "c" and np.dtype(fact.dtype).kind == "f":
+        return builder.map("subtract", name, builder.literal(target.type(0)), dtype=node.dtype)
+    return builder.map("multiply", name, builder.literal(target.type(1)), dtype=node.dtype)

@@ -19,7 +19,7 @@ from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Node
 from taco_py.graph.position_operands import POSITIONS
 
-WHOLE = ("slice", None, None, None)
+FULL_SLICE = ("slice", None, None, None)
 NEW = ("new",)
 
 Key = Sequence[tuple[Any, ...]]
@@ -32,15 +32,15 @@ def index(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     key = node.get("key")
     if not _is_computed(builder, node, inputs):
         return builder.numpy(node, inputs)
-    orders = [builder.facts[each].order for each in arrays]
+    orders = [builder.facts[array].order for array in arrays]
     first, places = _placed(key, max(orders))
     source = iter(arrays)
     part = _part(builder, node, name, places)
     dtype = builder.facts[name].dtype
     modes: list[int | tuple[int, tuple[int, ...]]] = []
     read = [part]
-    for axis, (each, place) in enumerate(zip(_of_axes(key), places, strict=True)):
-        if each[0] == "at":
+    for axis, (entry, place) in enumerate(zip(_of_axes(key), places, strict=True)):
+        if entry[0] == "at":
             continue
         if place is not None:
             modes.append(place)
@@ -59,19 +59,19 @@ def _placed(key: Key, width: int) -> tuple[int, list[int | None]]:
 
     width  the number of modes of the positions
     """
-    chosen = [place for place, each in enumerate(key) if each[0] in ("array", "at")]
-    joined = chosen == [*range(chosen[0], chosen[-1] + 1)]
-    first = chosen[0] if joined else 0
-    found: list[int | None] = []
+    advanced = [place for place, entry in enumerate(key) if entry[0] in ("array", "at")]
+    adjacent = advanced == [*range(advanced[0], advanced[-1] + 1)]
+    first = advanced[0] if adjacent else 0
+    modes: list[int | None] = []
     rest = 0
-    for place, each in enumerate(key):
-        if place in chosen:
-            found.append(None)
+    for place, entry in enumerate(key):
+        if place in advanced:
+            modes.append(None)
             continue
-        if each != NEW:
-            found.append(rest if rest < first else rest + width)
+        if entry != NEW:
+            modes.append(rest if rest < first else rest + width)
         rest += 1
-    return first, found
+    return first, modes
 
 
 def _is_computed(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> bool:
@@ -82,28 +82,28 @@ def _is_computed(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> bo
         return False
     if not is_dense(builder, name) or fact.order != len(_of_axes(node.get("key"))):
         return False
-    whole = all(np.dtype(builder.facts[each].dtype).kind in "iu" for each in arrays)
+    integral = all(np.dtype(builder.facts[array].dtype).kind in "iu" for array in arrays)
     sizes = [*fact.shape, *node.shape]
-    chosen = [size for size, each in zip(fact.shape, _of_axes(node.get("key")), strict=True)
-              if each[0] == "array"]  # fmt: skip
-    return whole and all(s.constant != 0 for s in sizes) and all(s.constant != 1 for s in chosen)
+    axes = [size for size, entry in zip(fact.shape, _of_axes(node.get("key")), strict=True)
+              if entry[0] == "array"]  # fmt: skip
+    return integral and all(s.constant != 0 for s in sizes) and all(s.constant != 1 for s in axes)
 
 
 def _of_axes(key: Key) -> list[tuple[Any, ...]]:
-    return [each for each in key if each != NEW]
+    return [entry for entry in key if entry != NEW]
 
 
 def _part(builder: GraphBuilder, node: Node, name: str, places: Sequence[int | None]) -> str:
     """Take the slices and integers among subscripts before the positions."""
     fact = builder.facts[name]
-    own = _of_axes(node.get("key"))
-    key = tuple(WHOLE if each[0] == "array" else each for each in own)
-    if all(each == WHOLE for each in key):
+    entries = _of_axes(node.get("key"))
+    key = tuple(FULL_SLICE if entry[0] == "array" else entry for entry in entries)
+    if all(entry == FULL_SLICE for entry in key):
         return name
     shape = tuple(
         size if place is None else node.shape[place]
-        for size, place, each in zip(fact.shape, places, own, strict=True)
-        if each[0] != "at"
+        for size, place, entry in zip(fact.shape, places, entries, strict=True)
+        if entry[0] != "at"
     )
     return builder.add("numpy", (name,), shape, fact.dtype, call="slice", key=key)
 
@@ -115,7 +115,7 @@ def positions(builder: GraphBuilder, array: str, size: Extent, axis: int, dtype:
     dtype  of its elements
     """
     shape = builder.facts[array].shape
-    wide = tuple(each for each in shape if each.constant != 1)
+    wide = tuple(extent for extent in shape if extent.constant != 1)
     array = _without_units(builder, array)
     real = np.zeros(0, dtype).real.dtype.name
     return builder.add("numpy", (array,), (*wide, size), real, call=POSITIONS, axis=axis)

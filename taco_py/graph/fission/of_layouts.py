@@ -16,8 +16,8 @@ def transpose(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
 def expand_dims(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     """Split modes of size 1 that are put in."""
     axes = node.get("axis")
-    kept = [axis for axis in range(len(node.shape)) if axis not in axes]
-    source = [None if axis in axes else kept.index(axis) for axis in range(len(node.shape))]
+    old_axes = [axis for axis in range(len(node.shape)) if axis not in axes]
+    source = [None if axis in axes else old_axes.index(axis) for axis in range(len(node.shape))]
     return builder.layout("expand", inputs[0], source, node.shape)
 
 
@@ -36,7 +36,7 @@ def broadcast_to(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> st
         axis - lead if axis >= lead and fact.units[axis - lead] == (size.constant == 1) else None
         for axis, size in enumerate(node.shape)
     ]
-    new = [size for size, each in zip(node.shape, source, strict=True) if each is None]
+    new = [size for size, old in zip(node.shape, source, strict=True) if old is None]
     if fact.weak or not all(size.constant == 1 or builder.has_size(size) for size in new):
         return builder.numpy(node, inputs)
     return builder.layout("broadcast", inputs[0], source, node.shape)
@@ -44,13 +44,13 @@ def broadcast_to(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> st
 
 def subscript(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     """Split subscripts: those that only put modes of size 1 in are a layout."""
-    whole = ("slice", None, None, None)
-    if any(each not in (("new",), whole) for each in node.get("key")):
+    full_slice = ("slice", None, None, None)
+    if any(entry not in (("new",), full_slice) for entry in node.get("key")):
         return builder.numpy(node, inputs)
     source: list[int | None] = []
-    for each in node.get("key"):
+    for entry in node.get("key"):
         old = sum(1 for other in source if other is not None)
-        source.append(old if each == whole else None)
+        source.append(old if entry == full_slice else None)
     return builder.layout("expand", inputs[0], source, node.shape)
 
 

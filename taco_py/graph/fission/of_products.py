@@ -21,55 +21,55 @@ Labels = tuple[int, ...]
 
 def product(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     """Split a product of matrices, an einsum and others, of types that sums do not widen."""
-    facts = [builder.facts[each] for each in inputs]
+    facts = [builder.facts[operand] for operand in inputs]
     narrow = [
-        np.dtype(each.dtype).kind in "biu" and np.dtype(each.dtype).itemsize < 8
-        for each in (*facts, node.fact)
+        np.dtype(fact.dtype).kind in "biu" and np.dtype(fact.dtype).itemsize < 8
+        for fact in (*facts, node.fact)
     ]
-    if not are_computed((*facts, node.fact)) or any(narrow) or any(each.weak for each in facts):
+    if not are_computed((*facts, node.fact)) or any(narrow) or any(fact.weak for fact in facts):
         return builder.numpy(node, inputs)
-    kept = node.get("kept")
-    inputs, labels = _by_diagonals(builder, inputs, node.get("labels"), kept)
-    return builder.contract(inputs, labels, kept, node.shape, node.dtype)
+    output_labels = node.get("kept")
+    inputs, labels = _by_diagonals(builder, inputs, node.get("labels"), output_labels)
+    return builder.contract(inputs, labels, output_labels, node.shape, node.dtype)
 
 
 def _by_diagonals(
-    builder: GraphBuilder, inputs: Sequence[str], labels: Sequence[Labels], kept: Labels
+    builder: GraphBuilder, inputs: Sequence[str], labels: Sequence[Labels], output_labels: Labels
 ) -> tuple[Sequence[str], Sequence[Labels]]:
     """Read the diagonals of matrices that have nothing else, unless both modes are kept."""
-    names, found = [*inputs], [*labels]
+    names, lists = [*inputs], [*labels]
     for place, name in enumerate(inputs):
-        if name not in builder.diagonals or {*found[place]} <= {*kept}:
+        if name not in builder.diagonals or {*lists[place]} <= {*output_labels}:
             continue
-        row, column = found[place]
-        kept_one, gone = (row, column) if row in kept else (column, row)
-        names[place], found[place] = builder.diagonals[name], (row,)
-        found = [tuple(kept_one if each == gone else each for each in own) for own in found]
-    return names, found
+        row, column = lists[place]
+        kept_one, gone = (row, column) if row in output_labels else (column, row)
+        names[place], lists[place] = builder.diagonals[name], (row,)
+        lists = [tuple(kept_one if label == gone else label for label in group) for group in lists]
+    return names, lists
 
 
 def matrix_of_diagonal(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     """Split np.diag of a vector: its elements where both positions are equal, else 0."""
     (vector,) = inputs
     (size, _), dtype = node.shape, node.dtype
-    own = builder.add("numpy", (), (size,), "int64", call="places")
-    rows = builder.layout("expand", own, (0, None), (size, ONE))
-    columns = builder.layout("expand", own, (None, 0), (ONE, size))
+    places = builder.add("numpy", (), (size,), "int64", call="places")
+    rows = builder.layout("expand", places, (0, None), (size, ONE))
+    columns = builder.layout("expand", places, (None, 0), (ONE, size))
     wide = builder.layout("expand", vector, (0, None), (size, ONE))
     inside = builder.map("equal", rows, columns)
     zero = builder.literal(np.dtype(dtype).type(0))
-    found = builder.map("where", inside, wide, zero, dtype=dtype)
-    builder.diagonals[found] = vector
-    return found
+    matrix = builder.map("where", inside, wide, zero, dtype=dtype)
+    builder.diagonals[matrix] = vector
+    return matrix
 
 
 def text(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     """Split a text in index notation: it is a primitive as it is; with subscripts that are more
     than indices, a call of its own."""
-    facts = [builder.facts[each] for each in inputs]
+    facts = [builder.facts[operand] for operand in inputs]
     statement = parse_assignment(node.get("text"))
-    whole = has_subscripts(statement) or statement.operator is not None
-    if whole or not are_computed((*facts, node.fact)) or any(each.weak for each in facts):
+    is_call = has_subscripts(statement) or statement.operator is not None
+    if is_call or not are_computed((*facts, node.fact)) or any(fact.weak for fact in facts):
         return builder.numpy(node, inputs)
     attributes = dict(node.attributes)
     return builder.add("notation", inputs, node.shape, node.dtype, **attributes)

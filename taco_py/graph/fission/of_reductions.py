@@ -25,8 +25,8 @@ def reduction(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     (name,) = inputs
     if not _is_computed(builder, node, name):
         return builder.numpy(node, inputs)
-    found = _reduced(builder, node.operator, name, node.get("axis"), node.dtype)
-    return _kept(builder, node, found)
+    reduced = _reduced(builder, node.operator, name, node.get("axis"), node.dtype)
+    return _with_keepdims(builder, node, reduced)
 
 
 def mean(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
@@ -34,7 +34,7 @@ def mean(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     (name,) = inputs
     if not _is_computed(builder, node, name):
         return builder.numpy(node, inputs)
-    return _kept(builder, node, _mean(builder, name, node.get("axis"), node.dtype))
+    return _with_keepdims(builder, node, _mean(builder, name, node.get("axis"), node.dtype))
 
 
 def variance(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
@@ -47,17 +47,17 @@ def variance(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     name = _as_type(builder, name, dtype)
     shape = builder.facts[name].shape
     middle = _expanded(builder, _mean(builder, name, axes, dtype), shape, axes)
-    apart = builder.map("subtract", name, middle)
-    square = builder.map("multiply", apart, apart)
+    deviation = builder.map("subtract", name, middle)
+    square = builder.map("multiply", deviation, deviation)
     total = builder.reduce("sum", square, axes, dtype)
     count = product([shape[axis] for axis in axes])
     if ddof := node.get("ddof"):
         rest = Extent("-", (count, const(ddof)))
         count = Extent("max", (rest, const(0)))
-    found = builder.map("divide", total, builder.number(count, dtype))
+    variance = builder.map("divide", total, builder.number(count, dtype))
     if node.operator == "std":
-        found = builder.map("sqrt", found)
-    return _kept(builder, node, found)
+        variance = builder.map("sqrt", variance)
+    return _with_keepdims(builder, node, variance)
 
 
 def _is_computed(builder: GraphBuilder, node: Node, name: str) -> bool:
@@ -82,9 +82,9 @@ def _reduced(
     wide = [axis for axis in axes if fact.shape[axis].constant != 1]
     if wide:
         return builder.reduce(function, name, axes, dtype)
-    kept = tuple(axis for axis in range(fact.order) if axis not in axes)
-    found = builder.layout("squeeze", name, kept, tuple(fact.shape[axis] for axis in kept))
-    return _as_type(builder, found, dtype)
+    rest = tuple(axis for axis in range(fact.order) if axis not in axes)
+    squeezed = builder.layout("squeeze", name, rest, tuple(fact.shape[axis] for axis in rest))
+    return _as_type(builder, squeezed, dtype)
 
 
 def _mean(builder: GraphBuilder, name: str, axes: Sequence[int], dtype: str) -> str:
@@ -105,14 +105,14 @@ def _as_type(builder: GraphBuilder, name: str, dtype: str) -> str:
 
 
 def _expanded(builder: GraphBuilder, name: str, shape: Shape, axes: Sequence[int]) -> str:
-    """Put modes of size 1 in the places of those that were reduced."""
-    kept = [axis for axis in range(len(shape)) if axis not in axes]
-    source = tuple(None if axis in axes else kept.index(axis) for axis in range(len(shape)))
-    whole = tuple(ONE if axis in axes else size for axis, size in enumerate(shape))
-    return builder.layout("expand", name, source, whole)
+    """Put modes of size 1 in the places of reduced modes."""
+    remaining = [axis for axis in range(len(shape)) if axis not in axes]
+    source = tuple(None if axis in axes else remaining.index(axis) for axis in range(len(shape)))
+    units = tuple(ONE if axis in axes else size for axis, size in enumerate(shape))
+    return builder.layout("expand", name, source, units)
 
 
-def _kept(builder: GraphBuilder, node: Node, name: str) -> str:
+def _with_keepdims(builder: GraphBuilder, node: Node, name: str) -> str:
     """Keep the modes that were reduced as ones of size 1 where that is asked for."""
     if not node.get("keepdims"):
         return name

@@ -14,16 +14,16 @@ from taco_py.graph.nodes import Constant, Graph, Input, Node
 
 def with_sizes_there(graph: Graph) -> Graph:
     """Return a graph of primitives of whose broadcasts operands have the sizes."""
-    made = (node for node in graph.nodes if node.operator == "numpy")
-    values: tuple[Input | Constant | Node, ...] = (*graph.inputs, *graph.constants, *made)
-    known = {size for value in values for size in value.fact.shape}
+    numpy_nodes = (node for node in graph.nodes if node.operator == "numpy")
+    values: tuple[Input | Constant | Node, ...] = (*graph.inputs, *graph.constants, *numpy_nodes)
+    sizes = {size for value in values for size in value.fact.shape}
     missing = {
         node.name
         for node in graph.nodes
         if node.operator == "broadcast"
         and any(
-            each is None and size.constant != 1 and size.operator != "size" and size not in known
-            for size, each in zip(node.shape, node.get("source"), strict=True)
+            old is None and size.constant != 1 and size.operator != "size" and size not in sizes
+            for size, old in zip(node.shape, node.get("source"), strict=True)
         )
     }
     if not missing:
@@ -34,13 +34,15 @@ def with_sizes_there(graph: Graph) -> Graph:
         if node.name not in missing:
             builder.renamed[node.name] = builder.copy(node)
             continue
-        (name,) = (builder.renamed[each] for each in node.inputs)
+        (name,) = (builder.renamed[operand] for operand in node.inputs)
         source = node.get("source")
         units = tuple(
-            ONE if each is None else size for size, each in zip(node.shape, source, strict=True)
+            ONE if old is None else size for size, old in zip(node.shape, source, strict=True)
         )
-        whole = builder.layout("expand", name, source, units) if builder.facts[name].order else name
+        expanded = (
+            builder.layout("expand", name, source, units) if builder.facts[name].order else name
+        )
         builder.renamed[node.name] = builder.add(
-            "numpy", (whole,), node.shape, node.dtype, call="broadcast_to"
+            "numpy", (expanded,), node.shape, node.dtype, call="broadcast_to"
         )
     return builder.finish()

@@ -39,7 +39,7 @@ SPLITS: Mapping[str, Split] = MappingProxyType({
     **dict.fromkeys(
         ("einsum", "matmul", "tensordot", "outer", "diagonal", "contract"), product
     ),
-    "copy": lambda builder, node, inputs: inputs[0],  # see own_results
+    "copy": lambda builder, node, inputs: inputs[0],  # see separate_results
     **dict.fromkeys(("custom_derivative", "argument"), lambda builder, node, inputs: inputs[0]),
     "primitive": lambda builder, node, inputs: primitive(builder, node, inputs),
     "diag": matrix_of_diagonal, "evaluate": text,
@@ -54,22 +54,22 @@ def itself(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
 
 def primitive(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     """Make a primitive that a gradient inside of the function has noted."""
-    told = dict(node.attributes)
-    return builder.add(told.pop("primitive"), inputs, node.shape, node.dtype, **told)
+    attributes = dict(node.attributes)
+    return builder.add(attributes.pop("primitive"), inputs, node.shape, node.dtype, **attributes)
 
 
-def split_operators(graph: Graph, whole: Collection[str] = ()) -> Graph:
-    """Return the graph of primitives that computes what a graph of operators does.
+def split_operators(graph: Graph, unsplit: Collection[str] = ()) -> Graph:
+    """Return the graph of primitives that computes the same as a graph of operators.
 
-    whole  operators that are left as they are
+    unsplit  operators that are left as they are
     """
     builder = GraphBuilder(graph)
     for node in graph.nodes:
         builder.place = node.place
-        known = node.origin.operator or node.operator == "primitive"
-        builder.origin = node.origin if known else Origin(node.name)
-        inputs = [builder.renamed[each] for each in node.inputs]
-        if node.operator in whole:
+        has_origin = node.origin.operator or node.operator == "primitive"
+        builder.origin = node.origin if has_origin else Origin(node.name)
+        inputs = [builder.renamed[operand] for operand in node.inputs]
+        if node.operator in unsplit:
             builder.renamed[node.name] = builder.copy(node)
             continue
         split = SPLITS.get(node.operator)

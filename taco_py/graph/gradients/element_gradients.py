@@ -54,40 +54,40 @@ def cotangents_of_map(
     args: list[Expr] = [
         Literal(builder.constants[name].value)
         if name in builder.constants and not builder.facts[name].order
-        else Access(own, ())
-        for own, name in zip(names, inputs, strict=True)
+        else Access(letter, ())
+        for letter, name in zip(names, inputs, strict=True)
     ]
     values = {**dict(zip(names, inputs, strict=True)), "d": cotangent}
-    made = call(node.get("function"), args)
+    expression = call(node.get("function"), args)
     is_complex = any(builder.facts[n].dtype.startswith("complex") for n in (*inputs, cotangent))
     real = {
-        own
-        for own, name in zip(names, inputs, strict=True)
+        letter
+        for letter, name in zip(names, inputs, strict=True)
         if np.dtype(builder.facts[name].dtype).kind in "fc"
     }
-    known = dict(zip(inputs, args, strict=True))
-    sides = sides_at(builder, known)
+    expressions = dict(zip(inputs, args, strict=True))
+    sides = sides_at(builder, expressions)
     share, tied = _tied(builder, node, inputs)
-    for name, found in _below(made, Access("d", ()), is_complex, real, sides):
+    for name, derivative in _below(expression, Access("d", ()), is_complex, real, sides):
         place = names.index(name)
-        own = build(builder, found, values)
+        result = build(builder, derivative, values)
         if tied:
             half = builder.map("multiply", cotangent, builder.literal(share[place]))
-            own = builder.map("where", tied, half, own)
+            result = builder.map("where", tied, half, result)
         if node.get("function") in CHOICES:
-            own = _where_stored(builder, inputs[place], own)
-        yield place, own
+            result = _where_stored(builder, inputs[place], result)
+        yield place, result
 
 
-def sides_at(builder: GraphBuilder, known: Mapping[str, Expr]) -> Sides:
+def sides_at(builder: GraphBuilder, expressions: Mapping[str, Expr]) -> Sides:
     """Return the sides on which a function is used, of its arguments and of these and 0."""
     if not builder.sides:
         return NO_SIDES
-    forms = [(linear_value(builder, name), linear_of(arg)) for name, arg in known.items()]
+    forms = [(linear_value(builder, name), linear_of(arg)) for name, arg in expressions.items()]
     pairs = permutations((*forms, ({}, {})), 2)
     return frozenset(
-        ordered_pair(own, others)
-        for (one, own), (other, others) in pairs
+        ordered_pair(form, other_form)
+        for (one, form), (other, other_form) in pairs
         if ordered_pair(one, other) in builder.sides
     )
 
@@ -105,7 +105,7 @@ def linear_value(builder: GraphBuilder, name: str, depth: int = 8) -> Linear:
         return {name: 1.0}
     function = node.get("function")
     if function in ("add", "subtract"):
-        first, second = (linear_value(builder, each, depth - 1) for each in node.inputs)
+        first, second = (linear_value(builder, operand, depth - 1) for operand in node.inputs)
         return combined(first, second, 1.0 if function == "add" else -1.0)
     if function == "negative":
         return combined({}, linear_value(builder, node.inputs[0], depth - 1), -1.0)
@@ -140,9 +140,9 @@ def comparison_of(builder: GraphBuilder, name: str) -> tuple[Node | None, list[N
     while name in builder.nodes and builder.nodes[name].operator in LAYOUTS:
         layouts.append(builder.nodes[name])
         (name,) = builder.nodes[name].inputs
-    made = builder.nodes.get(name)
-    known = made is not None and made.operator == "map" and made.get("function") in ORDERS
-    return made if known else None, layouts
+    test = builder.nodes.get(name)
+    is_order = test is not None and test.operator == "map" and test.get("function") in ORDERS
+    return test if is_order else None, layouts
 
 
 def kinks_above(builder: GraphBuilder) -> dict[str, Pairs]:
@@ -150,16 +150,16 @@ def kinks_above(builder: GraphBuilder) -> dict[str, Pairs]:
 
     e = exp(-abs(x))    →    the pair of x and 0, in both orders
     """
-    found: dict[str, Pairs] = {}
+    kinks: dict[str, Pairs] = {}
     for node in builder.nodes.values():
         if node.operator == "map":
-            found[node.name] = _own_kinks(builder, node).union(
-                *(found.get(each, NO_SIDES) for each in node.inputs)
+            kinks[node.name] = _direct_kinks(builder, node).union(
+                *(kinks.get(operand, NO_SIDES) for operand in node.inputs)
             )
-    return found
+    return kinks
 
 
-def _own_kinks(builder: GraphBuilder, node: Node) -> Pairs:
+def _direct_kinks(builder: GraphBuilder, node: Node) -> Pairs:
     """Return the pairs of values that a function compares, of which it chooses one."""
     function = node.get("function")
     if function == "absolute":
@@ -168,44 +168,47 @@ def _own_kinks(builder: GraphBuilder, node: Node) -> Pairs:
     if function in (*EXTREMA, "clip"):
         compared: Sequence[str] = node.inputs
     elif function == "where":
-        made, layouts = comparison_of(builder, node.inputs[0])
-        compared = () if made is None or layouts else made.inputs
+        comparison, layouts = comparison_of(builder, node.inputs[0])
+        compared = () if comparison is None or layouts else comparison.inputs
     else:
         return NO_SIDES
-    return frozenset(pair_of_values(builder, each) for each in permutations(compared, 2))
+    return frozenset(pair_of_values(builder, pair) for pair in permutations(compared, 2))
 
 
 def sides_of_operand(builder: GraphBuilder, node: Node, inputs: Sequence[str], place: int) -> Sides:
-    """Return the sides that an operand is used on, given those of the value in the builder."""
+    """Return the sides that an operand is used on, by the sides of the value in the builder."""
     if node.operator != "map":
         return NO_SIDES
     if node.get("function") != "where" or not place:
         return builder.sides
-    made, layouts = comparison_of(builder, inputs[0])
-    if made is None or layouts:
+    comparison, layouts = comparison_of(builder, inputs[0])
+    if comparison is None or layouts:
         return builder.sides
-    one, other = pair_of_values(builder, made.inputs)
-    ahead = made.get("function") in ORDERS[:2]
+    one, other = pair_of_values(builder, comparison.inputs)
+    ahead = comparison.get("function") in ORDERS[:2]
     return builder.sides | {(one, other) if ahead == (place == 1) else (other, one)}
 
 
 def _tied(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> tuple[Sequence[float], str]:
-    """Return the shares of arguments where both sides of an active comparison that chooses are
-    equal, and both values, and where that is; "" of other functions."""
+    """Return how arguments share a cotangent at ties, and the condition of a tie.
+
+    A tie is where both sides of an active comparison that chooses are equal, and both values too;
+    the condition is empty for other functions.
+    """
     if node.get("function") != "where":
         return (), ""
-    made, layouts = comparison_of(builder, inputs[0])
-    if made is None or builder.active.isdisjoint(made.inputs):
+    comparison, layouts = comparison_of(builder, inputs[0])
+    if comparison is None or builder.active.isdisjoint(comparison.inputs):
         return (), ""
-    sides = builder.map("equal", *made.inputs)
-    for each in reversed(layouts):
-        sides = builder.layout(each.operator, sides, each.get("source"), each.shape)
-    around = builder.sides
-    one, other = pair_of_values(builder, made.inputs)
-    ahead = made.get("function") in ORDERS[:2]
+    sides = builder.map("equal", *comparison.inputs)
+    for layout in reversed(layouts):
+        sides = builder.layout(layout.operator, sides, layout.get("source"), layout.shape)
+    outer_sides = builder.sides
+    one, other = pair_of_values(builder, comparison.inputs)
+    ahead = comparison.get("function") in ORDERS[:2]
     share = [0.0, HALF, HALF]
-    if (one, other) in around or (other, one) in around:
-        first = ((one, other) in around) == ahead
+    if (one, other) in outer_sides or (other, one) in outer_sides:
+        first = ((one, other) in outer_sides) == ahead
         share = [0.0, float(first), float(not first)]
     return share, builder.map("logical_and", sides, builder.map("equal", *inputs[1:]))
 
@@ -227,10 +230,10 @@ def _below(
         yield expr.tensor, cotangent
     elif isinstance(expr, Call):
         for place, arg in enumerate(expr.args):
-            if any(each.tensor in real for each in accesses(arg)):
-                found = cotangent_of(expr, place, cotangent, is_complex, sides=sides)
-                if found is not None:
-                    yield from _below(arg, found, is_complex, real, sides)
+            if any(access.tensor in real for access in accesses(arg)):
+                part = cotangent_of(expr, place, cotangent, is_complex, sides=sides)
+                if part is not None:
+                    yield from _below(arg, part, is_complex, real, sides)
 
 
 def build(builder: GraphBuilder, expr: Expr, values: Mapping[str, str]) -> str:

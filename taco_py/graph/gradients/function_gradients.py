@@ -53,8 +53,8 @@ def _cross_entropy(
     """Return inputs are the losses, the logits, their logarithms of probabilities, and the
     labels."""
     _, logits, logp, labels = inputs
-    apart = builder.map("subtract", builder.map("exp", logp), labels)
-    yield 1, builder.map("multiply", apart, over_elements(builder, node, logits, cotangent))
+    difference = builder.map("subtract", builder.map("exp", logp), labels)
+    yield 1, builder.map("multiply", difference, over_elements(builder, node, logits, cotangent))
 
 
 def _relu(
@@ -67,20 +67,20 @@ def _relu(
 def _dropout(
     builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
 ) -> Cotangents:
-    yield 1, builder.map("multiply", cotangent, _again(builder, inputs[2], {}))
+    yield 1, builder.map("multiply", cotangent, _recomputed(builder, inputs[2], {}))
 
 
-def _again(builder: GraphBuilder, name: str, made: dict[str, str]) -> str:
+def _recomputed(builder: GraphBuilder, name: str, copies: dict[str, str]) -> str:
     """Return a value computed again by functions of elements, where it would be one node with the
     first: as many operations as its bytes take to write and to read."""
     node = builder.nodes.get(name)
     if node is None or node.operator not in ("map", *LAYOUTS):
         return name
-    if name not in made:
-        inputs = [_again(builder, each, made) for each in node.inputs]
-        told = dict(node.attributes) | ({"again": True} if node.operator == "map" else {})
-        made[name] = builder.add(node.operator, inputs, node.shape, node.dtype, **told)
-    return made[name]
+    if name not in copies:
+        inputs = [_recomputed(builder, operand, copies) for operand in node.inputs]
+        attributes = dict(node.attributes) | ({"again": True} if node.operator == "map" else {})
+        copies[name] = builder.add(node.operator, inputs, node.shape, node.dtype, **attributes)
+    return copies[name]
 
 
 def _sums(builder: GraphBuilder, node: Node, name: str) -> str:
@@ -92,13 +92,13 @@ def _sums(builder: GraphBuilder, node: Node, name: str) -> str:
 def _placed(rule: Rule) -> Rule:
     """Return a rule whose primitives are parts of a function's derivative."""
 
-    def found(
+    def placed_rule(
         builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
     ) -> Cotangents:
         builder.place, builder.origin = node.place, Origin(node.origin.operator, derivative=True)
         yield from rule(builder, node, inputs, value, cotangent)
 
-    return found
+    return placed_rule
 
 
 OF_FUNCTIONS: Mapping[str, Rule] = MappingProxyType({

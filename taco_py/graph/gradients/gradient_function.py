@@ -48,64 +48,64 @@ class GradientFunction(FusedFunction):
         super().__init__(function, optimize, preferred)
         self.wrt = wrt
         self.value = value
-        known = [*self.signature.parameters]
+        names = [*self.signature.parameters]
         for name in (wrt,) if isinstance(wrt, str) else wrt:
-            if name not in known:
+            if name not in names:
                 raise DerivativeError(
                     f"Expected names of arguments in wrt=, found {name!r}",
-                    hint=with_suggestion(f"the arguments are {', '.join(known)}", name, known),
+                    hint=with_suggestion(f"the arguments are {', '.join(names)}", name, names),
                 )
 
-    def _inside(self, recorder: Recorder, args: Any, named: Any) -> Any:
+    def _inside(self, recorder: Recorder, args: Any, keywords: Any) -> Any:
         """Note the gradients, and the value, in another trace."""
-        arguments = self._bound(args, named)
+        arguments = self._bound(args, keywords)
         names = (self.wrt,) if isinstance(self.wrt, str) else self.wrt
-        value, found = gradients_inside(
+        value, by_name = gradients_inside(
             recorder,
             lambda stands: self._called({**arguments, **stands}),
             {name: arguments[name] for name in names},
             self.passes,
         )
-        gradients = found[self.wrt] if isinstance(self.wrt, str) else tuple(found.values())
+        gradients = by_name[self.wrt] if isinstance(self.wrt, str) else tuple(by_name.values())
         return (value, gradients) if self.value else gradients
 
     def _planned(
         self, trace: Trace, arguments: dict[str, Any], operands: tuple[Any, ...]
     ) -> GraphCall:
-        """Choose what runs for the gradients of a trace."""
+        """Choose the program that runs for the gradients of a trace."""
         check_number(trace)
         names = (self.wrt,) if isinstance(self.wrt, str) else self.wrt
-        own = names_of(arguments)
+        leaves = names_of(arguments)
         for name in names:
-            _check_arrays(trace, own[name])
-            if not any(is_used(trace, leaf) for leaf in own[name]):
+            _check_arrays(trace, leaves[name])
+            if not any(is_used(trace, leaf) for leaf in leaves[name]):
                 raise DerivativeError(
                     f"Expected arguments that the function uses for gradients, found {name}, which "
                     "it does not",
                     hint="leave it out of wrt=: its gradient is 0",
                 )
-        wanted = [leaf for name in names for leaf in own[name]]
-        first = 1 - self._results(len(wanted)).start
-        places = iter(range(first, len(wanted) + first))
-        made = replaced({name: arguments[name] for name in names}, lambda _: Output(next(places)))
-        gradients = made[self.wrt] if isinstance(self.wrt, str) else tuple(map(made.get, names))
+        targets = [leaf for name in names for leaf in leaves[name]]
+        first = 1 - self._results(len(targets)).start
+        places = iter(range(first, len(targets) + first))
+        slots = replaced({name: arguments[name] for name in names}, lambda _: Output(next(places)))
+        gradients = slots[self.wrt] if isinstance(self.wrt, str) else tuple(map(slots.get, names))
         template = (Output(0), gradients) if self.value else gradients
-        derived = partial(self._derived, wanted)
+        derived = partial(self._derived, targets)
         trace = replace(trace, template=template)
         return call_of(trace, operands, self.optimize, self.preferred, derived, self.passes)
 
-    def _derived(self, wanted: list[str], graph: Graph) -> Graph:
+    def _derived(self, targets: list[str], graph: Graph) -> Graph:
         """Return the primitives of the value and the gradients; the value is left out if nobody
         asks."""
-        found = with_gradients(graph, wanted)
-        own = self._results(len(wanted))
-        if own.start:
-            found = replace(found, outputs=found.outputs[own]).needed
-        found = with_dense_gradients(rewritten(found, rules_of(self.passes)), wanted)
-        return with_own_gradients(found)
+        primitives = with_gradients(graph, targets)
+        results = self._results(len(targets))
+        if results.start:
+            primitives = replace(primitives, outputs=primitives.outputs[results]).pruned
+        primitives = with_dense_gradients(rewritten(primitives, rules_of(self.passes)), targets)
+        return with_own_gradients(primitives)
 
     def _results(self, count: int) -> slice:
-        """Which of the value and the gradients are computed."""
+        """Return which of the value and the gradients are computed."""
         return slice(not self.value and self.passes.loss_elimination, 1 + count)
 
 
@@ -153,11 +153,11 @@ def _check_arrays(trace: Trace, names: Iterable[str]) -> None:
 def names_of(arguments: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the names of the arrays and numbers in each argument."""
     names = iter(leaves_of(arguments).operands)
-    found = {}
+    by_argument = {}
     for name, value in arguments.items():
         count = len(leaves_of({name: value}).values)
-        found[name] = [next(names) for _ in range(count)]
-    return found
+        by_argument[name] = [next(names) for _ in range(count)]
+    return by_argument
 
 
 def _gradients(

@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 
 from taco_py.graph.fission.dense_values import is_dense
-from taco_py.graph.fission.own_results import own_copy, shown_value
+from taco_py.graph.fission.separate_results import separate_copy, shown_value
 from taco_py.graph.gradients.element_gradients import Pairs, kinks_above, sides_of_operand
 from taco_py.graph.gradients.function_gradients import OF_FUNCTIONS
 from taco_py.graph.gradients.primitive_gradients import cotangents_of
@@ -29,17 +29,17 @@ SUMS = Origin(derivative=True)
 """Of what adds the cotangents of a value that is read several times."""
 
 
-def with_gradients(graph: Graph, wrt: Sequence[str], again: bool = False) -> Graph:
+def with_gradients(graph: Graph, wrt: Sequence[str], nested: bool = False) -> Graph:
     """Add the gradients of the first output by operands to the outputs, in reverse mode.
 
-    graph  of primitives; the first output has no modes
-    wrt    the names of operands
-    again  whether the gradients may be differentiated again
+    graph   of primitives; the first output has no modes
+    wrt     the names of operands
+    nested  whether the gradients may be differentiated again
 
     The gradient of a sparse operand is taken where that stores something. Raises DerivativeError.
     """
     builder = rebuilt(graph)
-    builder.again = again
+    builder.nested = nested
     active = _active(graph, wrt)
     builder.active = {builder.renamed[name] for name in active}
     loss = graph.outputs[0]
@@ -50,22 +50,22 @@ def with_gradients(graph: Graph, wrt: Sequence[str], again: bool = False) -> Gra
     kinks = kinks_above(builder)
     for node in reversed(graph.nodes):
         if node.name in active:
-            for sides, found in _few(contributions.pop(node.name, {})).items():
-                _contribute(builder, node, sides, found, active, kinks, contributions)
+            for sides, cotangents in _few(contributions.pop(node.name, {})).items():
+                _contribute(builder, node, sides, cotangents, active, kinks, contributions)
     gradients = []
     for name in wrt:
         builder.origin = SUMS
         parts = [*chain.from_iterable(contributions.get(name, {}).values())]
         gradients.append(_of_operand(builder, name, parts))
-    for name, made in zip(wrt, gradients, strict=True):
-        builder.renamed[f"d_{name}"] = made
+    for name, gradient in zip(wrt, gradients, strict=True):
+        builder.renamed[f"d_{name}"] = gradient
     outputs = (*graph.outputs, *(f"d_{name}" for name in wrt))
     builder.graph = replace(graph, outputs=outputs)
     return builder.finish()
 
 
 def _few(contributions: Contributions) -> Contributions:
-    """Keep sides apart where they are few, else what is common to all of them."""
+    """Keep sides separate where they are few, else only their common part."""
     if len(contributions) <= MOST_SIDES:
         return contributions
     common = frozenset.intersection(*contributions)
@@ -81,10 +81,10 @@ def _contribute(
     kinks: Mapping[str, Pairs],
     contributions: dict[str, Contributions],
 ) -> None:
-    """Add to what operands' cotangents are sums of, from those of a node that is used on sides."""
+    """Add a node's contributions to the cotangents of its operands."""
     builder.origin, builder.sides = SUMS, sides
     cotangent = _sum(builder, cotangents)
-    value, inputs = builder.renamed[node.name], [builder.renamed[each] for each in node.inputs]
+    value, inputs = builder.renamed[node.name], [builder.renamed[source] for source in node.inputs]
     rule = OF_FUNCTIONS.get(node.get("rule"), cotangents_of)
     for place, name in rule(builder, node, inputs, value, cotangent):
         operand = node.inputs[place]
@@ -96,11 +96,11 @@ def _contribute(
 
 def _active(graph: Graph, wrt: Sequence[str]) -> set[str]:
     """Return the real and complex values that depend on operands."""
-    found = {*wrt}
+    values = {*wrt}
     for node in graph.nodes:
-        if not found.isdisjoint(node.inputs) and np.dtype(node.dtype).kind in "fc":
-            found.add(node.name)
-    return found
+        if not values.isdisjoint(node.inputs) and np.dtype(node.dtype).kind in "fc":
+            values.add(node.name)
+    return values
 
 
 def is_read(graph: Graph, name: str) -> bool:
@@ -110,11 +110,11 @@ def is_read(graph: Graph, name: str) -> bool:
 
 def _sum(builder: GraphBuilder, names: Sequence[str]) -> str:
     """Add cotangents; of one that comes several times, as of x * x, multiply it."""
-    found = ""
+    total = ""
     for name, times in Counter(names).items():
         term = name if times == 1 else builder.map("multiply", name, builder.literal(float(times)))
-        found = builder.map("add", found, term) if found else term
-    return found
+        total = builder.map("add", total, term) if total else term
+    return total
 
 
 def _of_operand(builder: GraphBuilder, name: str, contributions: Sequence[str]) -> str:
@@ -127,47 +127,49 @@ def _of_operand(builder: GraphBuilder, name: str, contributions: Sequence[str]) 
             hint="integers and booleans have no derivative",
         )
     if not contributions:
-        found = builder.literal(np.dtype(fact.dtype).type(0))
+        gradient = builder.literal(np.dtype(fact.dtype).type(0))
     else:
-        found = _sum(builder, contributions)
-    if kind != "c" and builder.facts[found].dtype.startswith("complex"):
-        found = builder.map("real", found)
+        gradient = _sum(builder, contributions)
+    if kind != "c" and builder.facts[gradient].dtype.startswith("complex"):
+        gradient = builder.map("real", gradient)
     if fact.sparsity:
         builder.origin = NOWHERE  # a gradient that is 0 has the operand's pattern too
         pattern = builder.map("stored", name, dtype="bool")
-        return builder.map("multiply", pattern, found, dtype=fact.dtype)
-    return _whole(builder, found, name)
+        return builder.map("multiply", pattern, gradient, dtype=fact.dtype)
+    return _in_full_shape(builder, gradient, name)
 
 
-def _whole(builder: GraphBuilder, found: str, name: str) -> str:
+def _in_full_shape(builder: GraphBuilder, gradient: str, name: str) -> str:
     """Return a gradient of an operand's shape and type, also where it is one number."""
     fact = builder.facts[name]
     dtype = {"float": "float64", "complex": "complex128"}.get(fact.dtype, fact.dtype)
-    if builder.facts[found].dtype != dtype:
-        told = {"call": "astype", "dtype": dtype}
-        found = builder.add("numpy", (found,), builder.facts[found].shape, dtype, **told)
-    if builder.facts[found].order < fact.order:
-        found = builder.add("numpy", (found,), fact.shape, dtype, call="broadcast_to")
-    return found
+    if builder.facts[gradient].dtype != dtype:
+        options = {"call": "astype", "dtype": dtype}
+        gradient = builder.add(
+            "numpy", (gradient,), builder.facts[gradient].shape, dtype, **options
+        )
+    if builder.facts[gradient].order < fact.order:
+        gradient = builder.add("numpy", (gradient,), fact.shape, dtype, call="broadcast_to")
+    return gradient
 
 
 def with_dense_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
     """Make arrays of the gradients of arrays that may be sparse, which are the last outputs."""
     builder = rebuilt(graph)
-    facts = {each.name: each.fact for each in graph.inputs}
-    formats = {each.fact.sparsity for each in graph.leaves if each.fact.sparsity}
+    facts = {leaf.name: leaf.fact for leaf in graph.inputs}
+    formats = {leaf.fact.sparsity for leaf in graph.leaves if leaf.fact.sparsity}
     by_rows = all(form.startswith("d") for form in formats) and len(formats) == 1
     first = len(graph.outputs) - len(wrt)
     outputs = []
     for place, name in enumerate(graph.outputs):
-        found = builder.renamed[name]
+        gradient = builder.renamed[name]
         sparse = place < first or facts[wrt[place - first]].sparsity
         if not sparse and not (
-            is_dense(builder, found) and (by_rows or found not in builder.sparse)
+            is_dense(builder, gradient) and (by_rows or gradient not in builder.sparse)
         ):
-            fact = builder.facts[found]
-            found = builder.add("numpy", (found,), fact.shape, fact.dtype, call="to_dense")
-        builder.renamed[f"out{place}"] = found
+            fact = builder.facts[gradient]
+            gradient = builder.add("numpy", (gradient,), fact.shape, fact.dtype, call="to_dense")
+        builder.renamed[f"out{place}"] = gradient
         outputs.append(f"out{place}")
     builder.graph = replace(graph, outputs=tuple(outputs))
     return builder.finish()
@@ -176,13 +178,13 @@ def with_dense_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
 def with_own_gradients(graph: Graph) -> Graph:
     """Copy results that would share memory with an operand or with each other."""
     nodes, computed = [*graph.nodes], graph.by_name
-    known: set[str] = set()
+    bases: set[str] = set()
     outputs: list[str] = []
     for place, name in enumerate(graph.outputs):
         base = shown_value(computed, name)
-        if base != name or base not in computed or base in known:
-            nodes.append(own_copy(name, graph.facts[name], place))
+        if base != name or base not in computed or base in bases:
+            nodes.append(separate_copy(name, graph.facts[name], place))
             name = nodes[-1].name
-        known.add(base)
+        bases.add(base)
         outputs.append(name)
     return replace(graph, nodes=tuple(nodes), outputs=tuple(outputs))

@@ -60,45 +60,45 @@ def gradients_inside(
     loss = _number(recorder, value, [*wrt])
     part = _part(recorder, begin, names, loss)
     _check_used(recorder, part, dict(zip(wrt, counts, strict=True)), names)
-    made = iter(_noted(recorder, _derived(part, names, passes)))
-    found = {name: mapped(each, lambda _: next(made)) for name, each in stands.items()}
-    return value, found
+    gradients = iter(_noted(recorder, _derived(part, names, passes)))
+    by_argument = {name: mapped(arg, lambda _: next(gradients)) for name, arg in stands.items()}
+    return value, by_argument
 
 
 def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
-    """Put what a function makes of them in the places of arrays and numbers."""
+    """Map a function over the arrays and numbers of a structure."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(mapped(each, function) for each in value))
+        return type(value)(*(mapped(element, function) for element in value))
     if isinstance(value, tuple | list):
-        return type(value)(mapped(each, function) for each in value)
+        return type(value)(mapped(element, function) for element in value)
     if isinstance(value, dict):
-        return {key: mapped(each, function) for key, each in value.items()}
+        return {key: mapped(element, function) for key, element in value.items()}
     is_array = isinstance(value, TracedArray | Size) or weak_name(value) or is_operand(value)
     return function(value) if is_array and not isinstance(value, bool) else value
 
 
 def _leaves(value: Any) -> list[Any]:
-    found: list[Any] = []
-    mapped(value, found.append)
-    return found
+    leaves: list[Any] = []
+    mapped(value, leaves.append)
+    return leaves
 
 
 def _argument(recorder: Recorder, value: Any) -> TracedArray:
-    """What stands for an argument by which a gradient is taken."""
+    """Return the stand-in of an argument by which a gradient is taken."""
     if isinstance(value, Size) or weak_name(value):
         refuse(
             "Expected arrays for gradients, found a number of Python",
             "pass np.array(…) of it, or np.float64(…)",
             DerivativeError,
         )
-    found: TracedArray = recorder.argument(value)
-    if np.dtype(found.fact.dtype).kind not in "fc":
+    array: TracedArray = recorder.argument(value)
+    if np.dtype(array.fact.dtype).kind not in "fc":
         refuse(
-            f"Expected a real or complex operand for a gradient, found one of {found.fact.dtype}",
+            f"Expected a real or complex operand for a gradient, found one of {array.fact.dtype}",
             "integers and booleans have no derivative",
             DerivativeError,
         )
-    return found
+    return array
 
 
 def _number(recorder: Recorder, value: Any, names: Sequence[str]) -> str:
@@ -138,49 +138,51 @@ def _check_used(
     read |= recorder.differentiated
     rest = iter(names)
     for name, count in counts.items():
-        own = {next(rest) for _ in range(count)}
-        if own.isdisjoint(read):
+        leaves = {next(rest) for _ in range(count)}
+        if leaves.isdisjoint(read):
             _refuse_unused(name)
     recorder.differentiated |= _ancestors(recorder, [*names, *part.outputs, *read])
 
 
 def _ancestors(recorder: Recorder, names: Sequence[str]) -> set[str]:
     """Return the values that values depend on, and these."""
-    found = {*names}
+    ancestors = {*names}
     for node in reversed(recorder.nodes):
-        if node.name in found:
-            found.update(node.inputs)
-    return found
+        if node.name in ancestors:
+            ancestors.update(node.inputs)
+    return ancestors
 
 
 # ---------------------------------------------------------------- the part that is differentiated
 
 
 def _part(recorder: Recorder, begin: int, wrt: Sequence[str], loss: str) -> Graph:
-    """Return the graph of what depends on arguments, over these and what it reads besides."""
+    """Return the graph of values that depend on arguments, over these and its other inputs."""
     depends, nodes = {*wrt}, []
     for node in recorder.nodes[begin:]:
         if not depends.isdisjoint(node.inputs) and node.name not in depends:
             depends.add(node.name)
             nodes.append(node)
-    own = {node.name for node in nodes}
+    members = {node.name for node in nodes}
     read = dict.fromkeys((*wrt, *(name for node in nodes for name in node.inputs), loss))
-    constants = {each.name: each for each in recorder.constants.values()}
-    numbers = {each.name: each for each in recorder.numbers.values()}
+    constants = {constant.name: constant for constant in recorder.constants.values()}
+    numbers = {number.name: number for number in recorder.numbers.values()}
     inputs = tuple(
-        Input(name, _known(recorder, name))
+        Input(name, _fact_in_part(recorder, name))
         for name in read
-        if name not in own and name not in constants and name not in numbers
+        if name not in members and name not in constants and name not in numbers
     )
-    whole = Graph(inputs, tuple(constants.values()), tuple(numbers.values()), tuple(nodes), (loss,))
-    return whole.needed
+    graph = Graph(inputs, tuple(constants.values()), tuple(numbers.values()), tuple(nodes), (loss,))
+    return graph.pruned
 
 
-def _known(recorder: Recorder, name: str) -> Fact:
-    """What is known of a value that a part reads; of one that may be sparse that it may be."""
+def _fact_in_part(recorder: Recorder, name: str) -> Fact:
+    """Return the facts of a value that a part reads; a possibly sparse value has an
+    unknown format.
+    """
     fact = recorder.facts[name]
     leaves: list[Input | Constant] = [*recorder.inputs, *recorder.constants.values()]
-    if fact.sparsity or not any(each.fact.sparsity for each in leaves):
+    if fact.sparsity or not any(leaf.fact.sparsity for leaf in leaves):
         return fact
     nodes = {node.name: node for node in recorder.nodes}
     while name in nodes and nodes[name].operator == "argument":
@@ -189,7 +191,7 @@ def _known(recorder: Recorder, name: str) -> Fact:
         tuple(recorder.inputs), tuple(recorder.constants.values()),
         tuple(recorder.numbers.values()), tuple(recorder.nodes), (name,),
     )  # fmt: skip
-    primitives = split_operators(graph.needed)
+    primitives = split_operators(graph.pruned)
     builder = rebuilt(primitives)
     dense = is_dense(builder, builder.renamed[primitives.outputs[0]])
     return fact if dense else replace(fact, sparsity=UNKNOWN)
@@ -198,14 +200,14 @@ def _known(recorder: Recorder, name: str) -> Fact:
 def _derived(part: Graph, wrt: Sequence[str], passes: Passes) -> Graph:
     """Return the primitives of the gradients of a part."""
     primitives = rewritten(split_operators(part, ("custom_derivative",)))
-    found = with_gradients(primitives, wrt, again=True)
-    found = replace(found, outputs=found.outputs[1:]).needed
-    return with_dense_gradients(rewritten(found, rules_of(passes)), wrt)
+    gradients = with_gradients(primitives, wrt, nested=True)
+    gradients = replace(gradients, outputs=gradients.outputs[1:]).pruned
+    return with_dense_gradients(rewritten(gradients, rules_of(passes)), wrt)
 
 
 def _noted(recorder: Recorder, graph: Graph) -> list[Any]:
-    """Note the primitives of a graph, and return what stands for its results."""
-    names = {each.name: each.name for each in graph.inputs}
+    """Note the primitives of a graph, and return the stand-ins of its results."""
+    names = {leaf.name: leaf.name for leaf in graph.inputs}
     for constant in graph.constants:
         names[constant.name] = recorder.name_of(constant.value)
     for number in graph.numbers:
@@ -213,10 +215,10 @@ def _noted(recorder: Recorder, graph: Graph) -> list[Any]:
     line = user_place()
     for node in graph.nodes:
         name = f"v{len(recorder.nodes)}"
-        told = tuple(sorted((*node.attributes, ("primitive", node.operator))))
-        inputs = tuple(names[each] for each in node.inputs)
+        pairs = tuple(sorted((*node.attributes, ("primitive", node.operator))))
+        inputs = tuple(names[operand] for operand in node.inputs)
         place = node.place or line
-        recorder.nodes.append(Node(name, "primitive", inputs, told, node.fact, place, node.origin))
+        recorder.nodes.append(Node(name, "primitive", inputs, pairs, node.fact, place, node.origin))
         recorder.facts[name] = node.fact
         names[node.name] = name
     return [recorder.traced(names[name], True) for name in graph.outputs]

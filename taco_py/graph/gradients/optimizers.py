@@ -36,11 +36,11 @@ class Optimizer:
 
     @property
     def state(self) -> tuple[str, ...]:
-        """What is kept for each parameter from step to step."""
+        """Return the names of the values that each parameter has from step to step."""
         return tuple(name for name in self.updates if name != "p")
 
 
-def _given(settings: Mapping[str, float], step: int) -> dict[str, float]:
+def _settings(settings: Mapping[str, float], step: int) -> dict[str, float]:
     return dict(settings)
 
 
@@ -64,11 +64,11 @@ def _adam_numbers(settings: Mapping[str, float], step: int) -> dict[str, float]:
 
 
 OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType({
-    "sgd": Optimizer({"p": "p - rate * (g + decay * p)"}, {"rate": 0.01, "decay": 0.0}, _given),
+    "sgd": Optimizer({"p": "p - rate * (g + decay * p)"}, {"rate": 0.01, "decay": 0.0}, _settings),
     "momentum": Optimizer(
         {"m": "momentum * m + g + decay * p", "p": "p - rate * m"},
         {"rate": 0.01, "momentum": 0.9, "decay": 0.0},
-        _given,
+        _settings,
     ),
     "adam": Optimizer(
         {
@@ -88,29 +88,29 @@ SHARES = ("beta1", "beta2")
 
 def optimizer_of(name: str) -> Optimizer:
     """Find an optimiser by its name. Raises OperandError."""
-    found = OPTIMIZERS.get(name)
-    if found is None:
+    optimizer = OPTIMIZERS.get(name)
+    if optimizer is None:
         raise OperandError(
             f"Expected optimizer to be one of {', '.join(OPTIMIZERS)}, found {name!r}",
             hint=with_suggestion('as in optimizer="adam"', str(name), [*OPTIMIZERS]),
         )
-    return found
+    return optimizer
 
 
-def settings_of(optimizer: Optimizer, name: str, given: Mapping[str, float]) -> dict[str, float]:
-    """Check and complete what a user says of an optimiser. Raises OperandError."""
-    for key in given:
+def settings_of(optimizer: Optimizer, name: str, settings: Mapping[str, float]) -> dict[str, float]:
+    """Check and complete a user's settings of an optimizer. Raises OperandError."""
+    for key in settings:
         if key not in optimizer.settings:
             raise OperandError(
                 f"Expected settings among {', '.join(optimizer.settings)} for {name}, found {key}",
                 hint=with_suggestion(f"{name} has no other settings", key, [*optimizer.settings]),
             )
-        if not _fits(key, given[key]):
+        if not _fits(key, settings[key]):
             raise OperandError(
-                f"Expected {key} to be a number {_range(key)}, found {given[key]!r}",
+                f"Expected {key} to be a number {_range(key)}, found {settings[key]!r}",
                 hint=f"as in {key}={optimizer.settings[key]}",
             )
-    return {**optimizer.settings, **{key: float(each) for key, each in given.items()}}
+    return {**optimizer.settings, **{key: float(value) for key, value in settings.items()}}
 
 
 def _fits(key: str, value: Any) -> bool:

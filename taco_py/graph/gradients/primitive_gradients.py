@@ -47,39 +47,39 @@ def cotangents_of(
 def _of_map(
     builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
 ) -> Iterator[tuple[int, str]]:
-    for place, found in cotangents_of_map(builder, node, inputs, cotangent):
-        yield place, unspread(builder, found, builder.facts[inputs[place]].shape)
+    for place, gradient in cotangents_of_map(builder, node, inputs, cotangent):
+        yield place, unspread(builder, gradient, builder.facts[inputs[place]].shape)
 
 
 def unspread(builder: GraphBuilder, name: str, shape: Sequence[Extent]) -> str:
     """Sum over the modes that an operand of a shape was stretched in."""
-    own = builder.facts[name].shape
-    lead = len(own) - len(shape)
+    wide = builder.facts[name].shape
+    lead = len(wide) - len(shape)
     axes = [
-        axis for axis, size in enumerate(own)
+        axis for axis, size in enumerate(wide)
         if axis < lead or (shape[axis - lead].constant == 1 and size.constant != 1)
     ]  # fmt: skip
     if not axes:
         return name
-    found = summed(builder, name, axes)
-    kept = [axis for axis in range(len(own)) if axis not in axes]
+    total = summed(builder, name, axes)
+    rest = [axis for axis in range(len(wide)) if axis not in axes]
     source = [
-        kept.index(lead + axis) if lead + axis in kept else None for axis in range(len(shape))
+        rest.index(lead + axis) if lead + axis in rest else None for axis in range(len(shape))
     ]
-    return builder.layout("expand", found, source, tuple(shape))
+    return builder.layout("expand", total, source, tuple(shape))
 
 
 def spread_over(
     builder: GraphBuilder, name: str, source: Sequence[int | None], shape: Sequence[Extent]
 ) -> str:
     """Stretch a value over new modes; by NumPy where no operand has a size of theirs."""
-    new = [size for size, each in zip(shape, source, strict=True) if each is None]
+    new = [size for size, old in zip(shape, source, strict=True) if old is None]
     if all(size.constant == 1 or builder.has_size(size) for size in new):
         return builder.layout("broadcast", name, source, tuple(shape))
-    units = tuple(ONE if each is None else size for size, each in zip(shape, source, strict=True))
-    whole = builder.layout("expand", name, source, units) if builder.facts[name].order else name
+    units = tuple(ONE if old is None else size for size, old in zip(shape, source, strict=True))
+    expanded = builder.layout("expand", name, source, units) if builder.facts[name].order else name
     dtype = builder.facts[name].dtype
-    return builder.add("numpy", (whole,), tuple(shape), dtype, call="broadcast_to")
+    return builder.add("numpy", (expanded,), tuple(shape), dtype, call="broadcast_to")
 
 
 def summed(builder: GraphBuilder, name: str, axes: Sequence[int]) -> str:
@@ -88,15 +88,15 @@ def summed(builder: GraphBuilder, name: str, axes: Sequence[int]) -> str:
     if node is None or node.operator != "broadcast" or not axes:
         return builder.reduce("sum", name, axes, dtype) if axes else name
     source = node.get("source")
-    made = [axis for axis in axes if source[axis] is None]
-    if not made:
+    new = [axis for axis in axes if source[axis] is None]
+    if not new:
         return builder.reduce("sum", name, axes, dtype)
-    kept = [axis for axis in range(len(source)) if axis not in made]
-    shape = tuple(node.shape[axis] for axis in kept)
-    rest = builder.layout("broadcast", node.inputs[0], [source[axis] for axis in kept], shape)
-    count = builder.number(product([node.shape[axis] for axis in made]), dtype)
+    remaining = [axis for axis in range(len(source)) if axis not in new]
+    shape = tuple(node.shape[axis] for axis in remaining)
+    rest = builder.layout("broadcast", node.inputs[0], [source[axis] for axis in remaining], shape)
+    count = builder.number(product([node.shape[axis] for axis in new]), dtype)
     scaled = builder.map("multiply", rest, count)
-    return summed(builder, scaled, [kept.index(axis) for axis in axes if axis not in made])
+    return summed(builder, scaled, [remaining.index(axis) for axis in axes if axis not in new])
 
 
 # ---------------------------------------------------------------- reductions
@@ -114,8 +114,8 @@ def _of_reduce(
 def over_elements(builder: GraphBuilder, node: Node, name: str, value: str) -> str:
     """Return a value of a reduction at each element that was reduced."""
     shape, axes = builder.facts[name].shape, node.get("axes")
-    kept = [axis for axis in range(len(shape)) if axis not in axes]
-    source = tuple(None if axis in axes else kept.index(axis) for axis in range(len(shape)))
+    remaining = [axis for axis in range(len(shape)) if axis not in axes]
+    source = tuple(None if axis in axes else remaining.index(axis) for axis in range(len(shape)))
     return spread_over(builder, value, source, shape)
 
 
@@ -136,25 +136,25 @@ def _of_extremum(builder: GraphBuilder, node: Node, name: str, value: str, cotan
 def _one_and_zero(builder: GraphBuilder, dtype: str) -> tuple[str, str]:
     """Return numbers of a type: those of Python alone would make what is counted by them
     float64."""
-    made = np.dtype(dtype).type
-    return builder.literal(made(1)), builder.literal(made(0))
+    scalar = np.dtype(dtype).type
+    return builder.literal(scalar(1)), builder.literal(scalar(0))
 
 
 def _of_product(builder: GraphBuilder, node: Node, name: str, value: str, cotangent: str) -> str:
     """Return the cotangent times the product of the others: of one 0, it has all of them."""
     dtype, axes = builder.facts[name].dtype, node.get("axes")
-    if builder.again:
-        others = _other_products(builder, name, axes, dtype)
-        return builder.map("multiply", over_elements(builder, node, name, cotangent), others)
+    if builder.nested:
+        products = _other_products(builder, name, axes, dtype)
+        return builder.map("multiply", over_elements(builder, node, name, cotangent), products)
     one, zero = _one_and_zero(builder, dtype)
     is_zero = builder.map("equal", name, zero)
     ones = builder.map("where", is_zero, one, zero)
     rest = builder.map("where", is_zero, one, name)
     count = over_elements(builder, node, name, builder.reduce("sum", ones, axes, dtype))
-    others = over_elements(builder, node, name, builder.reduce("prod", rest, axes, dtype))
+    products = over_elements(builder, node, name, builder.reduce("prod", rest, axes, dtype))
     alone = builder.map("equal", count, ones)
-    found = builder.map("where", alone, builder.map("divide", others, rest), zero)
-    return builder.map("multiply", over_elements(builder, node, name, cotangent), found)
+    derivative = builder.map("where", alone, builder.map("divide", products, rest), zero)
+    return builder.map("multiply", over_elements(builder, node, name, cotangent), derivative)
 
 
 def _other_products(builder: GraphBuilder, name: str, axes: Sequence[int], dtype: str) -> str:
@@ -167,23 +167,23 @@ def _other_products(builder: GraphBuilder, name: str, axes: Sequence[int], dtype
     order = len(shape)
     wide = (*shape, *(shape[axis] for axis in axes))
     rest = [None if axis in axes else axis for axis in range(order)]
-    found = spread_over(builder, name, (*rest, *axes), wide)
+    stretched = spread_over(builder, name, (*rest, *axes), wide)
     alike = ""
     for place, axis in enumerate(axes):
         if shape[axis].constant == 1:
             continue
-        own = builder.add("numpy", (), (shape[axis],), "int64", call="places")
+        places = builder.add("numpy", (), (shape[axis],), "int64", call="places")
         one, other = (
-            spread_over(builder, own, [0 if n == mode else None for n in range(len(wide))], wide)
+            spread_over(builder, places, [0 if n == mode else None for n in range(len(wide))], wide)
             for mode in (axis, order + place)
         )
         equal = builder.map("equal", one, other)
         alike = builder.map("logical_and", alike, equal) if alike else equal
     one = _one_and_zero(builder, dtype)[0]
-    kept = builder.map("where", alike, one, found, dtype=dtype) if alike else one
+    masked = builder.map("where", alike, one, stretched, dtype=dtype) if alike else one
     if not alike:
         return spread_over(builder, one, [None] * order, shape)
-    return builder.reduce("prod", kept, tuple(range(order, len(wide))), dtype)
+    return builder.reduce("prod", masked, tuple(range(order, len(wide))), dtype)
 
 
 OF_REDUCTIONS = MappingProxyType({
@@ -201,55 +201,55 @@ def _of_layout(
     """Sum over new modes, then put the others into the operand's order."""
     source, shape = node.get("source"), builder.facts[inputs[0]].shape
     new = [
-        axis for axis, each in enumerate(source)
-        if each is None and builder.facts[cotangent].shape[axis].constant != 1
+        axis for axis, old in enumerate(source)
+        if old is None and builder.facts[cotangent].shape[axis].constant != 1
     ]  # fmt: skip
-    found = cotangent
+    gradient = cotangent
     if new:
-        found = summed(builder, found, new)
-    kept = [each for axis, each in enumerate(source) if axis not in new]
-    back = tuple(kept.index(axis) if axis in kept else None for axis in range(len(shape)))
-    operator = "transpose" if None not in back and len(back) == len(kept) else "expand"
-    yield 0, builder.layout(operator, found, back, shape)
+        gradient = summed(builder, gradient, new)
+    remaining = [old for axis, old in enumerate(source) if axis not in new]
+    back = tuple(remaining.index(axis) if axis in remaining else None for axis in range(len(shape)))
+    operator = "transpose" if None not in back and len(back) == len(remaining) else "expand"
+    yield 0, builder.layout(operator, gradient, back, shape)
 
 
 def _of_contract(
     builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
 ) -> Iterator[tuple[int, str]]:
-    """Multiply the cotangent by the other factors, and sum over what the factor does not have."""
-    labels, kept = node.get("labels"), node.get("kept")
+    """Multiply the cotangent by the other factors, and sum over the modes that the factor lacks."""
+    labels, output_labels = node.get("labels"), node.get("kept")
     for place, name in enumerate(inputs):
-        own, shape = labels[place], builder.facts[name].shape
-        if len({*own}) < len(own):
+        operand_labels, shape = labels[place], builder.facts[name].shape
+        if len({*operand_labels}) < len(operand_labels):
             raise DerivativeError(
                 f"Expected each mode of an operand once in a product with a derivative, found "
                 f"a diagonal in {node.place or 'the graph'}",
                 hint="multiply by np.eye(n) in place of reading a diagonal",
             )
-        others = [(n, labels[at]) for at, n in enumerate(inputs) if at != place]
-        others = [(_conjugate(builder, n), each) for n, each in others]
-        known = {*kept, *(label for _, each in others for label in each)}
+        factors = [(n, labels[at]) for at, n in enumerate(inputs) if at != place]
+        factors = [(_conjugate(builder, n), group) for n, group in factors]
+        available = {*output_labels, *(label for _, group in factors for label in group)}
         wide = [
-            label for label, size in zip(own, shape, strict=True)
-            if label in known and size.constant != 1
+            label for label, size in zip(operand_labels, shape, strict=True)
+            if label in available and size.constant != 1
         ]  # fmt: skip
-        sizes = dict(zip(own, shape, strict=True))
-        made = builder.contract(
-            [cotangent, *(n for n, _ in others)],
-            [kept, *(each for _, each in others)],
+        sizes = dict(zip(operand_labels, shape, strict=True))
+        gradient = builder.contract(
+            [cotangent, *(n for n, _ in factors)],
+            [output_labels, *(group for _, group in factors)],
             wide,
             tuple(sizes[label] for label in wide),
             node.dtype,
         )
-        source = tuple(wide.index(label) if label in wide else None for label in own)
-        yield place, spread_over(builder, made, source, shape)
+        source = tuple(wide.index(label) if label in wide else None for label in operand_labels)
+        yield place, spread_over(builder, gradient, source, shape)
 
 
 def _of_text(
     builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
 ) -> Iterator[tuple[int, str]]:
-    for place, found in cotangents_of_text(builder, node, inputs, value, cotangent):
-        yield place, unspread(builder, found, builder.facts[inputs[place]].shape)
+    for place, gradient in cotangents_of_text(builder, node, inputs, value, cotangent):
+        yield place, unspread(builder, gradient, builder.facts[inputs[place]].shape)
 
 
 def _of_gather(
@@ -259,8 +259,8 @@ def _of_gather(
     name, *positions = inputs
     fact, modes = builder.facts[name], node.get("modes")
     other = "scatter" if node.operator == "gather" else "gather"
-    given = (cotangent, *positions)
-    yield 0, builder.add(other, given, fact.shape, builder.facts[cotangent].dtype, modes=modes)
+    operands = (cotangent, *positions)
+    yield 0, builder.add(other, operands, fact.shape, builder.facts[cotangent].dtype, modes=modes)
 
 
 def _conjugate(builder: GraphBuilder, name: str) -> str:
@@ -275,9 +275,9 @@ def _of_subscript(
     builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
 ) -> Iterator[tuple[int, str]]:
     fact = builder.facts[inputs[0]]
-    given = (cotangent, *inputs[1:])
+    operands = (cotangent, *inputs[1:])
     key = node.get("key")
-    yield 0, builder.add("numpy", given, fact.shape, fact.dtype, call="scatter", key=key)
+    yield 0, builder.add("numpy", operands, fact.shape, fact.dtype, call="scatter", key=key)
 
 
 def _of_scatter(
@@ -285,14 +285,14 @@ def _of_scatter(
 ) -> Iterator[tuple[int, str]]:
     fact, key = builder.facts[inputs[0]], node.get("key")
     call = "index" if len(inputs) > 1 else "slice"
-    given = (cotangent, *inputs[1:])
-    yield 0, builder.add("numpy", given, fact.shape, fact.dtype, call=call, key=key)
+    operands = (cotangent, *inputs[1:])
+    yield 0, builder.add("numpy", operands, fact.shape, fact.dtype, call=call, key=key)
 
 
 def _of_parts(
     builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
 ) -> Iterator[tuple[int, str]]:
-    """Take from the cotangent what each array was added to."""
+    """Slice each array's part from the cotangent of their sum."""
     entries = iter(node.get("key"))
     for place, (name, count) in enumerate(zip(inputs, node.get("counts"), strict=True)):
         fact, key = builder.facts[name], tuple(next(entries) for _ in range(count))
@@ -316,8 +316,8 @@ def _of_concatenate(
     for place, name in enumerate(inputs):
         fact = builder.facts[name]
         end = Extent("+", (begin, fact.shape[axis]))
-        whole = ("slice", None, None, None)
-        key = tuple(("slice", begin, end, None) if n == axis else whole for n in range(fact.order))
+        full = ("slice", None, None, None)
+        key = tuple(("slice", begin, end, None) if n == axis else full for n in range(fact.order))
         yield (
             place,
             builder.add("numpy", (cotangent,), fact.shape, fact.dtype, call="slice", key=key),
@@ -335,9 +335,9 @@ def _of_cumsum(
     builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
 ) -> Iterator[tuple[int, str]]:
     fact, axis = builder.facts[inputs[0]], node.get("axis")
-    whole = ("slice", None, None, None)
+    full_slice = ("slice", None, None, None)
     back = ("slice", None, None, const(-1))
-    key = tuple(back if n == axis else whole for n in range(fact.order))
+    key = tuple(back if n == axis else full_slice for n in range(fact.order))
 
     def turned(name: str) -> str:
         return builder.add("numpy", (name,), fact.shape, fact.dtype, call="slice", key=key)

@@ -30,60 +30,60 @@ def cotangents_of_text(
 ) -> Iterator[tuple[int, str]]:
     """Make the cotangents of a text's operands. Raises DerivativeError."""
     statement = insert_reductions(parse_assignment(node.get("text")))
-    known = dict(zip(node.get("names"), inputs, strict=True))
-    facts = {name: builder.facts[each] for name, each in known.items()}
-    wanted = tuple(
+    values = dict(zip(node.get("names"), inputs, strict=True))
+    facts = {name: builder.facts[operand] for name, operand in values.items()}
+    targets = tuple(
         name for name, fact in facts.items()
-        if np.dtype(fact.dtype).kind in "fc" and known[name] in builder.active
+        if np.dtype(fact.dtype).kind in "fc" and values[name] in builder.active
     )  # fmt: skip
     masks = {name for name, fact in facts.items() if fact.sparsity and not fact.fill}
     is_complex = any(fact.dtype.startswith("complex") for fact in (*facts.values(), node.fact))
     target = statement.target.tensor
     reverser = Reverser(
-        (statement,), (target,), wanted, (), facts, masks, is_complex
+        (statement,), (target,), targets, (), facts, masks, is_complex
     )  # fmt: skip
     try:
-        found = reverser.cotangents()
+        derivatives = reverser.cotangents()
     except DerivativeError as error:
         place = f", in {node.place}" if node.place else ""
         raise DerivativeError(f"{error.message}{place}", error.span, error.hint) from None
     if statement.operator is None:
-        known[target] = value
-    known[found.seeds[target]] = cotangent
+        values[target] = value
+    values[derivatives.seeds[target]] = cotangent
     real = str(np.zeros(0, node.dtype).real.dtype)
-    for name, (tensor, mode) in found.sizes.items():
-        known[name] = builder.number(builder.facts[known[tensor]].shape[mode], real)
-    for name, operand in found.scattered.items():
-        fact = builder.facts[known[operand]]
+    for name, (tensor, mode) in derivatives.sizes.items():
+        values[name] = builder.number(builder.facts[values[tensor]].shape[mode], real)
+    for name, operand in derivatives.scattered.items():
+        fact = builder.facts[values[operand]]
         zero = builder.literal(np.dtype(node.dtype).type(0))
-        known[name] = builder.add("numpy", (zero,), fact.shape, node.dtype, call="broadcast_to")
-    outputs = [name for name in found.cotangents.values() if name]
-    for each in statements_for(found.statements, outputs):
-        if each.target.tensor != target:
-            known[each.target.tensor] = note_statement(builder, each, known)
-    for name in wanted:
-        made = found.cotangents[name]
-        if made:
-            yield node.get("names").index(name), known[made]
+        values[name] = builder.add("numpy", (zero,), fact.shape, node.dtype, call="broadcast_to")
+    outputs = [name for name in derivatives.cotangents.values() if name]
+    for step in statements_for(derivatives.statements, outputs):
+        if step.target.tensor != target:
+            values[step.target.tensor] = note_statement(builder, step, values)
+    for name in targets:
+        gradient = derivatives.cotangents[name]
+        if gradient:
+            yield node.get("names").index(name), values[gradient]
 
 
-def note_statement(builder: GraphBuilder, statement: Assignment, known: Mapping[str, str]) -> str:
+def note_statement(builder: GraphBuilder, statement: Assignment, values: Mapping[str, str]) -> str:
     """Make the primitive of a statement over values by name."""
-    own = statement.target.tensor
-    before = (own,) if statement.operator is not None else ()
-    names = tuple(dict.fromkeys((*before, *(each.tensor for each in accesses(statement)))))
-    facts = {name: builder.facts[known[name]] for name in names}
+    target = statement.target.tensor
+    before = (target,) if statement.operator is not None else ()
+    names = tuple(dict.fromkeys((*before, *(access.tensor for access in accesses(statement)))))
+    facts = {name: builder.facts[values[name]] for name in names}
     dtypes = {name: np.dtype(fact.dtype) for name, fact in facts.items()}
-    dtype = facts[own].dtype if before else str(result_dtype(statement, dtypes))
-    shape = facts[own].shape if before else shape_of(statement, facts)
+    dtype = facts[target].dtype if before else str(result_dtype(statement, dtypes))
+    shape = facts[target].shape if before else shape_of(statement, facts)
     attributes = (("names", names), ("text", to_text(statement)))
-    inputs = tuple(known[name] for name in names)
+    inputs = tuple(values[name] for name in names)
     node = Node("", "evaluate", inputs, attributes, Fact(shape, dtype), builder.place, NOWHERE)
     return text(builder, node, inputs)
 
 
 def shape_of(statement: Assignment, facts: Mapping[str, Fact]) -> Shape:
-    """Return the shape of what a statement without subscripts on the left makes."""
+    """Return the shape of the result of a statement without subscripts on the left."""
     sizes: dict[str, Extent] = {}
     for access in accesses(statement):
         for mode, size in zip(access.modes, facts[access.tensor].shape, strict=True):

@@ -93,41 +93,41 @@ class TrainStep:
         )
         self.fused.value = value
 
-    def begin(self, parameters: Mapping[str, Any] | None = None, /, **named: Any) -> TrainState:
+    def begin(self, parameters: Mapping[str, Any] | None = None, /, **keywords: Any) -> TrainState:
         """Return the state before the first step: copies of the parameters, and zeros.
 
-        parameters, named  dense arrays, by the names of the loss's arguments; the others are data
+        parameters, keywords  dense arrays, by the names of the loss's arguments; others are data
         """
-        given = {**(parameters or {}), **named}
-        for name, each in given.items():
+        arrays = {**(parameters or {}), **keywords}
+        for name, array in arrays.items():
             if name not in self.names:
                 raise OperandError(
                     f"Expected parameters among {', '.join(self.names)}, found {name}",
                     hint=with_suggestion("they are arguments of the loss", name, self.names),
                 )
-            if not isinstance(each, np.ndarray | TracedArray) or each.dtype.kind not in "fc":
+            if not isinstance(array, np.ndarray | TracedArray) or array.dtype.kind not in "fc":
                 raise OperandError(
                     f"Expected parameters to be arrays of real or complex numbers, found {name} of "
-                    f"{type(each).__name__}",
+                    f"{type(array).__name__}",
                     hint="sparse parameters are trained as their values, an array",
                 )
-        if not given:
+        if not arrays:
             raise OperandError(
                 "Expected a parameter at least, found none", hint="as in step.begin(W=W)"
             )
-        if self.in_place and trace_of(given) is not None:
+        if self.in_place and trace_of(arrays) is not None:
             refuse(
                 "Expected parameters that can be changed in place, found traced arrays",
                 "leave out in_place= of a step that is part of a traced function",
             )
         if self.in_place:
-            _check_places(given)
-        own = given if self.in_place else {name: each.copy() for name, each in given.items()}
+            _check_places(arrays)
+        values = arrays if self.in_place else {name: array.copy() for name, array in arrays.items()}
         zeros = {
-            kept: {name: np.zeros_like(each) for name, each in own.items()}
-            for kept in self.optimizer.state
+            kind: {name: np.zeros_like(array) for name, array in values.items()}
+            for kind in self.optimizer.state
         }
-        return TrainState(own, zeros)
+        return TrainState(values, zeros)
 
     def __call__(self, state: TrainState, **data: Any) -> tuple[Any, TrainState]:
         """Return the loss at the parameters of a state, or None, and the state after a step.
@@ -146,8 +146,8 @@ class TrainStep:
             dict(state.parameters), state.moments, numbers, data
         )
         if self.in_place:
-            for name, each in parameters.items():
-                np.copyto(state.parameters[name], each)
+            for name, array in parameters.items():
+                np.copyto(state.parameters[name], array)
             parameters = state.parameters
         return value, TrainState(parameters, moments, count)
 
@@ -159,32 +159,32 @@ class TrainStep:
 
     def _check_names(self, state: TrainState, data: Mapping[str, Any]) -> None:
         """Raise OperandError unless state and data have the arguments of the loss, each once."""
-        both = sorted(state.parameters.keys() & data)
-        if both:
+        shared = sorted(state.parameters.keys() & data)
+        if shared:
             raise OperandError(
-                f"Expected data that are no parameters, found {both[0]}, which is one",
+                f"Expected data that are no parameters, found {shared[0]}, which is one",
                 hint="the state of a training has it",
             )
         try:
             self._signature.bind(**state.parameters, **data)
         except TypeError as error:
-            known = [name for name in self.names if name not in state.parameters]
+            missing = [name for name in self.names if name not in state.parameters]
             raise OperandError(
-                f"Expected the data {', '.join(known) or 'of no name'} for a step, found "
+                f"Expected the data {', '.join(missing) or 'of no name'} for a step, found "
                 f"{', '.join(data) or 'none'}: {error}",
                 hint="as in step(state, X=X, y=y), by the names of the loss's arguments",
             ) from None
 
     def _numbers(self, count: int) -> dict[str, float]:
-        """What the optimiser reads in a step, of the settings as they are now."""
+        """Return the numbers that the optimizer reads in a step, by the current settings."""
         settings = settings_of(self.optimizer, self.optimizer_name, self.settings)
         return self.optimizer.numbers(settings, count)
 
 
 def _check_places(parameters: Mapping[str, Any]) -> None:
     """Raise OperandError for arrays that no step can change in place, or that are one memory."""
-    for name, each in parameters.items():
-        if not each.flags.writeable:
+    for name, array in parameters.items():
+        if not array.flags.writeable:
             raise OperandError(
                 f"Expected parameters that can be changed in place, found {name}, which is "
                 "read-only",
@@ -214,16 +214,16 @@ class _Updated(FusedFunction):
         optimize: str,
         preferred: Preference,
     ) -> None:
-        def whole(parameters: Any, state: Any, numbers: Any, data: Any) -> Any:
+        def call_loss(parameters: Any, state: Any, numbers: Any, data: Any) -> Any:
             return loss(**parameters, **data)
 
-        super().__init__(whole, optimize, preferred)
+        super().__init__(call_loss, optimize, preferred)
         self.optimizer = optimizer
 
-    def _inside(self, recorder: Recorder, args: Any, named: Any) -> Any:
+    def _inside(self, recorder: Recorder, args: Any, keywords: Any) -> Any:
         """Note a step in another trace: its value, its parameters and its state."""
         parameters, state, numbers, data = args
-        value, found = gradients_inside(
+        value, gradients = gradients_inside(
             recorder,
             lambda stands: self.function(stands[PARAMETERS], state, numbers, data),
             {PARAMETERS: parameters},
@@ -231,12 +231,12 @@ class _Updated(FusedFunction):
         )
         updated = {
             name: self._updated(parameters[name], gradient, numbers, state, name)
-            for name, gradient in found[PARAMETERS].items()
+            for name, gradient in gradients[PARAMETERS].items()
         }
         return (
             value if self.value else None,
-            {name: each["p"] for name, each in updated.items()},
-            {kind: {name: each[kind] for name, each in updated.items()} for kind in state},
+            {name: values["p"] for name, values in updated.items()},
+            {kind: {name: values[kind] for name, values in updated.items()} for kind in state},
         )
 
     def _updated(
@@ -244,7 +244,7 @@ class _Updated(FusedFunction):
     ) -> dict[str, Any]:
         """Return the new values of a traced parameter and its state."""
         values = {"p": parameter, "g": gradient, **numbers}
-        values |= {kind: each[name] for kind, each in state.items()}
+        values |= {kind: moments[name] for kind, moments in state.items()}
         for kind, text in self.optimizer.updates.items():
             values[kind] = _computed(parse_assignment(f"y = {text}").value, values)
         return values
@@ -252,27 +252,27 @@ class _Updated(FusedFunction):
     def _planned(
         self, trace: Trace, arguments: dict[str, Any], operands: tuple[Any, ...]
     ) -> GraphCall:
-        """Choose what runs for a step."""
+        """Choose the program that runs for a step."""
         check_number(trace)
-        own = names_of(arguments)
-        parameters, kept = [*arguments[PARAMETERS]], self.optimizer.state
-        leaves = dict(zip(parameters, own[PARAMETERS], strict=True))
+        names = names_of(arguments)
+        parameters, kinds = [*arguments[PARAMETERS]], self.optimizer.state
+        leaves = dict(zip(parameters, names[PARAMETERS], strict=True))
         for name, leaf in leaves.items():
             if not is_used(trace, leaf):
                 raise DerivativeError(
                     f"Expected parameters that the loss uses, found {name}, which it does not",
                     hint="leave it out of begin(): no step changes it",
                 )
-        moments = iter(own[STATE])
-        states = {kind: {name: next(moments) for name in parameters} for kind in kept}
-        numbers = dict(zip(arguments[NUMBERS], own[NUMBERS], strict=True))
+        moments = iter(names[STATE])
+        states = {kind: {name: next(moments) for name in parameters} for kind in kinds}
+        numbers = dict(zip(arguments[NUMBERS], names[NUMBERS], strict=True))
         first = int(self._has_value)
-        places = iter(range(first, first + len(parameters) * (1 + len(kept))))
-        made = {name: {kind: Output(next(places)) for kind in (*kept, "p")} for name in parameters}
+        places = iter(range(first, first + len(parameters) * (1 + len(kinds))))
+        outputs = {n: {kind: Output(next(places)) for kind in (*kinds, "p")} for n in parameters}
         template = (
             Output(0) if self.value else None,
-            {name: each["p"] for name, each in made.items()},
-            {kind: {name: made[name][kind] for name in parameters} for kind in kept},
+            {name: updated["p"] for name, updated in outputs.items()},
+            {kind: {name: outputs[name][kind] for name in parameters} for kind in kinds},
         )
         derived = partial(self._derived, leaves, states, numbers)
         return call_of(
@@ -297,16 +297,16 @@ class _Updated(FusedFunction):
         graph: Graph,
     ) -> Graph:
         """Return the primitives of a step: loss, gradients, new states and parameters."""
-        found = with_gradients(graph, [*leaves.values()])
-        builder = rebuilt(found)
-        outputs = [*found.outputs[: self._has_value]]
-        for (name, leaf), gradient in zip(leaves.items(), found.outputs[1:], strict=True):
+        extended = with_gradients(graph, [*leaves.values()])
+        builder = rebuilt(extended)
+        outputs = [*extended.outputs[: self._has_value]]
+        for (name, leaf), gradient in zip(leaves.items(), extended.outputs[1:], strict=True):
             values = {"p": leaf, "g": builder.renamed[gradient], **_typed(builder, numbers, leaf)}
-            values |= {kind: each[name] for kind, each in states.items()}
+            values |= {kind: moments[name] for kind, moments in states.items()}
             for kind in self._update(builder, values):
                 builder.renamed[f"{kind} of {name}"] = values[kind]
                 outputs.append(f"{kind} of {name}")
-        builder.graph = replace(found, outputs=tuple(outputs))
+        builder.graph = replace(extended, outputs=tuple(outputs))
         return with_own_gradients(rewritten(builder.finish(), rules_of(self.passes)))
 
     def _update(self, builder: GraphBuilder, values: dict[str, str]) -> Sequence[str]:

@@ -16,8 +16,8 @@ ROOT_OF_TWO_BY_PI = 0.7978845608028654
 
 @network_function
 def _relu(x: Any) -> Any:
-    found = np.maximum(x, 0)
-    return derivative_by("relu", found, x) if isinstance(found, TracedArray) else found
+    result = np.maximum(x, 0)
+    return derivative_by("relu", result, x) if isinstance(result, TracedArray) else result
 
 
 @network_function
@@ -84,7 +84,7 @@ def silu(x: Any) -> Any:
 
 
 def threshold(x: Any, least: float, value: float = 0.0) -> Any:
-    """Keep what is larger than a number, and put another in the place of the rest.
+    """Keep elements larger than a number, and replace the rest by another.
 
     >>> tp.nn.threshold(np.array([0.1, 0.5]), 0.2)
     array([0. , 0.5])

@@ -21,30 +21,30 @@ REDUCTIONS = ("mean", "sum", "none")
 
 @network_function
 def _nll_loss(logp: Any, labels: Any, reduction: str) -> Any:
-    chosen = _chosen(logp, labels)
-    losses = -np.where(chosen, logp, logp.dtype.type(0)).sum(-1)
+    is_label = _is_label(logp, labels)
+    losses = -np.where(is_label, logp, logp.dtype.type(0)).sum(-1)
     return _reduced(_of_classes(losses, logp, labels), reduction)
 
 
 @network_function
 def _cross_entropy(logits: Any, labels: Any, reduction: str) -> Any:
     most, last = logits.max(-1, keepdims=True), (logits.ndim - 1,)
-    apart = logits - most
-    total = np.log(np.exp(apart).sum(-1, keepdims=True))
-    logp = apart - total
+    shifted = logits - most
+    total = np.log(np.exp(shifted).sum(-1, keepdims=True))
+    logp = shifted - total
     _check_array(labels)
     if labels.dtype.kind in "iu":
-        chosen = _chosen(logits, labels)
-        own = np.where(chosen, logits, logits.dtype.type(0)).sum(-1, keepdims=True)
-        losses = (total - (own - most)).squeeze(last)
-        found = derivative_by("cross_entropy", losses, logits, logp, chosen, axes=last)
-        return _reduced(_of_classes(found, logits, labels), reduction)
+        is_label = _is_label(logits, labels)
+        label_logits = np.where(is_label, logits, logits.dtype.type(0)).sum(-1, keepdims=True)
+        losses = (total - (label_logits - most)).squeeze(last)
+        result = derivative_by("cross_entropy", losses, logits, logp, is_label, axes=last)
+        return _reduced(_of_classes(result, logits, labels), reduction)
     _check_probabilities(logits, labels)
     losses = -(labels * logp).sum(-1)
     return _reduced(losses, reduction)
 
 
-def _chosen(x: Any, labels: Any) -> Any:
+def _is_label(x: Any, labels: Any) -> Any:
     """Tell whether each class is that of a label: where indices, as numbers, are equal."""
     _check_array(labels)
     if labels.dtype.kind not in "iu" or labels.ndim != x.ndim - 1:
@@ -78,8 +78,8 @@ def _check_probabilities(logits: Any, labels: Any) -> None:
 
 def _of_classes(losses: Any, x: Any, labels: Any) -> Any:
     """Return the losses of rows whose label is a class, NaN of others."""
-    known = (labels >= 0) & (labels < x.shape[-1])
-    return np.where(known, losses, losses.dtype.type(np.nan))
+    is_class = (labels >= 0) & (labels < x.shape[-1])
+    return np.where(is_class, losses, losses.dtype.type(np.nan))
 
 
 def _reduced(losses: Any, reduction: str) -> Any:

@@ -15,8 +15,8 @@ from taco_py.language.diagnostics.errors import DimensionError
 @network_function
 def _layer_norm(x: Any, scale: Any, shift: Any, axis: Any, epsilon: Any) -> Any:
     axes = axes_of(axis, x.ndim)
-    others = tuple(each for each in range(x.ndim) if each not in axes)
-    scale, shift = (_stretched(each, x.ndim, others) for each in (scale, shift))
+    other_axes = tuple(mode for mode in range(x.ndim) if mode not in axes)
+    scale, shift = (_stretched(array, x.ndim, other_axes) for array in (scale, shift))
     return _normalized(x, scale, shift, axes, epsilon)
 
 
@@ -26,35 +26,35 @@ def _batch_norm(
 ) -> Any:
     axes = axes_of(axis, x.ndim)
     scale, shift, mean, variance = (
-        _stretched(each, x.ndim, axes) for each in (scale, shift, mean, variance)
+        _stretched(array, x.ndim, axes) for array in (scale, shift, mean, variance)
     )
     if mean is None:
         return _normalized(x, scale, shift, axes, epsilon)
     factor = 1 / np.sqrt(variance + epsilon)
-    found = (x - mean) * (factor if scale is None else factor * scale)
-    return found if shift is None else found + shift
+    result = (x - mean) * (factor if scale is None else factor * scale)
+    return result if shift is None else result + shift
 
 
 def _normalized(x: Any, scale: Any, shift: Any, axes: tuple[int, ...], epsilon: Any) -> Any:
-    apart = x - x.mean(axes, keepdims=True)
-    variance = (apart * apart).mean(axes, keepdims=True)
-    found = apart / np.sqrt(variance + epsilon)
-    found = found if scale is None else found * scale
-    return found if shift is None else found + shift
+    deviation = x - x.mean(axes, keepdims=True)
+    variance = (deviation * deviation).mean(axes, keepdims=True)
+    result = deviation / np.sqrt(variance + epsilon)
+    result = result if scale is None else result * scale
+    return result if shift is None else result + shift
 
 
-def _stretched(given: Any, order: int, axes: tuple[int, ...]) -> Any:
+def _stretched(array: Any, order: int, axes: tuple[int, ...]) -> Any:
     """Return an array of the other modes, with modes of size 1 at axes."""
-    if given is None or not np.ndim(given) or np.ndim(given) == order:
-        return given
-    if np.ndim(given) != order - len(axes):
+    if array is None or not np.ndim(array) or np.ndim(array) == order:
+        return array
+    if np.ndim(array) != order - len(axes):
         refuse(
             f"Expected an array of {order - len(axes)} modes to scale and shift by, found "
-            f"{np.ndim(given)}",
+            f"{np.ndim(array)}",
             "it has a number for each element that is normalised alike",
             DimensionError,
         )
-    return np.expand_dims(given, axes)
+    return np.expand_dims(array, axes)
 
 
 def layer_norm(

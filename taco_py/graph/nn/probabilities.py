@@ -13,15 +13,15 @@ from taco_py.graph.nn.network_function import check_axis, derivative_by, network
 @network_function
 def _softmax(x: Any, axis: Any) -> Any:
     e = np.exp(x - x.max(axis, keepdims=True))
-    found = e / e.sum(axis, keepdims=True)
-    return derivative_by("softmax", found, x, axes=axes_of(axis, x.ndim))
+    result = e / e.sum(axis, keepdims=True)
+    return derivative_by("softmax", result, x, axes=axes_of(axis, x.ndim))
 
 
 @network_function
 def _log_softmax(x: Any, axis: Any) -> Any:
-    apart = x - x.max(axis, keepdims=True)
-    found = apart - np.log(np.exp(apart).sum(axis, keepdims=True))
-    return derivative_by("log_softmax", found, x, axes=axes_of(axis, x.ndim))
+    shifted = x - x.max(axis, keepdims=True)
+    result = shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
+    return derivative_by("log_softmax", result, x, axes=axes_of(axis, x.ndim))
 
 
 @network_function
@@ -30,8 +30,8 @@ def _logsumexp(x: Any, axis: Any, keepdims: bool) -> Any:
     most = x.max(axes, keepdims=True)
     most = np.where(np.isfinite(most), most, 0)  # of infinities, whose difference is NaN
     sums = np.log(np.exp(x - most).sum(axes, keepdims=True)) + most
-    found = derivative_by("logsumexp", sums.squeeze(axes), x, axes=axes)
-    return np.expand_dims(found, axes) if keepdims else found
+    result = derivative_by("logsumexp", sums.squeeze(axes), x, axes=axes)
+    return np.expand_dims(result, axes) if keepdims else result
 
 
 def softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Any:

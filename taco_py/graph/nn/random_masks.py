@@ -27,14 +27,14 @@ GOLDEN, FIRST, SECOND, OFFSET = 0x9E3779B1, 0x7FEB352D, 0x846CA68B, 0x7F4A7C15
 
 @network_function
 def _dropout(x: Any, rate: Any, key: Any) -> Any:
-    limit = _whole(rate * float(WORD))
-    kept = _bits(x, _halves(key)) >= limit
+    limit = _uint32(rate * float(WORD))
+    mask = _bits(x, _halves(key)) >= limit
     scaled = x * (1.0 / (1.0 - rate))
-    return derivative_by("dropout", scaled * kept, scaled, kept)
+    return derivative_by("dropout", scaled * mask, scaled, mask)
 
 
 def _bits(x: Any, key: tuple[Any, Any]) -> Any:
-    """32 bits for each element, as whole numbers."""
+    """Return 32 bits for each element, as whole numbers."""
     count = positions(x, 0, "uint32") if x.ndim else np.uint32(0)
     for axis in range(1, x.ndim):
         count = count * x.shape[axis] + positions(x, axis, "uint32")
@@ -52,10 +52,10 @@ def _halves(key: Any) -> tuple[Any, Any]:
         mixed = low * np.uint32(SECOND) + high * np.uint32(GOLDEN)
         return low * np.uint32(FIRST) + np.uint32(OFFSET), mixed
     low, high = key % WORD, (key // WORD) % WORD
-    return _whole((low * FIRST + OFFSET) % WORD), _whole((low * SECOND + high * GOLDEN) % WORD)
+    return _uint32((low * FIRST + OFFSET) % WORD), _uint32((low * SECOND + high * GOLDEN) % WORD)
 
 
-def _whole(number: Any) -> Any:
+def _uint32(number: Any) -> Any:
     """Return a number, of the trace or of each call, as one of 32 bits."""
     return converted(number, "uint32") if isinstance(number, Size) else np.uint32(number)
 
@@ -83,9 +83,9 @@ def dropout(x: Any, rate: float, key: int) -> Any:
             "it is the share of elements that are left out",
             OperandError,
         )
-    known = key.dtype.kind in "iu" and not key.ndim if isinstance(key, TracedArray) else None
+    is_integer = key.dtype.kind in "iu" and not key.ndim if isinstance(key, TracedArray) else None
     plain = isinstance(value_of(key), int | np.integer) and not isinstance(value_of(key), bool)
-    if known is False or (known is None and not plain):
+    if is_integer is False or (is_integer is None and not plain):
         refuse(
             "Expected a whole number as the key, found another object",
             "the number of the step, say, and another one for each layer",

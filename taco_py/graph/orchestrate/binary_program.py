@@ -52,8 +52,8 @@ def solve(
     first: tuple[Kernel, ...] = (),
     best: float = inf,
     *,
-    given: int = 0,
-    needed: int = 0,
+    available: int = 0,
+    required: int = 0,
     recompute: bool = True,
     seconds: float = 10.0,
 ) -> Solution:
@@ -61,14 +61,14 @@ def solve(
 
     first      an answer that is kept where the time is over before a better one is found
     best       what it costs, infinity where there is none
-    given      values that exist before
-    needed     primitives that the goal is or depends on, and that are not given
+    available  values that exist before
+    required   primitives that the goal is or depends on, and that are not given
     recompute  whether several kernels may compute a primitive
     """
-    if not prices or not goal & ~given:
+    if not prices or not goal & ~available:
         return Solution((), 0.0, 0)
     kernels = tuple(prices)
-    rows = [*_made(kernels, goal, given), *_computed(kernels, needed, recompute)]
+    rows = [*_supply_rows(kernels, goal, available), *_computed(kernels, required, recompute)]
     unit = best if best < inf else max(prices.values(), default=0.0)
     scale = SCALE / unit if unit > 0 else 1.0
     costs = [prices[kernel] * scale for kernel in kernels]
@@ -76,90 +76,90 @@ def solve(
     rounds, bound = 0, 0.0
     while (left := end - time.perf_counter()) > 0:
         rounds += 1
-        found = minimize(costs, rows, left)
-        bound = max(bound, found.bound / scale)
-        if found.values is None:
+        minimum = minimize(costs, rows, left)
+        bound = max(bound, minimum.bound / scale)
+        if minimum.values is None:
             break
-        order, stuck = run_order([kernels[n] for n in found.ones], given)
-        if not stuck or not goal & ~_values(order, given):
-            used = without_idle(order, goal, given)
+        order, stuck = run_order([kernels[n] for n in minimum.ones], available)
+        if not stuck or not goal & ~_values(order, available):
+            used = without_idle(order, goal, available)
             cost = cost_of(used, prices)
-            if found.proven:
+            if minimum.proven:
                 return Solution(used, cost, rounds)
             return Solution(used if cost < best else first, min(bound, cost, best), rounds)
-        rows += _cuts(kernels, order, stuck, given)
+        rows += _cuts(kernels, order, stuck, available)
     return Solution(first, min(bound, best), rounds)
 
 
-def _values(kernels: Sequence[Kernel], given: int) -> int:
+def _values(kernels: Sequence[Kernel], available: int) -> int:
     """Return the values that exist once all kernels ran."""
     for kernel in kernels:
-        given |= kernel.outputs
-    return given
+        available |= kernel.outputs
+    return available
 
 
-def _made(kernels: Sequence[Kernel], goal: int, given: int) -> list[Row]:
-    """Return the rows by which what is read, and what is asked for, is made."""
+def _supply_rows(kernels: Sequence[Kernel], goal: int, available: int) -> list[Row]:
+    """Return the rows by which values that are read or asked for are made."""
     writers: dict[int, list[int]] = {}
     readers: dict[tuple[int, int], list[int]] = {}
     for n, kernel in enumerate(kernels):
         for t in bits(kernel.outputs):
             writers.setdefault(t, []).append(n)
-        for t in bits(kernel.inputs & ~given):
+        for t in bits(kernel.inputs & ~available):
             readers.setdefault((t, kernel.outputs), []).append(n)
-    rows = [Row(_weights(writers.get(t, ()), ()), 1.0, inf) for t in bits(goal & ~given)]
-    for (t, _), own in readers.items():
-        rows.append(Row(_weights(writers.get(t, ()), own), 0.0, inf))
+    rows = [Row(_weights(writers.get(t, ()), ()), 1.0, inf) for t in bits(goal & ~available)]
+    for (t, _), consumers in readers.items():
+        rows.append(Row(_weights(writers.get(t, ()), consumers), 0.0, inf))
     return rows
 
 
 def _weights(more: Sequence[int], less: Sequence[int]) -> tuple[tuple[int, float], ...]:
     """Return the weights of variables in a row: 1, -1, and 0 for those in both."""
-    both = set(more) & set(less)
+    shared = set(more) & set(less)
     return (
-        *((n, 1.0) for n in more if n not in both),
-        *((n, -1.0) for n in less if n not in both),
+        *((n, 1.0) for n in more if n not in shared),
+        *((n, -1.0) for n in less if n not in shared),
     )
 
 
-def _computed(kernels: Sequence[Kernel], needed: int, recompute: bool) -> list[Row]:
+def _computed(kernels: Sequence[Kernel], required: int, recompute: bool) -> list[Row]:
     """Return a row for each primitive: some kernel computes it, or exactly one does."""
-    holders: dict[int, list[tuple[int, float]]] = {p: [] for p in bits(needed)}
+    holders: dict[int, list[tuple[int, float]]] = {p: [] for p in bits(required)}
     for n, kernel in enumerate(kernels):
-        for p in bits(kernel.members & needed):
+        for p in bits(kernel.members & required):
             holders[p].append((n, 1.0))
     most = inf if recompute else 1.0
     return [Row(tuple(parts), 1.0, most) for parts in holders.values()]
 
 
 def _cuts(
-    kernels: Sequence[Kernel], order: Sequence[Kernel], stuck: Sequence[Kernel], given: int
+    kernels: Sequence[Kernel], order: Sequence[Kernel], stuck: Sequence[Kernel], available: int
 ) -> list[Row]:
     """Return a cut for each smallest set of kernels that wait for values of each other alone."""
-    made = _values(order, given)
-    waits = {kernel: next(bits(kernel.inputs & ~made)) for kernel in stuck}
+    existing = _values(order, available)
+    waits = {kernel: next(bits(kernel.inputs & ~existing)) for kernel in stuck}
     closures = {frozenset(_closure(waits, kernel)) for kernel in stuck}
-    small = [own for own in closures if not any(other < own for other in closures)]
+    small = [closure for closure in closures if not any(other < closure for other in closures)]
     rows = []
-    for own in sorted(small, key=lambda own: sorted(k.members for k in own)):
+    for closure in sorted(small, key=lambda closure: sorted(k.members for k in closure)):
         values = 0
-        for kernel in own:
+        for kernel in closure:
             values |= 1 << waits[kernel]
         weights = [
-            (n, 1.0 if kernel in own else -1.0)
+            (n, 1.0 if kernel in closure else -1.0)
             for n, kernel in enumerate(kernels)
-            if kernel in own or kernel.outputs & values
+            if kernel in closure or kernel.outputs & values
         ]
-        rows.append(Row(tuple(weights), -inf, len(own) - 1.0))
+        rows.append(Row(tuple(weights), -inf, len(closure) - 1.0))
     return rows
 
 
 def _closure(waits: dict[Kernel, int], kernel: Kernel) -> set[Kernel]:
-    """Return a kernel, the stuck ones that make what it waits for, and so on."""
-    found, waiting = {kernel}, [kernel]
+    """Return a kernel, the stuck kernels that make its missing value, and so on."""
+    members, waiting = {kernel}, [kernel]
     while waiting:
         value = waits[waiting.pop()]
-        new = [other for other in waits if other.outputs >> value & 1 and other not in found]
-        found.update(new)
+        new = [other for other in waits if other.outputs >> value & 1 and other not in members]
+        members.update(new)
         waiting += new
-    return found
+    return members

@@ -31,8 +31,8 @@ class Kernel:
 
     def __str__(self) -> str:
         sets = (self.inputs, self.members, self.outputs)
-        read, held, written = (", ".join(map(str, bits(mask))) for mask in sets)
-        return f"{read or '·'} → {{{held}}} → {written}"
+        read, members, outputs = (", ".join(map(str, bits(mask))) for mask in sets)
+        return f"{read or '·'} → {{{members}}} → {outputs}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class KernelRule:
     """
 
     name: str
-    why: str
+    reason: str
     keeps: Callable[[Dag, int, Limits], bool]
     grows: bool = True
 
@@ -81,19 +81,19 @@ def _alone(dag: Dag, members: int, limits: Limits) -> bool:
 def _connected(dag: Dag, members: int, limits: Limits) -> bool:
     """Tell whether members hang together by edges, or by arguments that they share."""
     first = next(bits(members))
-    found, wave = 1 << first, [first]
+    reached, wave = 1 << first, [first]
     while wave:
         p = wave.pop()
         near = dag.predecessors[p] | dag.successors[p]
         read = set(dag.arguments[p])
-        for q in bits(members & ~found):
+        for q in bits(members & ~reached):
             if near >> q & 1 or not read.isdisjoint(dag.arguments[q]):
-                found |= 1 << q
+                reached |= 1 << q
                 wave.append(q)
-    return found == members
+    return reached == members
 
 
-def _made_once(dag: Dag, members: int, limits: Limits) -> bool:
+def _keep_once(dag: Dag, members: int, limits: Limits) -> bool:
     """Tell whether no member reads another that is to be computed once: that is read from the
     kernel that makes it, and no kernel makes it for itself."""
     return not any(dag.successors[p] & members for p in bits(members & dag.flagged("once")))
@@ -108,7 +108,7 @@ RULES = (
 """What kernels keep, the cheapest test first."""
 CANDIDATE_RULES = (
     *RULES,
-    KernelRule("once", "two kernels round what is compared with itself in two ways", _made_once),
+    KernelRule("once", "two kernels round what is compared with itself in two ways", _keep_once),
 )
 """What candidates keep, of which several may compute a primitive."""
 
@@ -130,8 +130,8 @@ class Candidates:
 
 def make_kernel(dag: Dag, members: int, outputs: int | None = None) -> Kernel:
     """Make a kernel of these primitives; without outputs it writes all that is read outside."""
-    written = dag.read_outside(members) if outputs is None else outputs
-    return Kernel(members, dag.reads(members), written)
+    results = dag.read_outside(members) if outputs is None else outputs
+    return Kernel(members, dag.reads(members), results)
 
 
 def find_candidates(
@@ -144,14 +144,14 @@ def find_candidates(
     limits = limits if limits is not None else Limits()
     cut = windows(dag, limits.states)
     left = {rule.name: 0 for rule in rules}
-    found = {make_kernel(dag, 1 << p, 1 << p): None for p in bits(dag.needed)}
+    kernels = {make_kernel(dag, 1 << p, 1 << p): None for p in bits(dag.live)}
     for window in cut:
-        found |= dict.fromkeys(_in_window(dag, window.members, limits, rules, left))
-    if len(found) <= limits.candidates:
+        kernels |= dict.fromkeys(_in_window(dag, window.members, limits, rules, left))
+    if len(kernels) <= limits.candidates:
         for window in windows_across(dag, cut, limits.states):
-            found |= dict.fromkeys(_in_window(dag, window.members, limits, rules, left))
+            kernels |= dict.fromkeys(_in_window(dag, window.members, limits, rules, left))
     states = sum(window.states for window in cut) - len(cut) + 1
-    return Candidates(tuple(found), cut, states, tuple(left.items()))
+    return Candidates(tuple(kernels), cut, states, tuple(left.items()))
 
 
 def _in_window(
@@ -160,8 +160,8 @@ def _in_window(
     """Yield the kernels of a window, by their outputs, that keep all rules."""
     last = [rule for rule in rules if not rule.grows]
     for count in range(1, limits.outputs + 1):
-        for written in combinations(bits(window), count):
-            outputs = mask_of(written)
+        for values in combinations(bits(window), count):
+            outputs = mask_of(values)
             for members in _with_outputs(dag, window, outputs, limits, rules, left):
                 failed = next((r for r in last if not r.keeps(dag, members, limits)), None)
                 if failed is None:
@@ -184,9 +184,9 @@ def _with_outputs(
     and leads to the outputs: so it stays the difference of two states.
     """
     growing = [rule for rule in rules if rule.grows]
-    whole = (outputs | dag.before(outputs)) & window
+    region = (outputs | dag.before(outputs)) & window
     start = outputs | dag.after(outputs) & dag.before(outputs) & window
-    seen, waiting = {start}, [start]
+    visited, waiting = {start}, [start]
     while waiting:
         members = waiting.pop()
         failed = next((r for r in growing if not r.keeps(dag, members, limits)), None)
@@ -196,6 +196,6 @@ def _with_outputs(
         yield members
         for p in bits(dag.reads(members) & window):
             larger = members | 1 << p
-            if not dag.successors[p] & whole & ~members and larger not in seen:
-                seen.add(larger)
+            if not dag.successors[p] & region & ~members and larger not in visited:
+                visited.add(larger)
                 waiting.append(larger)

@@ -48,15 +48,15 @@ def contract(dag: Dag, regions: Sequence[int]) -> tuple[int, ...] | None:
     """
     groups, reads = _grouped(dag, regions)
     order: list[int] = []
-    waiting, done = list(range(len(groups))), 0
+    waiting, executed = list(range(len(groups))), 0
     while waiting:
         left = []
         for group in waiting:
-            if reads[group] & ~done:
+            if reads[group] & ~executed:
                 left.append(group)
             else:
                 order.append(groups[group])
-                done |= groups[group]
+                executed |= groups[group]
         if len(left) == len(waiting):
             return None
         waiting = left
@@ -70,7 +70,7 @@ def is_convex(dag: Dag, region: int) -> bool:
 
 def find_violation(dag: Dag, regions: Sequence[int]) -> Violation | None:
     """Return a shortest cycle between groups, None where the contracted graph is acyclic."""
-    return min(find_violations(dag, regions), key=lambda each: len(each.edges), default=None)
+    return min(find_violations(dag, regions), key=lambda cycle: len(cycle.edges), default=None)
 
 
 def find_violations(dag: Dag, regions: Sequence[int]) -> tuple[Violation, ...]:
@@ -78,7 +78,7 @@ def find_violations(dag: Dag, regions: Sequence[int]) -> tuple[Violation, ...]:
     if contract(dag, regions) is not None:
         return ()
     cycles = (_cycle_through(dag, regions, region) for region in regions)
-    return tuple(Violation(dag, tuple(regions), each) for each in cycles if each is not None)
+    return tuple(Violation(dag, tuple(regions), cycle) for cycle in cycles if cycle is not None)
 
 
 def check_regions(dag: Dag, regions: Sequence[int]) -> None:
@@ -88,8 +88,8 @@ def check_regions(dag: Dag, regions: Sequence[int]) -> None:
     """
     violation = find_violation(dag, regions)
     if violation is not None:
-        many = len({_region_of(regions, p) for edge in violation.edges for p in edge} - {-1}) > 1
-        what = "regions that do not wait for each other" if many else "a convex region"
+        several = len({_region_of(regions, p) for edge in violation.edges for p in edge} - {-1}) > 1
+        what = "regions that do not wait for each other" if several else "a convex region"
         raise ScheduleError(
             f"Expected {what}, found the path {violation}",
             hint="put all primitives of the path into one region, or split a region on it",
@@ -97,15 +97,17 @@ def check_regions(dag: Dag, regions: Sequence[int]) -> None:
 
 
 def _grouped(dag: Dag, regions: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return the groups, by their first primitives, and what each reads of others."""
-    taken = 0
+    """Return the groups, by their first primitives, and the primitives that each reads of
+    others.
+    """
+    covered = 0
     for region in regions:
-        if region & taken:
-            shared = dag.label(next(bits(region & taken)))
+        if region & covered:
+            shared = dag.label(next(bits(region & covered)))
             raise ScheduleError(f"Expected disjoint regions, found {shared} in two of them")
-        taken |= region
+        covered |= region
     groups = [region for region in regions if region]
-    groups += [1 << p for p in bits(dag.all & ~taken)]
+    groups += [1 << p for p in bits(dag.all & ~covered)]
     groups.sort(key=lambda group: group & -group)
     return groups, [dag.reads(group) for group in groups]
 

@@ -65,7 +65,7 @@ class Dag:
         return (1 << len(self.arguments)) - 1
 
     @property
-    def needed(self) -> int:
+    def live(self) -> int:
         """Return the primitives that a result is or depends on."""
         return self.outputs | self.before(self.outputs)
 
@@ -113,7 +113,7 @@ def make_dag(
     operators: Sequence[str] | None = None,
     flags: Mapping[str, int] | None = None,
 ) -> Dag:
-    """Make a Dag of what each primitive reads, when all reads are of earlier ones.
+    """Make a Dag from the arguments of each primitive, all of which are earlier ones.
 
     Raises OperandError where a primitive reads itself, a later or a missing one, or where a mask
     or a list of names does not fit the number of primitives.
@@ -171,7 +171,7 @@ def _closures(
 
 
 def _union(sets: Sequence[int], members: int) -> int:
-    found = 0
+    union = 0
     for p in bits(members):
-        found |= sets[p]
-    return found
+        union |= sets[p]
+    return union

@@ -40,7 +40,7 @@ def search_exactly(
 
     Raises ScheduleError for a graph that is too large, and where nothing makes the results.
     """
-    size = dag.needed.bit_count()
+    size = dag.live.bit_count()
     if size > MOST_PRIMITIVES:
         raise ScheduleError(
             f"Expected at most {MOST_PRIMITIVES} primitives for the exact search, found {size}",
@@ -49,18 +49,18 @@ def search_exactly(
     prices = PriceList(dag, price, {})
     finite = {k: c for k in candidates.kernels if is_finite(c := prices.of(k))}
     start = time.perf_counter()
-    kernels = _shortest_path(finite, dag.outputs, 0 if recompute else dag.needed)
+    kernels = _shortest_path(finite, dag.outputs, 0 if recompute else dag.live)
     if kernels is None:
         raise refuse_unmade(dag, unmade(finite, dag.outputs))
     spent = time.perf_counter() - start
     statistics = ChoiceStatistics(
-        "exact", size, candidates.states, len(candidates.kernels), len(prices.known), seconds=spent
+        "exact", size, candidates.states, len(candidates.kernels), len(prices.costs), seconds=spent
     )
     return make_choice(dag, kernels, prices, statistics)
 
 
 def _shortest_path(
-    prices: Mapping[Kernel, float], goal: int, once: int
+    prices: Mapping[Kernel, float], goal: int, singles: int
 ) -> tuple[Kernel, ...] | None:
     """Return the cheapest order of kernels from nothing to the goal, None where none exists."""
     start: Place = (0, 0)
@@ -69,19 +69,19 @@ def _shortest_path(
     heap: list[tuple[float, Place]] = [(0.0, start)]
     while heap:
         cost, place = heappop(heap)
-        made, done = place
+        values, ran = place
         if cost > costs[place]:
             continue
-        if not goal & ~made and not once & ~done:
+        if not goal & ~values and not singles & ~ran:
             return _path(came, place)
-        for kernel, own in prices.items():
-            if kernel.inputs & ~made or kernel.members & done or not kernel.outputs & ~made:
+        for kernel, price in prices.items():
+            if kernel.inputs & ~values or kernel.members & ran or not kernel.outputs & ~values:
                 continue
-            after = (made | kernel.outputs, done | kernel.members & once)
-            if cost + own < costs.get(after, float("inf")):
-                costs[after] = cost + own
+            after = (values | kernel.outputs, ran | kernel.members & singles)
+            if cost + price < costs.get(after, float("inf")):
+                costs[after] = cost + price
                 came[after] = (place, kernel)
-                heappush(heap, (cost + own, after))
+                heappush(heap, (cost + price, after))
     return None
 
 

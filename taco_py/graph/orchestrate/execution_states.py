@@ -26,12 +26,12 @@ class Window:
     states: int
 
 
-def execution_states(dag: Dag, within: int | None = None, most: int | None = None) -> list[int]:
+def execution_states(dag: Dag, subset: int | None = None, most: int | None = None) -> list[int]:
     """List every execution state of the primitives within a window, each once.
 
     most  stop when there are more than this many, of which the first are returned
     """
-    window = dag.needed if within is None else within
+    window = dag.live if subset is None else subset
     states = [0]
     for p in bits(window):
         states += _states_with(dag, window, states, p)
@@ -41,7 +41,7 @@ def execution_states(dag: Dag, within: int | None = None, most: int | None = Non
 
 
 def _states_with(dag: Dag, window: int, states: Sequence[int], primitive: int) -> list[int]:
-    """Return the states that a primitive adds to those of what comes before it."""
+    """Return the states that a primitive adds to the states of the primitives before it."""
     need = dag.ancestors[primitive] & window
     return [state | 1 << primitive for state in states if state & need == need]
 
@@ -51,41 +51,41 @@ def cut_points(dag: Dag) -> int:
 
     Each splits the execution states: one without it holds nothing after it, one with it all before.
     """
-    found, needed = 0, dag.needed
-    for p in bits(needed):
-        before = (dag.ancestors[p] | 1 << p) & needed
-        if before | dag.descendants[p] & needed == needed and crossing(dag, before) == 1 << p:
-            found |= 1 << p
-    return found
+    points, live = 0, dag.live
+    for p in bits(live):
+        before = (dag.ancestors[p] | 1 << p) & live
+        if before | dag.descendants[p] & live == live and crossing(dag, before) == 1 << p:
+            points |= 1 << p
+    return points
 
 
 def crossing(dag: Dag, state: int) -> int:
     """Return the values that are made in a state and read after it."""
-    later = dag.needed & ~state
+    later = dag.live & ~state
     return dag.reads(later) & state if later else dag.outputs & state
 
 
-def depth_first(dag: Dag, within: int | None = None) -> tuple[int, ...]:
+def depth_first(dag: Dag, subset: int | None = None) -> tuple[int, ...]:
     """Order primitives depth first from the results: each soon before what reads it.
 
     So a primitive that waits for nothing, the transpose of a weight say, does not come first.
     """
-    window = dag.needed if within is None else within
+    window = dag.live if subset is None else subset
     order: list[int] = []
-    done = 0
+    placed = 0
     sinks = [p for p in bits(window) if not dag.successors[p] & window]
     waiting = list(reversed(sinks))
     while waiting:
         p = waiting[-1]
-        open_ = dag.predecessors[p] & window & ~done
-        if done >> p & 1:
+        open_ = dag.predecessors[p] & window & ~placed
+        if placed >> p & 1:
             waiting.pop()
         elif open_:
             waiting.append(max(bits(open_), key=lambda q: (dag.ancestors[q].bit_count(), -q)))
         else:
             waiting.pop()
             order.append(p)
-            done |= 1 << p
+            placed |= 1 << p
     return tuple(order)
 
 
@@ -96,18 +96,18 @@ def windows(dag: Dag, most_states: int, most_primitives: int = 64) -> tuple[Wind
     values cross, in its second half; the rest begins the next.
     """
     order = depth_first(dag)
-    found: list[Window] = []
-    start = done = 0
+    cuts: list[Window] = []
+    start = covered = 0
     while start < len(order):
         counts = _counts(dag, order[start : start + most_primitives], most_states)
         length = len(counts)
         if start + length < len(order):
-            length = _best_end(dag, done, order[start : start + length])
+            length = _best_end(dag, covered, order[start : start + length])
         members = mask_of(order[start : start + length])
-        found.append(Window(members, counts[length - 1]))
-        done |= members
+        cuts.append(Window(members, counts[length - 1]))
+        covered |= members
         start += length
-    return tuple(found)
+    return tuple(cuts)
 
 
 def windows_across(dag: Dag, first: Sequence[Window], most_states: int) -> tuple[Window, ...]:
@@ -115,14 +115,14 @@ def windows_across(dag: Dag, first: Sequence[Window], most_states: int) -> tuple
 
     Kernels that lie in two of the windows are found in these.
     """
-    found = []
+    overlapping = []
     for left, right in pairwise(first):
         ends = depth_first(dag, left.members)[left.members.bit_count() // 2 :]
         order = (*ends, *depth_first(dag, right.members))
         counts = _counts(dag, order, most_states)
         if len(counts) > len(ends):
-            found.append(Window(mask_of(order[: len(counts)]), counts[-1]))
-    return tuple(found)
+            overlapping.append(Window(mask_of(order[: len(counts)]), counts[-1]))
+    return tuple(overlapping)
 
 
 def _counts(dag: Dag, order: Sequence[int], most: int) -> list[int]:
@@ -138,9 +138,9 @@ def _counts(dag: Dag, order: Sequence[int], most: int) -> list[int]:
     return counts
 
 
-def _best_end(dag: Dag, done: int, order: Sequence[int]) -> int:
+def _best_end(dag: Dag, earlier: int, order: Sequence[int]) -> int:
     """Return how many of these a window takes so that the fewest values cross its end."""
-    best, state = (len(order) * dag.size + 1, 0), done
+    best, state = (len(order) * dag.size + 1, 0), earlier
     for length, p in enumerate(order, 1):
         state |= 1 << p
         if 2 * length >= len(order):

@@ -22,8 +22,9 @@ from taco_py.graph.orchestrate.kernel_choice import run_order, without_idle
 Prices = Mapping[Kernel, float]
 
 
-def cheapest_derivations(prices: Prices, goal: int, given: int) -> tuple[Kernel, ...] | None:
-    """Choose for each value the kernel that is cheapest with what it reads; None where none is.
+def cheapest_derivations(prices: Prices, goal: int, available: int) -> tuple[Kernel, ...] | None:
+    """Choose for each value its cheapest kernel, counting the kernels of its inputs; None without
+    one.
 
     What two values read is counted twice, so this is no optimum.
     """
@@ -31,13 +32,13 @@ def cheapest_derivations(prices: Prices, goal: int, given: int) -> tuple[Kernel,
     missing = {}
     heap: list[tuple[float, int, Kernel]] = []
     for number, kernel in enumerate(prices):
-        missing[kernel] = kernel.inputs & ~given
+        missing[kernel] = kernel.inputs & ~available
         for t in bits(missing[kernel]):
             readers.setdefault(t, []).append(kernel)
         if not missing[kernel]:
             heappush(heap, (prices[kernel], number, kernel))
     numbers = {kernel: number for number, kernel in enumerate(prices)}
-    costs = dict.fromkeys(bits(given), 0.0)
+    costs = dict.fromkeys(bits(available), 0.0)
     makers: list[Kernel] = []
     while heap:
         cost, _, kernel = heappop(heap)
@@ -53,28 +54,29 @@ def cheapest_derivations(prices: Prices, goal: int, given: int) -> tuple[Kernel,
                     heappush(heap, (total, numbers[reader], reader))
     if any(t not in costs for t in bits(goal)):
         return None
-    order, _ = run_order(makers, given)
-    return without_idle(order, goal, given)
+    order, _ = run_order(makers, available)
+    return without_idle(order, goal, available)
 
 
-def without_dominated(prices: Prices, most: float, given: int, merge: bool) -> dict[Kernel, float]:
-    """Leave out kernels dearer than `most`, and those that one reading no more replaces for less.
+def without_dominated(prices: Prices, most: float, values: int, merge: bool) -> dict[Kernel, float]:
+    """Leave out kernels dearer than `most`, and kernels that a cheaper one with no more inputs
+    replaces.
 
     merge  whether kernels with other members may replace a kernel: where recomputation is allowed
     """
-    kept: dict[Kernel, float] = {}
+    undominated: dict[Kernel, float] = {}
     by_outputs = sorted(prices, key=lambda kernel: (kernel.outputs, prices[kernel]))
     for _, group in groupby(by_outputs, key=lambda kernel: kernel.outputs):
         best: list[int] = []
         for kernel in group:
             if prices[kernel] > most:
                 break
-            reads = kernel.inputs & ~given
+            reads = kernel.inputs & ~values
             if merge and any(other & ~reads == 0 for other in best):
                 continue
             best.append(reads)
-            kept[kernel] = prices[kernel]
-    return kept
+            undominated[kernel] = prices[kernel]
+    return undominated
 
 
 def cost_of(kernels: Sequence[Kernel], prices: Prices) -> float:

@@ -62,8 +62,8 @@ class Choice:
 
     def __str__(self) -> str:
         lines = [str(kernel) for kernel in self.kernels]
-        again = ", ".join(map(str, bits(self.recomputed))) or "nothing"
-        return "\n".join((*lines, f"cost {self.cost:.6g}, computed again: {again}"))
+        repeated = ", ".join(map(str, bits(self.recomputed))) or "nothing"
+        return "\n".join((*lines, f"cost {self.cost:.6g}, computed again: {repeated}"))
 
 
 class Chooser(Protocol):
@@ -78,59 +78,59 @@ class PriceList:
 
     dag: Dag
     price: Price
-    known: dict[Kernel, float]
+    costs: dict[Kernel, float]
 
     def of(self, kernel: Kernel) -> float:
         """Return a kernel's price.
 
         Raises ScheduleError where it is no number of seconds: negative, or not a number.
         """
-        if kernel not in self.known:
+        if kernel not in self.costs:
             seconds = float(self.price(kernel))
             if isnan(seconds) or seconds < 0:
                 raise ScheduleError(
                     f"Expected a price of at least 0 for kernel {kernel}, found {seconds}",
                     hint="return math.inf for a kernel that cannot be made",
                 )
-            self.known[kernel] = seconds
-        return self.known[kernel]
+            self.costs[kernel] = seconds
+        return self.costs[kernel]
 
 
 def run_order(
-    kernels: Iterable[Kernel], given: int = 0
+    kernels: Iterable[Kernel], available: int = 0
 ) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:
-    """Split kernels into those that can run, in order, and those that wait for each other.
+    """Split kernels into an executable order, and kernels that wait for each other.
 
-    given  the values that exist before
+    available  the values that exist before
     """
     order: list[Kernel] = []
-    waiting, made = list(kernels), given
+    waiting, existing = list(kernels), available
     while True:
         left = []
         for kernel in waiting:
-            if kernel.inputs & ~made:
+            if kernel.inputs & ~existing:
                 left.append(kernel)
             else:
                 order.append(kernel)
-                made |= kernel.outputs
+                existing |= kernel.outputs
         if not left or len(left) == len(waiting):
             return tuple(order), tuple(left)
         waiting = left
 
 
-def without_idle(kernels: Sequence[Kernel], goal: int, given: int = 0) -> tuple[Kernel, ...]:
+def without_idle(kernels: Sequence[Kernel], goal: int, available: int = 0) -> tuple[Kernel, ...]:
     """Leave out kernels of an order that make nothing new, or nothing that is asked for."""
-    made, first = given, []
+    existing, first = available, []
     for kernel in kernels:
-        new = kernel.outputs & ~made
+        new = kernel.outputs & ~existing
         if new:
             first.append((kernel, new))
-        made |= kernel.outputs
-    asked, used = goal, []
+        existing |= kernel.outputs
+    required, used = goal, []
     for kernel, new in reversed(first):
-        if new & asked:
+        if new & required:
             used.append(kernel)
-            asked |= kernel.inputs
+            required |= kernel.inputs
     return tuple(reversed(used))
 
 
@@ -143,12 +143,12 @@ def make_choice(
     """
     order, stuck = run_order(kernels)
     order = without_idle(order, dag.outputs)
-    made = twice = once = 0
+    existing = twice = computed = 0
     for kernel in order:
-        made |= kernel.outputs
-        twice |= once & kernel.members
-        once |= kernel.members
-    if stuck or dag.outputs & ~made:
+        existing |= kernel.outputs
+        twice |= computed & kernel.members
+        computed |= kernel.members
+    if stuck or dag.outputs & ~existing:
         raise InternalError(f"the kernels that {statistics.method} chose cannot run: {dag}")
     cost = sum(prices.of(kernel) for kernel in order)
     return Choice(order, cost, twice, statistics)
@@ -163,13 +163,13 @@ def refuse_unmade(dag: Dag, missing: int) -> ScheduleError:
     )
 
 
-def unmade(kernels: Iterable[Kernel], goal: int, given: int = 0) -> int:
-    """Return what of a goal no executable set of these kernels makes."""
-    order, _ = run_order(kernels, given)
-    made = given
+def unmade(kernels: Iterable[Kernel], goal: int, available: int = 0) -> int:
+    """Return the values of a goal that no executable set of these kernels makes."""
+    order, _ = run_order(kernels, available)
+    existing = available
     for kernel in order:
-        made |= kernel.outputs
-    return goal & ~made
+        existing |= kernel.outputs
+    return goal & ~existing
 
 
 def is_finite(price: float) -> bool:

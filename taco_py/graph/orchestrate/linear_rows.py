@@ -46,12 +46,12 @@ def minimize(
     seconds: float,
     *,
     most: Sequence[float] | None = None,
-    whole: Sequence[bool] | None = None,
+    ints: Sequence[bool] | None = None,
 ) -> Minimum:
     """Minimise a sum of costs of variables that are 0 at least, when rows hold.
 
-    most   the upper bounds of the variables; 1 where they are left out
-    whole  which variables are whole numbers; all where it is left out
+    most  the upper bounds of the variables; 1 where they are left out
+    ints  which variables are whole numbers; all where it is left out
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
@@ -61,14 +61,14 @@ def minimize(
     weights = np.array([w for row in rows for _, w in row.weights])
     matrix = csr_array((weights, columns, ends), shape=(len(rows), len(costs)))
     lower, upper = np.array([row.least for row in rows]), np.array([row.most for row in rows])
-    done = milp(
+    outcome = milp(
         np.array(costs),
-        integrality=np.ones(len(costs), np.int8) if whole is None else np.array(whole, np.int8),
+        integrality=np.ones(len(costs), np.int8) if ints is None else np.array(ints, np.int8),
         bounds=Bounds(0, 1 if most is None else np.array(most)),
         constraints=LinearConstraint(matrix, lower, upper),
         options={"time_limit": max(seconds, 0.01), "mip_rel_gap": 0.0},
     )
-    bound = done.mip_dual_bound
-    known = float(bound) if bound is not None and np.isfinite(bound) else -np.inf
-    values = None if done.x is None else tuple(map(float, done.x))
-    return Minimum(values, known, done.status == 0)
+    bound = outcome.mip_dual_bound
+    finite_bound = float(bound) if bound is not None and np.isfinite(bound) else -np.inf
+    values = None if outcome.x is None else tuple(map(float, outcome.x))
+    return Minimum(values, finite_bound, outcome.status == 0)

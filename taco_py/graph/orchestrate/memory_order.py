@@ -38,7 +38,7 @@ class MemoryOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _LiveValues:
     """What a set of kernels holds, and what a step needs."""
 
     kernels: tuple[Kernel, ...]
@@ -47,13 +47,13 @@ class _Held:
 
     def after(self, ran: int) -> int:
         """Return the values that exist once these kernels ran, and are read later or results."""
-        made, asked = 0, self.results
+        outputs, inputs = 0, self.results
         for n, kernel in enumerate(self.kernels):
             if ran >> n & 1:
-                made |= kernel.outputs
+                outputs |= kernel.outputs
             else:
-                asked |= kernel.inputs
-        return made & asked
+                inputs |= kernel.inputs
+        return outputs & inputs
 
     def bytes(self, values: int) -> int:
         """Return the bytes of values."""
@@ -61,13 +61,13 @@ class _Held:
 
     def ready(self, ran: int) -> list[int]:
         """Return the kernels that can run next."""
-        made = 0
+        outputs = 0
         for n in bits(ran):
-            made |= self.kernels[n].outputs
+            outputs |= self.kernels[n].outputs
         return [
             n
             for n, kernel in enumerate(self.kernels)
-            if not ran >> n & 1 and not kernel.inputs & ~made
+            if not ran >> n & 1 and not kernel.inputs & ~outputs
         ]
 
 
@@ -92,53 +92,53 @@ def order_by_memory(
     unknown = [t for kernel in kernels for t in bits(kernel.outputs) if sizes.get(t, -1) < 0]
     if unknown:
         raise ScheduleError(f"Expected the bytes of value {unknown[0]}, found none in `sizes`")
-    held = _Held(tuple(kernels), sizes, results)
-    found = _best_path(held, most_states)
-    peak, order = found if found is not None else _beam_path(held)
-    return MemoryOrder(tuple(kernels[n] for n in order), peak, found is not None)
+    live = _LiveValues(tuple(kernels), sizes, results)
+    path = _best_path(live, most_states)
+    peak, order = path if path is not None else _beam_path(live)
+    return MemoryOrder(tuple(kernels[n] for n in order), peak, path is not None)
 
 
 def peak_bytes(kernels: Sequence[Kernel], sizes: Mapping[int, int], results: int = 0) -> int:
     """Return the most bytes that are held at a time when kernels run in this order."""
-    held, ran, peak = _Held(tuple(kernels), sizes, results), 0, 0
+    live, ran, peak = _LiveValues(tuple(kernels), sizes, results), 0, 0
     for n, kernel in enumerate(kernels):
-        peak = max(peak, held.bytes(held.after(ran) | kernel.outputs))
+        peak = max(peak, live.bytes(live.after(ran) | kernel.outputs))
         ran |= 1 << n
     return peak
 
 
-def _best_path(held: _Held, most_states: int) -> tuple[int, tuple[int, ...]] | None:
+def _best_path(live: _LiveValues, most_states: int) -> tuple[int, tuple[int, ...]] | None:
     """Return the least peak and its order; None where too many states are tried."""
-    whole = (1 << len(held.kernels)) - 1
+    all_kernels = (1 << len(live.kernels)) - 1
     best = {0: 0}
     heap: list[tuple[int, int, int, tuple[int, ...]]] = [(0, 0, 0, ())]
     while heap and len(best) <= most_states:
         peak, _, ran, order = heappop(heap)
-        if ran == whole:
+        if ran == all_kernels:
             return peak, order
         if peak > best[ran]:
             continue
-        values = held.after(ran)
-        for n in held.ready(ran):
-            after, step = ran | 1 << n, held.bytes(values | held.kernels[n].outputs)
+        values = live.after(ran)
+        for n in live.ready(ran):
+            after, step = ran | 1 << n, live.bytes(values | live.kernels[n].outputs)
             if max(peak, step) < best.get(after, max(peak, step) + 1):
                 best[after] = max(peak, step)
                 heappush(heap, (best[after], -len(order), after, (*order, n)))
     return None
 
 
-def _beam_path(held: _Held) -> tuple[int, tuple[int, ...]]:
+def _beam_path(live: _LiveValues) -> tuple[int, tuple[int, ...]]:
     """Return a small peak and its order, from the few sets of each size that hold the least."""
     wave: dict[int, Step] = {0: (0, 0, ())}
-    for _ in held.kernels:
-        found: dict[int, Step] = {}
+    for _ in live.kernels:
+        states: dict[int, Step] = {}
         for ran, (peak, _, order) in wave.items():
-            values = held.after(ran)
-            for n in held.ready(ran):
-                after, step = ran | 1 << n, held.bytes(values | held.kernels[n].outputs)
-                now = (max(peak, step), held.bytes(held.after(after)), (*order, n))
-                found[after] = min(found.get(after, now), now)
-        kept = sorted(found.items(), key=lambda item: (item[1], item[0]))[:BEAM_STATES]
-        wave = dict(kept)
+            values = live.after(ran)
+            for n in live.ready(ran):
+                after, step = ran | 1 << n, live.bytes(values | live.kernels[n].outputs)
+                state = (max(peak, step), live.bytes(live.after(after)), (*order, n))
+                states[after] = min(states.get(after, state), state)
+        best = sorted(states.items(), key=lambda item: (item[1], item[0]))[:BEAM_STATES]
+        wave = dict(best)
     ((peak, _, order),) = sorted(wave.values())[:1]
     return peak, order

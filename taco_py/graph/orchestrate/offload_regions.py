@@ -79,12 +79,12 @@ class RegionDecision:
     """What became of a region, and why."""
 
     region: OffloadRegion
-    kept: bool
-    why: str
+    keep: bool
+    reason: str
 
     def __str__(self) -> str:
         members = ", ".join(map(str, bits(self.region.members)))
-        return f"{self.region.target} {{{members}}}: {self.why}"
+        return f"{self.region.target} {{{members}}}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def partition_graph(dag: Dag, targets: Sequence[OffloadTarget]) -> GraphPartitio
     decisions: list[RegionDecision] = []
     for region in merge_regions(dag, annotate(dag, targets)):
         decisions += _decide(dag, region, costs[region.target])
-    regions = tuple(decision.region for decision in decisions if decision.kept)
+    regions = tuple(decision.region for decision in decisions if decision.keep)
     return GraphPartition(regions, run_regions(dag, regions), tuple(decisions))
 
 
@@ -127,16 +127,16 @@ def run_regions(dag: Dag, regions: Sequence[OffloadRegion]) -> tuple[int, ...]:
 
 def annotate(dag: Dag, targets: Sequence[OffloadTarget]) -> tuple[Atom, ...]:
     """Return the composites and the primitives that targets compute, by the first one that can."""
-    free, found = dag.needed, list[Atom]()
+    free, atoms = dag.live, list[Atom]()
     for target in targets:
         for match in group_composites(dag, target.patterns, free):
-            found.append(Atom(target.name, match.members, match))
+            atoms.append(Atom(target.name, match.members, match))
             free &= ~match.members
         for p in bits(free):
             if target.supports(dag, p):
-                found.append(Atom(target.name, 1 << p))
+                atoms.append(Atom(target.name, 1 << p))
                 free &= ~(1 << p)
-    return tuple(sorted(found, key=lambda atom: atom.members & -atom.members))
+    return tuple(sorted(atoms, key=lambda atom: atom.members & -atom.members))
 
 
 def merge_regions(dag: Dag, atoms: Sequence[Atom]) -> tuple[OffloadRegion, ...]:
@@ -174,15 +174,15 @@ def _decide(dag: Dag, region: OffloadRegion, cost: OffloadCost | None) -> list[R
     parts = list(split_region(dag, region, cost.most_primitives))
     count = region.members.bit_count()
     split = f"one of {len(parts)} parts of {count} primitives, " if len(parts) > 1 else ""
-    found = []
+    decisions = []
     for part in parts:
-        gain, moved = cost.gain(part.members), cost.transfer(part.members)
-        pays = gain > cost.launch + moved
-        as_long = gain + cost.slack(part.members) > cost.launch + moved
+        gain, transfer = cost.gain(part.members), cost.transfer(part.members)
+        pays = gain > cost.launch + transfer
+        as_long = gain + cost.slack(part.members) > cost.launch + transfer
         word = "pays" if pays else "preferred, as it takes as long" if as_long else "host"
-        why = f"saves {gain:.3g} s, launch {cost.launch:.3g} s, transfer {moved:.3g} s"
-        found.append(RegionDecision(part, pays or as_long, f"{split}{word}: {why}"))
-    return found
+        reason = f"saves {gain:.3g} s, launch {cost.launch:.3g} s, transfer {transfer:.3g} s"
+        decisions.append(RegionDecision(part, pays or as_long, f"{split}{word}: {reason}"))
+    return decisions
 
 
 def split_region(dag: Dag, region: OffloadRegion, most: int | None) -> Iterator[OffloadRegion]:
@@ -194,8 +194,8 @@ def split_region(dag: Dag, region: OffloadRegion, most: int | None) -> Iterator[
     order = _atoms_in_order(dag, region)
     while order:
         length = _first_part(dag, order, most)
-        own, order = order[:length], order[length:]
-        yield OffloadRegion(region.target, _members(own), tuple(own))
+        atoms, order = order[:length], order[length:]
+        yield OffloadRegion(region.target, _members(atoms), tuple(atoms))
 
 
 def _first_part(dag: Dag, order: Sequence[Atom], most: int | None) -> int:
@@ -203,17 +203,17 @@ def _first_part(dag: Dag, order: Sequence[Atom], most: int | None) -> int:
     sizes = list(accumulate(atom.members.bit_count() for atom in order))
     if most is None or sizes[-1] <= most:
         return len(order)
-    whole_size, parts = sizes[-1], -(-sizes[-1] // most)
-    ideal, slack = whole_size / parts, max(whole_size // 8, 1)
-    least = whole_size - (parts - 1) * most
+    total, parts = sizes[-1], -(-sizes[-1] // most)
+    ideal, slack = total / parts, max(total // 8, 1)
+    least = total - (parts - 1) * most
     allowed = [n for n, size in enumerate(sizes, 1) if size <= most] or [1]
     allowed = [n for n in allowed if sizes[n - 1] >= least] or allowed
     near = [n for n in allowed if abs(sizes[n - 1] - ideal) <= slack] or allowed[-1:]
-    whole = _members(order)
+    members = _members(order)
 
     def crossed(length: int) -> tuple[int, float, int]:
-        rest = whole & ~_members(order[:length])
-        values = dag.reads(rest) & whole
+        rest = members & ~_members(order[:length])
+        values = dag.reads(rest) & members
         return values.bit_count(), abs(sizes[length - 1] - ideal), -length
 
     return min(near, key=crossed)
@@ -226,9 +226,9 @@ def _atoms_in_order(dag: Dag, region: OffloadRegion) -> list[Atom]:
     order: list[Atom] = []
     waiting = sorted(region.atoms, key=lambda atom: last[atom.members])
     while waiting:
-        done = _members(order)
+        placed = _members(order)
         ready = next(
-            atom for atom in waiting if not dag.reads(atom.members) & region.members & ~done
+            atom for atom in waiting if not dag.reads(atom.members) & region.members & ~placed
         )
         order.append(ready)
         waiting.remove(ready)

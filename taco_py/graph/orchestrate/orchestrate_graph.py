@@ -56,51 +56,53 @@ def orchestrate(
     for kernel in candidates.kernels:
         prices.of(kernel)
     start = time.perf_counter()
-    finite = {kernel: cost for kernel, cost in prices.known.items() if is_finite(cost)}
+    finite = {kernel: cost for kernel, cost in prices.costs.items() if is_finite(cost)}
     missing = unmade(finite, dag.outputs)
     if missing:
         raise refuse_unmade(dag, missing)
-    goals = [(dag.needed, dag.outputs, 0)]
+    goals = [(dag.live, dag.outputs, 0)]
     if len(finite) > most_columns:
         goals = _by_window(dag, candidates)
     columns = rounds = 0
     bound = 0.0
-    chosen: list[Kernel] = []
+    kernels: list[Kernel] = []
     greedy = _merged(dag, candidates, finite)
-    for number, (members, goal, given) in enumerate(goals):
-        own = {k: cost for k, cost in finite.items() if not k.members & ~members}
+    for number, (members, goal, available) in enumerate(goals):
+        window_prices = {k: cost for k, cost in finite.items() if not k.members & ~members}
         left = seconds - (time.perf_counter() - start)
         share = left / (len(goals) - number)
-        known = greedy if len(goals) == 1 else None
-        used, solution = _solve(dag, own, goal, given, recompute, share, known)
-        chosen += solution.kernels
+        incumbent = greedy if len(goals) == 1 else None
+        used, solution = _solve(dag, window_prices, goal, available, recompute, share, incumbent)
+        kernels += solution.kernels
         columns, rounds = columns + used, rounds + solution.rounds
         bound += solution.bound
-    if greedy is not None and cost_of(greedy, finite) < cost_of(chosen, finite):
-        chosen = list(greedy)
-    cost = cost_of(chosen, finite)
+    if greedy is not None and cost_of(greedy, finite) < cost_of(kernels, finite):
+        kernels = list(greedy)
+    cost = cost_of(kernels, finite)
     statistics = ChoiceStatistics(
         "orchestrate" if len(goals) == 1 else f"orchestrate in {len(goals)} windows",
-        dag.needed.bit_count(),
+        dag.live.bit_count(),
         candidates.states,
         len(candidates.kernels),
-        len(prices.known),
+        len(prices.costs),
         columns,
         rounds,
         max(0.0, cost - bound) / cost if cost > 0 else 0.0,
         time.perf_counter() - start,
     )
-    return make_choice(dag, chosen, prices, statistics)
+    return make_choice(dag, kernels, prices, statistics)
 
 
 def _by_window(dag: Dag, candidates: Candidates) -> list[tuple[int, int, int]]:
-    """Return for each window its primitives, the values to make and those that are given."""
-    goals, done = [], 0
+    """Return for each window its primitives, the values to make, and the values that
+    exist before.
+    """
+    goals, available = [], 0
     for window in candidates.windows:
-        state = done | window.members
+        state = available | window.members
         goal = (crossing(dag, state) | dag.outputs) & window.members
-        goals.append((window.members, goal, done))
-        done = state
+        goals.append((window.members, goal, available))
+        available = state
     return goals
 
 
@@ -108,29 +110,29 @@ def _solve(
     dag: Dag,
     prices: dict[Kernel, float],
     goal: int,
-    given: int,
+    values: int,
     recompute: bool,
     seconds: float,
     greedy: tuple[Kernel, ...] | None,
 ) -> tuple[int, Solution]:
     """Solve for one goal, from the cheapest answer that is known; return the columns too."""
-    needed = (goal | dag.before(goal)) & ~given
-    first = cheapest_derivations(prices, goal, given) if recompute else _singletons(prices, needed)
-    known = [(cost_of(answer, prices), answer) for answer in (first, greedy) if answer is not None]
-    best, answer = min(known, key=lambda pair: pair[0], default=(inf, ()))
-    columns = without_dominated(prices, best * (1 + 1e-9), given, merge=recompute)
+    live = (goal | dag.before(goal)) & ~values
+    first = cheapest_derivations(prices, goal, values) if recompute else _singletons(prices, live)
+    priced = [(cost_of(answer, prices), answer) for answer in (first, greedy) if answer is not None]
+    best, answer = min(priced, key=lambda pair: pair[0], default=(inf, ()))
+    columns = without_dominated(prices, best * (1 + 1e-9), values, merge=recompute)
     solution = solve(
         columns,
         goal,
         answer,
         best,
-        given=given,
-        needed=needed,
+        available=values,
+        required=live,
         recompute=recompute,
         seconds=seconds,
     )
-    if unmade(solution.kernels, goal, given):
-        raise refuse_unmade(dag, unmade(prices, goal, given))
+    if unmade(solution.kernels, goal, values):
+        raise refuse_unmade(dag, unmade(prices, goal, values))
     return len(columns), solution
 
 
@@ -138,7 +140,7 @@ def _merged(
     dag: Dag, candidates: Candidates, prices: dict[Kernel, float]
 ) -> tuple[Kernel, ...] | None:
     """Return the greedy answer, which no other may be worse than; None where there is none."""
-    if _singletons(prices, dag.needed) is None:
+    if _singletons(prices, dag.live) is None:
         return None
     return search_partitions(dag, candidates, lambda k: prices.get(k, inf), width=1).kernels
 
@@ -146,6 +148,6 @@ def _merged(
 def _singletons(prices: dict[Kernel, float], members: int) -> tuple[Kernel, ...] | None:
     """Return each primitive as a kernel, None where one has no finite price."""
     alone = {k.members: k for k in prices if k.members == k.outputs and k.members & members}
-    own = [alone.get(1 << p) for p in bits(members)]
-    found = tuple(kernel for kernel in own if kernel is not None)
-    return found if len(found) == len(own) else None
+    kernels = [alone.get(1 << p) for p in bits(members)]
+    finite = tuple(kernel for kernel in kernels if kernel is not None)
+    return finite if len(finite) == len(kernels) else None

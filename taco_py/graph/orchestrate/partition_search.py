@@ -42,30 +42,30 @@ def search_partitions(dag: Dag, candidates: Candidates, price: Price, *, width: 
     """
     start = time.perf_counter()
     prices = _Prices(dag, frozenset(candidates.kernels), PriceList(dag, price, {}), {})
-    best = tuple(1 << p for p in bits(dag.needed))
+    best = tuple(1 << p for p in bits(dag.live))
     without = [members for members in best if prices.of(members) == inf]
     if without:
         raise refuse_unmade(dag, sum(without))
     best_cost = sum(map(prices.of, best))
-    seen, wave, rounds = {best}, [(best_cost, best)], 0
+    visited, wave, rounds = {best}, [(best_cost, best)], 0
     while wave:
         rounds += 1
-        better = sorted({merge for found in wave for merge in _merges(dag, *found, prices)})
-        wave = list(islice(_can_run(dag, better, seen), width))
+        better = sorted({merge for candidate in wave for merge in _merges(dag, *candidate, prices)})
+        wave = list(islice(_can_run(dag, better, visited), width))
         if wave and wave[0][0] < best_cost:
             best_cost, best = wave[0]
     statistics = ChoiceStatistics(
         "greedy",
-        dag.needed.bit_count(),
+        dag.live.bit_count(),
         candidates.states,
         len(candidates.kernels),
-        len(prices.listed.known),
-        len(seen),
+        len(prices.price_list.costs),
+        len(visited),
         rounds,
         seconds=time.perf_counter() - start,
     )
     kernels = [make_kernel(dag, members) for members in best]
-    return make_choice(dag, kernels, prices.listed, statistics)
+    return make_choice(dag, kernels, prices.price_list, statistics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +74,14 @@ class _Prices:
 
     dag: Dag
     allowed: frozenset[Kernel]
-    listed: PriceList
-    known: dict[int, float]
+    price_list: PriceList
+    computed: dict[int, float]
 
     def of(self, members: int) -> float:
-        if members not in self.known:
+        if members not in self.computed:
             kernel = make_kernel(self.dag, members)
-            self.known[members] = self.listed.of(kernel) if kernel in self.allowed else inf
-        return self.known[members]
+            self.computed[members] = self.price_list.of(kernel) if kernel in self.allowed else inf
+        return self.computed[members]
 
 
 def _merges(
@@ -90,7 +90,7 @@ def _merges(
     """Yield each cheaper partition in which a kernel and one that reads it are one."""
     holders = {p: members for members in partition for p in bits(members)}
     for left in partition:
-        readers = {holders[q] for p in bits(left) for q in bits(dag.successors[p] & dag.needed)}
+        readers = {holders[q] for p in bits(left) for q in bits(dag.successors[p] & dag.live)}
         for right in readers - {left}:
             union = left | right
             gain = prices.of(left) + prices.of(right) - prices.of(union)
@@ -101,11 +101,11 @@ def _merges(
 
 
 def _can_run(
-    dag: Dag, partitions: Iterable[tuple[float, Partition]], seen: set[Partition]
+    dag: Dag, partitions: Iterable[tuple[float, Partition]], visited: set[Partition]
 ) -> Iterator[tuple[float, Partition]]:
     """Yield the partitions that are new and whose kernels do not wait for each other."""
     for cost, partition in partitions:
-        if partition not in seen:
-            seen.add(partition)
+        if partition not in visited:
+            visited.add(partition)
             if contract(dag, partition) is not None:
                 yield cost, partition

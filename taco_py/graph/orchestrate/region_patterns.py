@@ -65,7 +65,9 @@ class Match:
     bindings: tuple[tuple[str, int], ...]
 
     def value(self, name: str) -> int:
-        """Return what a name of the pattern matched: p a primitive, ~k the graph's input k."""
+        """Return the value that a name of the pattern matched: p a primitive, ~k the graph's input
+        k.
+        """
         return dict(self.bindings)[name]
 
 
@@ -124,9 +126,9 @@ def _pattern_of(tree: ast.expr, text: str) -> PatternNode:
             if isinstance(inner, OperatorPattern):
                 return OperatorPattern(inner.operators, inner.arguments, label)
         case ast.Call(func=called, args=arguments, keywords=[]):
-            own = tuple(_pattern_of(argument, text) for argument in arguments)
+            parts = tuple(_pattern_of(argument, text) for argument in arguments)
             names = _names_of(called, text)
-            return OperatorPattern(() if names == (ANY,) else names, own)
+            return OperatorPattern(() if names == (ANY,) else names, parts)
     raise _no_pattern(text, ast.unparse(tree))
 
 
@@ -139,9 +141,9 @@ def _names_of(tree: ast.expr, text: str) -> tuple[str, ...]:
     raise _no_pattern(text, ast.unparse(tree))
 
 
-def _no_pattern(text: str, found: str) -> NotationError:
+def _no_pattern(text: str, fragment: str) -> NotationError:
     return NotationError(
-        f"Expected a pattern of operators, found {found!r} in {text!r}",
+        f"Expected a pattern of operators, found {fragment!r} in {text!r}",
         hint="write calls of operators and names: gelu(add(matmul(x, w), b))",
     )
 
@@ -163,16 +165,16 @@ def group_composites(
 
     free  primitives that composites may hold: all, where it is left out
     """
-    left = dag.needed if free is None else free
-    found: list[Match] = []
+    left = dag.live if free is None else free
+    matches: list[Match] = []
     for pattern in patterns:
         for root in sorted(bits(left), reverse=True):
             for match in find_matches(dag, pattern, root):
                 if not match.members & ~left:
-                    found.append(match)
+                    matches.append(match)
                     left &= ~match.members
                     break
-    return tuple(found)
+    return tuple(matches)
 
 
 def _match(
@@ -183,7 +185,7 @@ def _match(
     members: int,
     commuting: tuple[str, ...],
 ) -> Iterator[tuple[dict[str, int], int]]:
-    """Yield what names are bound to and which primitives are matched, for each way to match."""
+    """Yield the bindings of names and the matched primitives, for each way to match."""
     name = node.name if isinstance(node, Wildcard) else node.label
     if name is not None and name != ANY:
         if bindings.get(name, value) != value:

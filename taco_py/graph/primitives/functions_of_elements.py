@@ -34,24 +34,24 @@ def call(function: str, args: Sequence[Expr]) -> Expr:
     """
     if function == "square":
         return Call(MUL, (args[0], args[0]))
-    if function == "power" and (factors := whole_power(args[1])):
+    if function == "power" and (factors := factor_count(args[1])):
         product = args[0]
         for _ in range(factors - 1):
             product = Call(MUL, (product, args[0]))
         return product
     name = OTHER_NAMES.get(function, function)
-    operands = {f"a{place}": each for place, each in enumerate(args)}
+    operands = {f"a{place}": arg for place, arg in enumerate(args)}
     text = "pow(a0, a1)" if function == "power" else expression(name, tuple(operands))
     template = parse_assignment(f"R = {text}").value
     return map_accesses(template, lambda access: operands[access.tensor])
 
 
-def whole_power(exponent: Expr) -> int:
+def factor_count(exponent: Expr) -> int:
     """Return the exponent of a power that is a product, 0 of others."""
     if not isinstance(exponent, Literal) or isinstance(exponent.value, bool | complex):
         return 0
-    whole = exponent.value == int(exponent.value) and 1 <= exponent.value <= MOST_FACTORS
-    return int(exponent.value) if whole else 0
+    is_product = exponent.value == int(exponent.value) and 1 <= exponent.value <= MOST_FACTORS
+    return int(exponent.value) if is_product else 0
 
 
 def _express(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:

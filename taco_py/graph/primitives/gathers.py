@@ -25,55 +25,55 @@ Modes = tuple[int | tuple[int, Lines], ...]
 
 def positions_in(modes: Modes) -> Iterator[tuple[int, int, Lines]]:
     """Yield each mode that positions say, with the input that holds them and their modes."""
-    for mode, each in enumerate(modes):
-        if not isinstance(each, int):
-            yield mode, *each
+    for mode, entry in enumerate(modes):
+        if not isinstance(entry, int):
+            yield mode, *entry
 
 
 def is_of_elements(node: Node) -> bool:
-    """Tell whether positions say all modes of what a gather reads, or a scatter adds to."""
-    return not any(isinstance(each, int) for each in node.get("modes"))
+    """Tell whether positions select all modes that a gather reads, or a scatter adds to."""
+    return not any(isinstance(mode, int) for mode in node.get("modes"))
 
 
 def _gather(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
-    own: list[Index] = []
-    chosen = []
-    for each in node.get("modes"):
-        if isinstance(each, int):
-            own.append(indices[each])
+    inner: list[Index] = []
+    selectors = []
+    for entry in node.get("modes"):
+        if isinstance(entry, int):
+            inner.append(indices[entry])
             continue
-        place, lines = each
-        own.append(operands.fresh())
-        chosen.append(operands.read(place, [*(indices[line] for line in lines), own[-1]]))
-    over = [own[mode] for mode, *_ in positions_in(node.get("modes"))]
-    return _sum(over, [*chosen, operands.read(0, own)])
+        place, lines = entry
+        inner.append(operands.fresh())
+        selectors.append(operands.read(place, [*(indices[line] for line in lines), inner[-1]]))
+    over = [inner[mode] for mode, *_ in positions_in(node.get("modes"))]
+    return _sum(over, [*selectors, operands.read(0, inner)])
 
 
 def _scatter(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
     modes = node.get("modes")
-    own: list[Index] = [None] * operands.facts[0].order
-    for index, each in zip(indices, modes, strict=True):
-        if isinstance(each, int):
-            own[each] = index
+    inner: list[Index] = [None] * operands.facts[0].order
+    for index, entry in zip(indices, modes, strict=True):
+        if isinstance(entry, int):
+            inner[entry] = index
     over = [
         mode for mode, unit in enumerate(operands.facts[0].units)
         if mode not in modes and not unit
     ]  # fmt: skip
     for mode in over:
-        own[mode] = operands.fresh()
-    chosen = [
-        operands.read(place, [*(own[line] for line in lines), indices[mode]])
+        inner[mode] = operands.fresh()
+    selectors = [
+        operands.read(place, [*(inner[line] for line in lines), indices[mode]])
         for mode, place, lines in positions_in(modes)
     ]
-    return _sum([own[mode] for mode in over], [*chosen, operands.read(0, own)])
+    return _sum([inner[mode] for mode in over], [*selectors, operands.read(0, inner)])
 
 
 def _sum(over: Iterable[Index], factors: Sequence[Expr]) -> Expr:
-    found = reduce(lambda one, other: Call(MUL, (one, other)), factors)
+    result = reduce(lambda one, other: Call(MUL, (one, other)), factors)
     for index in over:
         assert index is not None
-        found = Reduce(ADD, index, found)
-    return found
+        result = Reduce(ADD, index, result)
+    return result
 
 
 PRIMITIVES = (

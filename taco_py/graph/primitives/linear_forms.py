@@ -16,27 +16,27 @@ from taco_py.language.notation.rewrites.reduce import insert_reductions
 
 def _express(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
     labels = node.get("labels")
-    named: dict[int, Index] = dict(zip(node.get("kept"), indices, strict=True))
+    by_label: dict[int, Index] = dict(zip(node.get("kept"), indices, strict=True))
     over: list[str] = []
-    for fact, own in zip(operands.facts, labels, strict=True):
-        for label, size in zip(own, fact.shape, strict=True):
-            if named.get(label) is None and label not in node.get("kept") and size.constant != 1:
-                named[label] = operands.fresh()
-                over.append(str(named[label]))
+    for fact, group in zip(operands.facts, labels, strict=True):
+        for label, size in zip(group, fact.shape, strict=True):
+            if by_label.get(label) is None and label not in node.get("kept") and size.constant != 1:
+                by_label[label] = operands.fresh()
+                over.append(str(by_label[label]))
     factors = [
         operands.read(
             place,
             [
-                None if size.constant == 1 else named.get(label)
-                for label, size in zip(own, fact.shape, strict=True)
+                None if size.constant == 1 else by_label.get(label)
+                for label, size in zip(group, fact.shape, strict=True)
             ],
         )
-        for place, (own, fact) in enumerate(zip(labels, operands.facts, strict=True))
+        for place, (group, fact) in enumerate(zip(labels, operands.facts, strict=True))
     ]
-    found = reduce(lambda one, other: Call(MUL, (one, other)), factors)
+    result = reduce(lambda one, other: Call(MUL, (one, other)), factors)
     for index in reversed(over):
-        found = Reduce(ADD, index, found)
-    return found
+        result = Reduce(ADD, index, result)
+    return result
 
 
 def _express_notation(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
@@ -59,10 +59,10 @@ def _express_notation(node: Node, indices: Sequence[Index], operands: Operands) 
         )
         if size.constant != 1
     }
-    named: dict[str, Index] = dict(zip(assignment.target.indices, indices, strict=True))
-    named.update(dict.fromkeys(units - wide - named.keys()))
+    by_index: dict[str, Index] = dict(zip(assignment.target.indices, indices, strict=True))
+    by_index.update(dict.fromkeys(units - wide - by_index.keys()))
 
-    def written(expr: Expr) -> Expr:
+    def express(expr: Expr) -> Expr:
         match expr:
             case Access(tensor, own):
                 place = places[tensor]
@@ -70,22 +70,22 @@ def _express_notation(node: Node, indices: Sequence[Index], operands: Operands) 
                 return operands.read(
                     place,
                     [
-                        None if size.constant == 1 else named[index]
+                        None if size.constant == 1 else by_index[index]
                         for index, size in zip(own, sizes, strict=True)
                     ],
                 )
             case Literal():
                 return expr
             case Call(operator, args):
-                return Call(operator, tuple(map(written, args)))
+                return Call(operator, tuple(map(express, args)))
             case Reduce(operator, index, body):
-                before = named.get(index)
-                named[index] = fresh = None if index in units - wide else operands.fresh()
-                inner = written(body)
-                named[index] = before
+                before = by_index.get(index)
+                by_index[index] = fresh = None if index in units - wide else operands.fresh()
+                inner = express(body)
+                by_index[index] = before
                 return inner if fresh is None else Reduce(operator, fresh, inner)
 
-    return written(assignment.value)
+    return express(assignment.value)
 
 
 PRIMITIVES = (

@@ -11,11 +11,11 @@ from taco_py.language.notation.nodes import Expr
 
 def _express(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
     (fact,) = operands.facts
-    found: list[Index] = [None] * fact.order
+    subscripts: list[Index] = [None] * fact.order
     for index, source in zip(indices, node.get("source"), strict=True):
         if source is not None:
-            found[source] = index
-    return operands.read(0, found)
+            subscripts[source] = index
+    return operands.read(0, subscripts)
 
 
 PRIMITIVES = (

@@ -21,19 +21,19 @@ _NOWHERE = Span(Source(""), 0, 0)
 
 def _express(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
     (fact,) = operands.facts
-    kept = iter(indices)
+    remaining = iter(indices)
     axes = node.get("axes")
-    whole: list[Index] = []
+    subscripts: list[Index] = []
     over: list[str] = []
     for axis, size in enumerate(fact.shape):
         if axis not in axes:
-            whole.append(next(kept))
+            subscripts.append(next(remaining))
         elif size.constant == 1:
-            whole.append(None)
+            subscripts.append(None)
         else:
             over.append(operands.fresh())
-            whole.append(over[-1])
-    value = operands.read(0, whole)
+            subscripts.append(over[-1])
+    value = operands.read(0, subscripts)
     if fact.dtype != node.dtype and isinstance(value, Call):
         value = Call(MUL, (Literal(1, dtype=node.dtype), value))
     return make_reduction(node.get("function"), tuple(over), value, _NOWHERE)

@@ -24,14 +24,14 @@ At = tuple[tuple[int, tuple[int | None, ...]], ...]
 """Operands whose stored elements say where, each with the modes of the result that it has."""
 
 _OF = {
-    each.operator: each
+    primitive.operator: primitive
     for family in (functions_of_elements, reductions, linear_forms, gathers)
-    for each in family.PRIMITIVES
+    for primitive in family.PRIMITIVES
 }
 
 
 def operator_of(node: Node) -> str:
-    """Return what a node computes, wherever it does."""
+    """Return the operator of a node, also where it is sampled."""
     return str(node.get("of", node.operator))
 
 
@@ -43,8 +43,8 @@ def everywhere(node: Node) -> Node:
     at: At = node.get("at", ())
     if not at:
         return node
-    own = node.inputs[: at[0][0]]
-    return replace(node, operator=operator_of(node), inputs=own)
+    inputs = node.inputs[: at[0][0]]
+    return replace(node, operator=operator_of(node), inputs=inputs)
 
 
 def _express(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
@@ -53,8 +53,8 @@ def _express(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
     value = _OF[inner.operator].express(inner, indices, replace(operands, facts=facts))
     stored = []
     for place, modes in node.get("at"):
-        own = [None if mode is None else indices[mode] for mode in modes]
-        stored.append(operands.read(place, own))
+        subscripts = [None if mode is None else indices[mode] for mode in modes]
+        stored.append(operands.read(place, subscripts))
     return kept_where(value, stored)
 
 

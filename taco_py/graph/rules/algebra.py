@@ -24,7 +24,7 @@ from taco_py.graph.graph_builder import COMMUTATIVE, LAYOUTS, GraphBuilder
 from taco_py.graph.nodes import Node
 from taco_py.graph.rules.base import GraphRule
 
-NUMBERS, SIGNED, REAL, FLOATS, WHOLE, TRUTHS = "iufc", "if", "iuf", "f", "iu", "b"
+NUMBERS, SIGNED, REAL, FLOATS, INTEGERS, TRUTHS = "iufc", "if", "iuf", "f", "iu", "b"
 """Kinds of types, by NumPy's letters."""
 
 NOT_NEGATIVE = ("absolute", "fabs", "exp", "exp2", "sqrt", "expit")
@@ -47,7 +47,7 @@ class Identity:
 IDENTITIES = (
     Identity("multiply(x, 1)", "x", NUMBERS),
     Identity("divide(x, 1)", "x", FLOATS),
-    Identity("add(x, 0)", "x", WHOLE),
+    Identity("add(x, 0)", "x", INTEGERS),
     Identity("subtract(x, 0)", "x", REAL),
     Identity("negative(negative(x))", "x", NUMBERS),
     Identity("add(x, x)", "multiply(x, 2)", REAL),
@@ -73,7 +73,7 @@ IDENTITIES = (
     Identity("logical_and(x, x)", "x", TRUTHS),
     Identity("logical_or(x, x)", "x", TRUTHS),
     Identity("logical_not(logical_not(x))", "x", TRUTHS),
-    Identity("invert(invert(x))", "x", WHOLE + TRUTHS),
+    Identity("invert(invert(x))", "x", INTEGERS + TRUTHS),
     Identity("power(x, -1)", "divide(1, x)", FLOATS),
     Identity("power(x, 0.5)", "sqrt(x)", FLOATS),
     Identity("exp(log(p))", "p", FLOATS),
@@ -81,8 +81,8 @@ IDENTITIES = (
 )
 
 _TREES = tuple(
-    (each, ast.parse(each.before, mode="eval").body, ast.parse(each.after, mode="eval").body)
-    for each in IDENTITIES
+    (rule, ast.parse(rule.before, mode="eval").body, ast.parse(rule.after, mode="eval").body)
+    for rule in IDENTITIES
 )
 
 
@@ -92,21 +92,21 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
     for identity, before, after in _TREES:
         if np.dtype(node.dtype).kind not in identity.kinds:
             continue
-        for found in _matches(builder, node.name, before, node, {}):
-            made = _made(builder, node, after, found)
-            if made is not None:
-                return made
+        for bindings in _matches(builder, node.name, before, node, {}):
+            replacement = _replacement(builder, node, after, bindings)
+            if replacement is not None:
+                return replacement
     return None
 
 
 def _matches(
-    builder: GraphBuilder, name: str, pattern: ast.expr, root: Node, known: Mapping[str, str]
+    builder: GraphBuilder, name: str, pattern: ast.expr, root: Node, bindings: Mapping[str, str]
 ) -> Iterator[Mapping[str, str]]:
     """Yield the values that the letters of a pattern stand for, in each way that it fits."""
     match pattern:
         case ast.Name(id=letter):
-            if known.get(letter, name) == name and _may_be(builder, name, letter, root):
-                yield {**known, letter: name}
+            if bindings.get(letter, name) == name and _may_be(builder, name, letter, root):
+                yield {**bindings, letter: name}
         case ast.Call(func=ast.Name(id=function), args=args):
             node = builder.nodes.get(name)
             if node is None or node.get("function") != function or node.dtype != root.dtype:
@@ -114,10 +114,10 @@ def _matches(
             swapped = tuple(reversed(node.inputs))
             orders = (node.inputs, swapped) if function in COMMUTATIVE else (node.inputs,)
             for inputs in dict.fromkeys(orders):
-                yield from _all_match(builder, inputs, args, root, known)
+                yield from _all_match(builder, inputs, args, root, bindings)
         case _:
             if is_number(builder, name, ast.literal_eval(pattern)):
-                yield known
+                yield bindings
 
 
 def shown_number(builder: GraphBuilder, name: str) -> str:
@@ -141,15 +141,15 @@ def _all_match(
     names: tuple[str, ...],
     patterns: list[ast.expr],
     root: Node,
-    known: Mapping[str, str],
+    bindings: Mapping[str, str],
 ) -> Iterator[Mapping[str, str]]:
     if len(names) != len(patterns):
         return
     if not names:
-        yield known
+        yield bindings
         return
-    for found in _matches(builder, names[0], patterns[0], root, known):
-        yield from _all_match(builder, names[1:], patterns[1:], root, found)
+    for extended in _matches(builder, names[0], patterns[0], root, bindings):
+        yield from _all_match(builder, names[1:], patterns[1:], root, extended)
 
 
 def _may_be(builder: GraphBuilder, name: str, letter: str, root: Node) -> bool:
@@ -159,29 +159,29 @@ def _may_be(builder: GraphBuilder, name: str, letter: str, root: Node) -> bool:
         return True
     if letter == "p":
         node = builder.nodes.get(name)
-        known = node is not None and node.get("function") in NOT_NEGATIVE
-        return known and fact.dtype == root.dtype
+        is_not_negative = node is not None and node.get("function") in NOT_NEGATIVE
+        return is_not_negative and fact.dtype == root.dtype
     weak = fact.weak and letter == "y" and name in builder.constants
     return weak or (not fact.weak and fact.dtype == root.dtype)
 
 
-def _made(
-    builder: GraphBuilder, root: Node, after: ast.expr, known: Mapping[str, str]
+def _replacement(
+    builder: GraphBuilder, root: Node, after: ast.expr, bindings: Mapping[str, str]
 ) -> str | None:
-    """Make what a pattern stands for, None where it is not the array that the whole is."""
+    """Make the value of a pattern, None where it is not an array like the root."""
     if isinstance(after, ast.Name):
-        name = known[after.id]
+        name = bindings[after.id]
         same = builder.facts[name].units == root.fact.units
-        own = builder.nodes.get(name)
-        stretched = own is not None and own.operator == "broadcast"  # of no size of its own
+        node = builder.nodes.get(name)
+        stretched = node is not None and node.operator == "broadcast"  # of no size of its own
         return name if same and not stretched and not _is_shared(builder, root, name) else None
     assert isinstance(after, ast.Call) and isinstance(after.func, ast.Name)
     one = np.dtype(root.dtype).type
     inputs = [
-        known[each.id] if isinstance(each, ast.Name) else builder.literal(one(_number(each)))
-        for each in after.args
+        bindings[arg.id] if isinstance(arg, ast.Name) else builder.literal(one(_number(arg)))
+        for arg in after.args
     ]
-    if all(builder.facts[each].units != root.fact.units for each in inputs):
+    if all(builder.facts[operand].units != root.fact.units for operand in inputs):
         return None
     return builder.add("map", inputs, root.shape, root.dtype, function=after.func.id)
 

@@ -25,7 +25,7 @@ from taco_py.graph.nodes import Node
 from taco_py.graph.rules.base import GraphRule
 from taco_py.graph.rules.sum_terms import SumTerms
 
-ADDED = MappingProxyType({"add": (1, 1), "subtract": (1, -1), "negative": (-1,)})
+TERM_SIGNS = MappingProxyType({"add": (1, 1), "subtract": (1, -1), "negative": (-1,)})
 """By the functions that add, the sign of each term."""
 
 MOST_ADDED = 16
@@ -63,11 +63,11 @@ def _with_fewer_terms(builder: GraphBuilder, node: Node, terms: SumTerms) -> str
     if not gone or not left or len(left) == MOST_ADDED:
         return None
     shape = builder.facts[name].shape
-    found, positive = left[0][0], left[0][1] > 0
-    for each, sign in left[1:]:
+    combined, positive = left[0][0], left[0][1] > 0
+    for term, sign in left[1:]:
         function = "add" if (sign > 0) == positive else "subtract"
-        found = builder.map(function, found, each, dtype=node.dtype)
-    total = builder.reduce("sum", builder.spread(found, shape), axes, node.dtype)
+        combined = builder.map(function, combined, term, dtype=node.dtype)
+    total = builder.reduce("sum", builder.spread(combined, shape), axes, node.dtype)
     return total if positive else builder.map("negative", total)
 
 
@@ -82,17 +82,17 @@ def _left(
         gone.append(name)
         return
     node = builder.nodes.get(name)
-    signs = None if node is None or node.operator != "map" else ADDED.get(node.get("function"))
+    signs = None if node is None or node.operator != "map" else TERM_SIGNS.get(node.get("function"))
     if node is None or signs is None or not _is_split(builder, node):
         yield name, sign
         return
-    for each, own in zip(node.inputs, signs, strict=True):
-        yield from _left(builder, each, sign * own, vanishes, gone)
+    for operand, factor in zip(node.inputs, signs, strict=True):
+        yield from _left(builder, operand, sign * factor, vanishes, gone)
 
 
 def _is_split(builder: GraphBuilder, node: Node) -> bool:
     """Tell whether the terms of a sum are looked at: of one type, and of a derivative."""
-    alike = all(builder.facts[each].dtype == node.dtype for each in node.inputs)
+    alike = all(builder.facts[operand].dtype == node.dtype for operand in node.inputs)
     return alike and node.origin.derivative
 
 

@@ -42,18 +42,18 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
         return None
     (name,), axes = node.inputs, node.get("axes")
     factors, sign = [*_factors(builder, name, node.dtype)], 1
-    for each in factors:
-        sign *= -1 if each.name == "" else 1
-    factors = [each for each in factors if each.name]
-    outer = [each for each in factors if _is_outside(builder, each.name, axes)]
+    for factor in factors:
+        sign *= -1 if factor.name == "" else 1
+    factors = [factor for factor in factors if factor.name]
+    outer = [factor for factor in factors if _is_outside(builder, factor.name, axes)]
     if len(factors) > MOST_FACTORS or (not outer and sign > 0):
         return None
-    inner = [each for each in factors if each not in outer]
+    inner = [factor for factor in factors if factor not in outer]
     total = _sum_of(builder, node, inner)
-    kept = [axis for axis in range(builder.facts[name].order) if axis not in axes]
-    found = _times(builder, total, [_outside(builder, each, kept, node) for each in outer])
-    found = found if sign > 0 else builder.map("negative", found)
-    return builder.spread(found, node.shape)  # after that: numbers of leaves are not stretched
+    rest = [axis for axis in range(builder.facts[name].order) if axis not in axes]
+    scaled = _times(builder, total, [_outside(builder, factor, rest, node) for factor in outer])
+    scaled = scaled if sign > 0 else builder.map("negative", scaled)
+    return builder.spread(scaled, node.shape)  # after that: numbers of leaves are not stretched
 
 
 def _factors(builder: GraphBuilder, name: str, dtype: str, power: int = 1) -> Iterator[PowerOf]:
@@ -67,13 +67,13 @@ def _factors(builder: GraphBuilder, name: str, dtype: str, power: int = 1) -> It
         return
     if node.get("function") == "negative":
         yield PowerOf("", 1)
-    for each, own in zip(node.inputs, powers, strict=True):
-        yield from _factors(builder, each, dtype, power * own)
+    for operand, exponent in zip(node.inputs, powers, strict=True):
+        yield from _factors(builder, operand, dtype, power * exponent)
 
 
 def _is_alike(builder: GraphBuilder, node: Node, dtype: str) -> bool:
     """Tell whether a product is of one type, Python's numbers apart."""
-    facts = [builder.facts[each] for each in node.inputs]
+    facts = [builder.facts[operand] for operand in node.inputs]
     return all(fact.weak or fact.dtype == dtype for fact in (*facts, node.fact))
 
 
@@ -88,13 +88,13 @@ def _is_outside(builder: GraphBuilder, name: str, axes: Sequence[int]) -> bool:
     return all(source[axis] is None or units[source[axis]] for axis in axes)
 
 
-def _outside(builder: GraphBuilder, factor: PowerOf, kept: Sequence[int], node: Node) -> PowerOf:
+def _outside(builder: GraphBuilder, factor: PowerOf, rest: Sequence[int], node: Node) -> PowerOf:
     """Return a factor without the modes that are summed over."""
     name = factor.name
     if not builder.facts[name].order:
         return factor
     layout = builder.nodes[name]
-    source = tuple(layout.get("source")[axis] for axis in kept)
+    source = tuple(layout.get("source")[axis] for axis in rest)
     return PowerOf(builder.layout("broadcast", layout.inputs[0], source, node.shape), factor.power)
 
 
@@ -104,23 +104,23 @@ def _sum_of(builder: GraphBuilder, node: Node, inner: Sequence[PowerOf]) -> str:
     shape = builder.facts[name].shape
     if not inner:
         return builder.number(product([shape[axis] for axis in axes]), node.dtype)
-    ordered = sorted(inner, key=lambda each: (each.power < 0, each.name))
+    ordered = sorted(inner, key=lambda factor: (factor.power < 0, factor.name))
     first = ordered[0].name if ordered[0].power > 0 else builder.literal(_one(node))
     rest = ordered[1:] if ordered[0].power > 0 else ordered
-    whole = builder.spread(_times(builder, first, rest), shape)
-    return builder.reduce("sum", whole, axes, node.dtype)
+    spread_product = builder.spread(_times(builder, first, rest), shape)
+    return builder.reduce("sum", spread_product, axes, node.dtype)
 
 
 def _one(node: Node) -> np.generic:
-    found: np.generic = np.dtype(node.dtype).type(1)
-    return found
+    one: np.generic = np.dtype(node.dtype).type(1)
+    return one
 
 
 def _times(builder: GraphBuilder, first: str, factors: Iterable[PowerOf]) -> str:
-    def joined(one: str, other: PowerOf) -> str:
+    def apply_factor(one: str, other: PowerOf) -> str:
         return builder.map("multiply" if other.power > 0 else "divide", one, other.name)
 
-    return reduce(joined, factors, first)
+    return reduce(apply_factor, factors, first)
 
 
 RULE = GraphRule(

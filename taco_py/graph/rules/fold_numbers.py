@@ -30,7 +30,7 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
     if node.operator != "map" or node.fact.order or node.name in builder.handed:
         return None
     leaves = (builder.constants, builder.numbers)
-    if any(not any(name in known for known in leaves) for name in node.inputs):
+    if any(not any(name in table for table in leaves) for name in node.inputs):
         return None
     if all(name in builder.constants for name in node.inputs):
         return _literal(builder, node)
@@ -41,12 +41,12 @@ def _literal(builder: GraphBuilder, node: Node) -> str | None:
     """Return the number of numbers that are the same in all calls, as NumPy computes it."""
     values = [builder.constants[name].value for name in node.inputs]
     function = element_function(node.get("function"))
-    alone = all(isinstance(each, int | float | complex | np.generic) for each in values)
+    alone = all(isinstance(value, int | float | complex | np.generic) for value in values)
     if not isinstance(function, np.ufunc) or not alone:
         return None
     with np.errstate(all="ignore"):
-        found = function(*values)
-    return builder.literal(np.dtype(node.dtype).type(found))
+        result = function(*values)
+    return builder.literal(np.dtype(node.dtype).type(result))
 
 
 def _number(builder: GraphBuilder, node: Node) -> str | None:
@@ -67,15 +67,15 @@ def _extent(builder: GraphBuilder, name: str) -> Extent | None:
         extent = builder.numbers[name].extent
         return extent if _is_of_sizes(extent) else None
     value: Any = builder.constants[name].value
-    known = isinstance(value, int | float | np.floating | np.integer)
-    whole = known and not isinstance(value, bool) and np.isfinite(value)
-    return const(value.item() if isinstance(value, np.generic) else value) if whole else None
+    is_real = isinstance(value, int | float | np.floating | np.integer)
+    is_foldable = is_real and not isinstance(value, bool) and np.isfinite(value)
+    return const(value.item() if isinstance(value, np.generic) else value) if is_foldable else None
 
 
 def _is_of_sizes(extent: Extent) -> bool:
     """Tell whether a number follows from sizes: of one that the user passes a quotient may fail."""
     return extent.operator != "value" and all(
-        _is_of_sizes(each) for each in extent.args if isinstance(each, Extent)
+        _is_of_sizes(arg) for arg in extent.args if isinstance(arg, Extent)
     )
 
 

@@ -19,7 +19,7 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
     if inner is None or inner.operator not in LAYOUTS:
         return None
     first = inner.get("source")
-    source = tuple(None if each is None else first[each] for each in node.get("source"))
+    source = tuple(None if axis is None else first[axis] for axis in node.get("source"))
     operator = "broadcast" if "broadcast" in (node.operator, inner.operator) else node.operator
     (name,) = inner.inputs
     if source == tuple(range(builder.facts[name].order)):

@@ -19,16 +19,16 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
         return None
     if inner.dtype != node.dtype:
         return None
-    (own,) = node.get("labels")
-    named = dict(zip(inner.get("kept"), own, strict=True))
-    fresh = max((*own, *node.get("kept"), -1)) + 1
+    (outer,) = node.get("labels")
+    renamed = dict(zip(inner.get("kept"), outer, strict=True))
+    fresh = max((*outer, *node.get("kept"), -1)) + 1
     labels = []
-    for each in inner.get("labels"):
-        for label in each:
-            if label not in named:
-                named[label] = fresh
+    for group in inner.get("labels"):
+        for label in group:
+            if label not in renamed:
+                renamed[label] = fresh
                 fresh += 1
-        labels.append(tuple(named[label] for label in each))
+        labels.append(tuple(renamed[label] for label in group))
     return builder.contract(inner.inputs, labels, node.get("kept"), node.shape, node.dtype)
 
 

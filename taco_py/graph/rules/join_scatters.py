@@ -18,30 +18,30 @@ from taco_py.graph.rules.base import GraphRule
 def _apply(builder: GraphBuilder, node: Node) -> str | None:
     if node.get("function") != "add" or node.name in builder.sparse:
         return None
-    found = [_parts(builder, name, node) for name in node.inputs]
+    parts = [_parts(builder, name, node) for name in node.inputs]
     inputs: list[str] = []
     key: list[Any] = []
     counts: list[int] = []
-    for each in found:
-        if each is None:
+    for part in parts:
+        if part is None:
             return None
-        inputs += each.inputs
-        key += each.get("key")
-        counts += each.get("counts", (len(each.get("key")),))
+        inputs += part.inputs
+        key += part.get("key")
+        counts += part.get("counts", (len(part.get("key")),))
     return builder.add(
         "numpy", inputs, node.shape, node.dtype, call="parts", key=tuple(key), counts=tuple(counts)
     )
 
 
-def _parts(builder: GraphBuilder, name: str, whole: Node) -> Node | None:
-    """What puts slices into zeros of the shape and type of the whole; None of others."""
+def _parts(builder: GraphBuilder, name: str, total: Node) -> Node | None:
+    """Return the node that puts slices into zeros of the total's shape and type; None of others."""
     node = builder.nodes.get(name)
     if node is None or not builder.is_for_one(name) or node.operator != "numpy":
         return None
     slices = node.get("call") == "parts" or (
         node.get("call") == "scatter" and len(node.inputs) == 1
     )
-    alike = node.shape == whole.shape and node.dtype == whole.dtype
+    alike = node.shape == total.shape and node.dtype == total.dtype
     return node if slices and alike else None
 
 

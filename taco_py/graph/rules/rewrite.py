@@ -63,29 +63,29 @@ def rules_of(passes: Passes) -> tuple[GraphRule, ...]:
 def rewritten(graph: Graph, rules: Sequence[GraphRule] = CATALOGUE) -> Graph:
     """Return a graph of primitives after the rules."""
     for _ in range(MOST_ROUNDS):
-        after, changed = _once(graph, rules)
-        if not changed:
+        after, has_changed = _apply_rules_once(graph, rules)
+        if not has_changed:
             return after
         graph = after
     return graph
 
 
-def _once(graph: Graph, rules: Sequence[GraphRule]) -> tuple[Graph, bool]:
+def _apply_rules_once(graph: Graph, rules: Sequence[GraphRule]) -> tuple[Graph, bool]:
     builder = GraphBuilder(graph)
     uses, handed = _uses(graph), _handed(graph)
-    changed = False
+    has_changed = False
     for node in graph.nodes:
         builder.place, builder.origin = node.place, node.origin
         name = builder.copy(node)
         builder.note(name, uses[node.name], node.name in handed)
         for rule in rules:
-            made = builder.nodes.get(name)
-            found = None if made is None else rule.apply(builder, made)
-            if found is not None and found != name:
-                name, changed = found, True
+            current = builder.nodes.get(name)
+            replacement = None if current is None else rule.apply(builder, current)
+            if replacement is not None and replacement != name:
+                name, has_changed = replacement, True
                 builder.note(name, uses[node.name], node.name in handed)
         builder.renamed[node.name] = name
-    return builder.finish(), changed
+    return builder.finish(), has_changed
 
 
 def _uses(graph: Graph) -> Counter[str]:
@@ -98,8 +98,8 @@ def _uses(graph: Graph) -> Counter[str]:
 
 def _handed(graph: Graph) -> set[str]:
     """Return the values that reach the caller, as they are or in a view."""
-    found = {*graph.outputs}
+    names = {*graph.outputs}
     for node in reversed(graph.nodes):
-        if is_view(node) and node.name in found:
-            found.update(node.inputs)
-    return found
+        if is_view(node) and node.name in names:
+            names.update(node.inputs)
+    return names

@@ -21,7 +21,7 @@ from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Node, Shape
 from taco_py.graph.rules.base import GraphRule
 
-WHOLE = ("slice", None, None, None)
+FULL_SLICE = ("slice", None, None, None)
 
 Key = tuple[tuple[Any, ...], ...]
 """For each mode an integer as ("at", place), or a slice as ("slice", start, stop, step)."""
@@ -30,20 +30,20 @@ Key = tuple[tuple[Any, ...], ...]
 def _apply(builder: GraphBuilder, node: Node) -> str | None:
     if node.get("call") != "slice" or node.name in builder.sparse:
         return None
-    key = tuple(each for each in node.get("key") if each != ("new",))
-    if all(each == WHOLE for each in key):
+    key = tuple(entry for entry in node.get("key") if entry != ("new",))
+    if all(entry == FULL_SLICE for entry in key):
         return None
     if not _is_known(builder, node, key):
         return None
-    made = _part(builder, node.inputs[0], key)
-    if made is None:
+    part = _part(builder, node.inputs[0], key)
+    if part is None:
         return None
     source: list[int | None] = []
-    for each in node.get("key"):
-        if each[0] != "at":
+    for entry in node.get("key"):
+        if entry[0] != "at":
             old = sum(1 for other in source if other is not None)
-            source.append(None if each == ("new",) else old)
-    return builder.layout("expand", made, source, node.shape)
+            source.append(None if entry == ("new",) else old)
+    return builder.layout("expand", part, source, node.shape)
 
 
 def _is_known(builder: GraphBuilder, node: Node, key: Key) -> bool:
@@ -51,21 +51,23 @@ def _is_known(builder: GraphBuilder, node: Node, key: Key) -> bool:
 
     a[:, 1:] of a of two columns: the trace may hold where that is one column
     """
-    found = iter(part_shape(builder.facts[node.inputs[0]].shape, key))
-    told = (size for size, each in zip(node.shape, _kept(node), strict=True) if each != ("new",))
+    part_sizes = iter(part_shape(builder.facts[node.inputs[0]].shape, key))
+    sizes = (
+        size for size, item in zip(node.shape, _entries(node), strict=True) if item != ("new",)
+    )
     return all(
         one.constant == other.constant or other.constant != 1
-        for one, other in zip(found, told, strict=True)
+        for one, other in zip(part_sizes, sizes, strict=True)
     )
 
 
-def _kept(node: Node) -> list[tuple[Any, ...]]:
+def _entries(node: Node) -> list[tuple[Any, ...]]:
     """Return the subscripts that leave a mode."""
-    return [each for each in node.get("key") if each[0] != "at"]
+    return [entry for entry in node.get("key") if entry[0] != "at"]
 
 
 def _part(builder: GraphBuilder, name: str, key: Key) -> str | None:
-    """Make a part of a value by parts of what it is made of, None where that is not better."""
+    """Slice the operands of a value in place of the value; None where that is not better."""
     node = builder.nodes.get(name)
     if node is None or not builder.is_for_one(name):
         return None
@@ -78,13 +80,13 @@ def _part(builder: GraphBuilder, name: str, key: Key) -> str | None:
     return _of_transpose(builder, node, key) if node.operator == "transpose" else None
 
 
-def _taken(builder: GraphBuilder, name: str, key: Key) -> str:
+def _sliced(builder: GraphBuilder, name: str, key: Key) -> str:
     """Name a part of a value: made of parts where that is better, else by NumPy."""
-    if all(each == WHOLE for each in key):
+    if all(entry == FULL_SLICE for entry in key):
         return name
-    found = _part(builder, name, key)
-    if found is not None:
-        return found
+    part = _part(builder, name, key)
+    if part is not None:
+        return part
     fact = builder.facts[name]
     shape = part_shape(fact.shape, key)
     return builder.add("numpy", (name,), shape, fact.dtype, call="slice", key=key)
@@ -93,7 +95,7 @@ def _taken(builder: GraphBuilder, name: str, key: Key) -> str:
 def part_shape(shape: Shape, key: Key) -> Shape:
     """Return the sizes of a part."""
     return tuple(
-        _length(size, each[1:]) for size, each in zip(shape, key, strict=True) if each[0] != "at"
+        _length(size, entry[1:]) for size, entry in zip(shape, key, strict=True) if entry[0] != "at"
     )
 
 
@@ -110,85 +112,85 @@ def _of_map(builder: GraphBuilder, node: Node, key: Key) -> str | None:
     parts: list[tuple[str, Key, tuple[int | None, ...]]] = []
     covered: set[int] = set()
     for name in node.inputs:
-        own = builder.nodes.get(name)
+        operand = builder.nodes.get(name)
         source: tuple[int | None, ...] = tuple(range(builder.facts[name].order))
-        if own is not None and own.operator == "broadcast":
-            source, (name,) = own.get("source"), own.inputs
-        covered |= {axis for axis, each in enumerate(source) if each is not None}
+        if operand is not None and operand.operator == "broadcast":
+            source, (name,) = operand.get("source"), operand.inputs
+        covered |= {axis for axis, old in enumerate(source) if old is not None}
         parts.append((name, _key_of(builder, name, key, source), source))
-    if not covered >= {axis for axis, each in enumerate(key) if each != WHOLE}:
+    if not covered >= {axis for axis, entry in enumerate(key) if entry != FULL_SLICE}:
         return None  # NumPy would say where a position is beyond the array
     shape = part_shape(node.shape, key)
     inputs = []
-    for name, own_key, source in parts:
+    for name, operand_key, source in parts:
         if not builder.facts[name].order:
             inputs.append(name)
             continue
-        made = _taken(builder, name, own_key)
-        inputs.append(_spread(builder, made, own_key, source, key, shape))
+        part = _sliced(builder, name, operand_key)
+        inputs.append(_spread(builder, part, operand_key, source, key, shape))
     return builder.add("map", inputs, shape, node.dtype, **dict(node.attributes))
 
 
 def _key_of(builder: GraphBuilder, name: str, key: Key, source: Sequence[int | None]) -> Key:
     """Return the subscripts of an operand whose modes the result has in places."""
-    found = [WHOLE] * builder.facts[name].order
-    for each, own in zip(key, source, strict=False):
-        if own is not None:
-            found[own] = each
-    return tuple(found)
+    entries = [FULL_SLICE] * builder.facts[name].order
+    for entry, place in zip(key, source, strict=False):
+        if place is not None:
+            entries[place] = entry
+    return tuple(entries)
 
 
 def _spread(
     builder: GraphBuilder,
-    made: str,
-    own_key: Key,
+    part: str,
+    operand_key: Key,
     source: Sequence[int | None],
     key: Key,
     shape: Shape,
 ) -> str:
     """Stretch the part of an operand to the part of the result."""
-    kept = [axis for axis, each in enumerate(own_key) if each[0] != "at"]
-    found = [
-        None if own is None else kept.index(own)
-        for each, own in zip(key, source, strict=True)
-        if each[0] != "at"
+    remaining = [axis for axis, entry in enumerate(operand_key) if entry[0] != "at"]
+    new_source = [
+        None if place is None else remaining.index(place)
+        for entry, place in zip(key, source, strict=True)
+        if entry[0] != "at"
     ]
-    return builder.layout("broadcast", made, found, shape)
+    return builder.layout("broadcast", part, new_source, shape)
 
 
 def _of_reduction(builder: GraphBuilder, node: Node, key: Key) -> str:
     axes, rest = node.get("axes"), iter(key)
     order = builder.facts[node.inputs[0]].order
-    whole = tuple(WHOLE if axis in axes else next(rest) for axis in range(order))
-    made = _taken(builder, node.inputs[0], whole)
-    kept = [axis for axis in range(order) if whole[axis][0] != "at"]
-    over = [place for place, axis in enumerate(kept) if axis in axes]
-    return builder.reduce(node.get("function"), made, over, node.dtype)
+    full_key = tuple(FULL_SLICE if axis in axes else next(rest) for axis in range(order))
+    part = _sliced(builder, node.inputs[0], full_key)
+    remaining = [axis for axis in range(order) if full_key[axis][0] != "at"]
+    over = [place for place, axis in enumerate(remaining) if axis in axes]
+    return builder.reduce(node.get("function"), part, over, node.dtype)
 
 
 def _of_product(builder: GraphBuilder, node: Node, key: Key) -> str | None:
-    named = dict(zip(node.get("kept"), key, strict=True))
+    entries = dict(zip(node.get("kept"), key, strict=True))
     inputs, labels = [], []
-    for name, own in zip(node.inputs, node.get("labels"), strict=True):
+    for name, group in zip(node.inputs, node.get("labels"), strict=True):
         units = builder.facts[name].units
-        wanted = [named.get(label, WHOLE) for label in own]
-        if any(unit and each != WHOLE for unit, each in zip(units, wanted, strict=True)):
+        parts = [entries.get(label, FULL_SLICE) for label in group]
+        if any(unit and entry != FULL_SLICE for unit, entry in zip(units, parts, strict=True)):
             return None
-        inputs.append(_taken(builder, name, tuple(wanted)))
-        labels.append(tuple(label for label in own if named.get(label, WHOLE)[0] != "at"))
-    kept = tuple(label for label in node.get("kept") if named[label][0] != "at")
+        inputs.append(_sliced(builder, name, tuple(parts)))
+        labels.append(tuple(label for label in group if entries.get(label, FULL_SLICE)[0] != "at"))
+    output_labels = tuple(label for label in node.get("kept") if entries[label][0] != "at")
     shape = part_shape(node.shape, key)
-    return builder.contract(inputs, labels, kept, shape, node.dtype)
+    return builder.contract(inputs, labels, output_labels, shape, node.dtype)
 
 
 def _of_transpose(builder: GraphBuilder, node: Node, key: Key) -> str | None:
     source = node.get("source")
     if {*source} != {*range(builder.facts[node.inputs[0]].order)}:
         return None  # joined with a layout that puts modes in, or leaves some out
-    made = _taken(builder, node.inputs[0], tuple(key[source.index(a)] for a in range(len(source))))
-    kept = [each for each, own in zip(source, key, strict=True) if own[0] != "at"]
-    order = [sum(other < each for other in kept) for each in kept]
-    return builder.layout("transpose", made, order, part_shape(node.shape, key))
+    part = _sliced(builder, node.inputs[0], tuple(key[source.index(a)] for a in range(len(source))))
+    remaining = [axis for axis, entry in zip(source, key, strict=True) if entry[0] != "at"]
+    order = [sum(other < axis for other in remaining) for axis in remaining]
+    return builder.layout("transpose", part, order, part_shape(node.shape, key))
 
 
 RULE = GraphRule("slice_before", "exp(x)[2:5]", "exp(x[2:5])", "nothing", _apply)

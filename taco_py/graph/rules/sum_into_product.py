@@ -28,31 +28,31 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
 
 def _of_contraction(builder: GraphBuilder, node: Node, inner: Node) -> str:
     axes = node.get("axes")
-    kept = tuple(label for axis, label in enumerate(inner.get("kept")) if axis not in axes)
-    return builder.contract(inner.inputs, inner.get("labels"), kept, node.shape, node.dtype)
+    output = tuple(label for axis, label in enumerate(inner.get("kept")) if axis not in axes)
+    return builder.contract(inner.inputs, inner.get("labels"), output, node.shape, node.dtype)
 
 
 def _of_map(builder: GraphBuilder, node: Node, inner: Node) -> str | None:
     inputs, labels = [], []
     for name in inner.inputs:
         source = tuple(range(inner.fact.order))
-        own = builder.nodes.get(name)
-        if own is not None and own.operator in LAYOUTS:
-            source, (name,) = own.get("source"), own.inputs
+        operand = builder.nodes.get(name)
+        if operand is not None and operand.operator in LAYOUTS:
+            source, (name,) = operand.get("source"), operand.inputs
         fact = builder.facts[name]
-        places = {each: axis for axis, each in enumerate(source) if each is not None}
+        places = {old: axis for axis, old in enumerate(source) if old is not None}
         if fact.weak or fact.dtype != node.dtype or not fact.order or len(places) != fact.order:
             return None
         inputs.append(name)
-        labels.append(tuple(places[each] for each in range(fact.order)))
-    if all(len(own) == inner.fact.order for own in labels):
+        labels.append(tuple(places[mode] for mode in range(fact.order)))
+    if all(len(group) == inner.fact.order for group in labels):
         return None  # nothing is stretched: the loops of the sum make the product as well
     axes = node.get("axes")
-    kept = tuple(axis for axis in range(inner.fact.order) if axis not in axes)
-    bound = {label for own in labels for label in own}
+    output_labels = tuple(axis for axis in range(inner.fact.order) if axis not in axes)
+    bound = {label for group in labels for label in group}
     if not bound >= {axis for axis, size in enumerate(inner.shape) if size.constant != 1}:
         return None
-    return builder.contract(inputs, labels, kept, node.shape, node.dtype)
+    return builder.contract(inputs, labels, output_labels, node.shape, node.dtype)
 
 
 RULE = GraphRule("sum_into_product", "sum(A * B)", "A @ B", "rounding", _apply)

@@ -53,11 +53,11 @@ class TooManyTermsError(Exception):
 class SumTerms:
     """Writes the values of a graph that is made as sums of products, each once.
 
-    known  by the names of values
+    terms  by the names of values
     """
 
     builder: GraphBuilder
-    known: dict[str, Terms] = field(default_factory=dict)
+    terms: dict[str, Terms] = field(default_factory=dict)
 
     def vanishes(self, name: str) -> bool:
         """Tell whether all terms of a value cancel."""
@@ -72,14 +72,14 @@ class SumTerms:
 
     def of(self, name: str) -> Terms:
         """Write a value at the indices of its modes."""
-        if name not in self.known:
+        if name not in self.terms:
             try:
-                terms = self._written(name)
+                terms = self._write(name)
                 short = len(terms) <= MOST_TERMS and _weight(terms) <= MOST_FACTORS
             except TooManyTermsError:
                 short = False
-            self.known[name] = terms if short else self._whole(name)
-        return self.known[name]
+            self.terms[name] = terms if short else self._atom(name)
+        return self.terms[name]
 
     def at(self, name: str, indices: Sequence[Index]) -> Terms:
         """Write a value at other indices."""
@@ -87,34 +87,34 @@ class SumTerms:
         names: dict[Index, Index] = {k: i for k, i in enumerate(indices, 1) if k != i}
         return _renamed_terms(terms, names) if names else terms
 
-    def _whole(self, name: str) -> Terms:
+    def _atom(self, name: str) -> Terms:
         return _factor(("at", name, self._indices(name)))
 
     def _indices(self, name: str) -> tuple[Index, ...]:
         units = self.builder.facts[name].units
         return tuple(None if unit else k for k, unit in enumerate(units, 1))
 
-    def _written(self, name: str) -> Terms:
+    def _write(self, name: str) -> Terms:
         constant, number = self.builder.constants.get(name), self.builder.numbers.get(name)
-        found = None
+        terms = None
         if constant is not None and not constant.fact.order:
-            found = _of_number(constant.value)
+            terms = _of_number(constant.value)
         elif number is not None:
-            found = _of_size(number.extent)
+            terms = _of_size(number.extent)
         elif name in self.builder.nodes:
-            found = self._of_node(self.builder.nodes[name])
-        return self._whole(name) if found is None else found
+            terms = self._of_node(self.builder.nodes[name])
+        return self._atom(name) if terms is None else terms
 
     def _of_node(self, node: Node) -> Terms | None:
         if np.dtype(node.dtype).kind != "f":
             return None
         if node.operator in LAYOUTS:
             (name,) = node.inputs
-            own: list[Index] = [None] * self.builder.facts[name].order
+            indices: list[Index] = [None] * self.builder.facts[name].order
             for index, source in zip(self._indices(node.name), node.get("source"), strict=True):
                 if source is not None:
-                    own[source] = index
-            return self.at(name, own)
+                    indices[source] = index
+            return self.at(name, indices)
         if node.operator == "map":
             return self._of_map(node)
         if node.operator == "contract":
@@ -138,16 +138,16 @@ class SumTerms:
             return _product(args[0], args[0])
         one, other = args
         if function in ("add", "subtract"):
-            return _added(one, _scaled(other, 1 if function == "add" else -1))
+            return _add(one, _scaled(other, 1 if function == "add" else -1))
         if function == "multiply":
             return _product(one, other)
-        return _product(one, _inverse(other if len(other) == 1 else self._whole(node.inputs[1])))
+        return _product(one, _inverse(other if len(other) == 1 else self._atom(node.inputs[1])))
 
     def _of_sum(self, node: Node) -> Terms:
         (name,), axes = node.inputs, node.get("axes")
         terms = self._sum_over(name, axes)
-        kept = [axis for axis in range(self.builder.facts[name].order) if axis not in axes]
-        names: dict[Index, Index] = {old + 1: new for new, old in enumerate(kept, 1)}
+        remaining = [axis for axis in range(self.builder.facts[name].order) if axis not in axes]
+        names: dict[Index, Index] = {old + 1: new for new, old in enumerate(remaining, 1)}
         return _renamed_terms(terms, names)
 
     def _sum_over(self, name: str, axes: Sequence[int]) -> Terms:
@@ -158,34 +158,34 @@ class SumTerms:
         return terms
 
     def _of_contraction(self, node: Node) -> Terms:
-        """Write a sum of products of what it reads, whatever that is made of."""
-        named: dict[int, Index] = dict(zip(node.get("kept"), self._indices(node.name), strict=True))
+        """Write a sum of products of its operands, whatever they are computed from."""
+        names: dict[int, Index] = dict(zip(node.get("kept"), self._indices(node.name), strict=True))
         sizes: dict[int, Extent] = {}
-        found: Terms = {ONE: Fraction(1)}
+        product: Terms = {ONE: Fraction(1)}
         for name, labels in zip(node.inputs, node.get("labels"), strict=True):
             fact = self.builder.facts[name]
             for label, size in zip(labels, fact.shape, strict=True):
-                if label not in named and size.constant != 1:
-                    named[label], sizes[label] = len(named) + node.fact.order + 1, size
-            own = tuple(
-                None if size.constant == 1 else named.get(label)
+                if label not in names and size.constant != 1:
+                    names[label], sizes[label] = len(names) + node.fact.order + 1, size
+            subscripts = tuple(
+                None if size.constant == 1 else names.get(label)
                 for label, size in zip(labels, fact.shape, strict=True)
             )
-            found = _product(found, _factor(("at", name, own)))
+            product = _product(product, _factor(("at", name, subscripts)))
         for label, size in sizes.items():
-            found = _summed(found, named[label], size)
-        return found
+            product = _summed(product, names[label], size)
+        return product
 
 
 def _summed(terms: Terms, index: Index, size: Extent) -> Terms:
     """Sum over an index: what does not depend on it is taken out."""
-    found: Terms = {}
-    for each, number in terms.items():
-        inner = [(factor, power) for factor, power in each if _has(factor, index)]
-        outer = {each - frozenset(inner): number}
-        made = _factor(_sum_of(inner, index)) if inner else _of_size(size)
-        found = _added(found, _product(outer, made))
-    return found
+    total: Terms = {}
+    for product, number in terms.items():
+        inner = [(factor, power) for factor, power in product if _has(factor, index)]
+        outer = {product - frozenset(inner): number}
+        inner_sum = _factor(_sum_of(inner, index)) if inner else _of_size(size)
+        total = _add(total, _product(outer, inner_sum))
+    return total
 
 
 def _weight(terms: Terms) -> int:
@@ -196,24 +196,24 @@ def _weight(terms: Terms) -> int:
             return 1
         return 1 + sum(weight(inner) for inner, _ in factor[2])
 
-    return sum(weight(factor) for each in terms for factor, _ in each)
+    return sum(weight(factor) for product in terms for factor, _ in product)
 
 
 def _renamed_terms(terms: Terms, names: Mapping[Index, Index]) -> Terms:
     """Return terms with other indices, of which sums keep their own."""
-    found: Terms = {}
-    for each, number in terms.items():
+    renamed: Terms = {}
+    for term, number in terms.items():
         powers: dict[Factor, int] = {}
-        for factor, power in each:
-            made = _renamed(factor, names)
-            powers[made] = powers.get(made, 0) + power
+        for factor, power in term:
+            new_factor = _renamed(factor, names)
+            powers[new_factor] = powers.get(new_factor, 0) + power
         product = frozenset((factor, power) for factor, power in powers.items() if power)
-        found = _added(found, {product: number})
-    return found
+        renamed = _add(renamed, {product: number})
+    return renamed
 
 
 def _of_number(value: Any) -> Terms | None:
-    """Return a number, None of those that are none, as NaN."""
+    """Return a number as terms, None if it is not finite."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         return None
     number = value.item() if isinstance(value, np.number) else value
@@ -235,34 +235,34 @@ def _factor(factor: Factor) -> Terms:
 
 
 def _scaled(terms: Terms, number: int) -> Terms:
-    return {each: number * own for each, own in terms.items()}
+    return {product: number * factor for product, factor in terms.items()}
 
 
-def _added(one: Terms, other: Terms) -> Terms:
-    found = dict(one)
-    for each, number in other.items():
-        found[each] = found.get(each, Fraction(0)) + number
-        if not found[each]:
-            del found[each]
-    return found
+def _add(one: Terms, other: Terms) -> Terms:
+    total = dict(one)
+    for product, number in other.items():
+        total[product] = total.get(product, Fraction(0)) + number
+        if not total[product]:
+            del total[product]
+    return total
 
 
 def _product(one: Terms, other: Terms) -> Terms:
     if len(one) * len(other) > MOST_TERMS:
         raise TooManyTermsError()
-    found: Terms = {}
+    total: Terms = {}
     for (left, a), (right, b) in pairs(one.items(), other.items()):
         powers = dict(left)
         for factor, power in right:
             powers[factor] = powers.get(factor, 0) + power
-        made = frozenset((factor, power) for factor, power in powers.items() if power)
-        found = _added(found, {made: a * b})
-    return found
+        product = frozenset((factor, power) for factor, power in powers.items() if power)
+        total = _add(total, {product: a * b})
+    return total
 
 
 def _inverse(terms: Terms) -> Terms:
-    ((each, number),) = terms.items()
-    return {frozenset((factor, -power) for factor, power in each): 1 / number}
+    ((product, number),) = terms.items()
+    return {frozenset((factor, -power) for factor, power in product): 1 / number}
 
 
 def _indices(factor: Factor) -> Iterator[Index]:
@@ -279,30 +279,29 @@ def _has(factor: Factor, index: Index) -> bool:
 
 
 def _sum_of(inner: Sequence[tuple[Factor, int]], index: Index) -> Factor:
-    """Return a sum over an index, and over those of a sum in it; indices are called by their
-    places."""
+    """Return a sum over an index and the inner sum's indices; indices are named by their places."""
     factors, over = list(inner), frozenset((index,))
     if len(factors) == 1 and factors[0][0][0] == "sum" and factors[0][1] == 1:
-        _, own, within = factors[0][0]
-        factors, over = [*within], over | own
-    first = min((i for each, _ in factors for i in _indices(each) if i is not None), default=0)
-    named: dict[Index, Index] = {index: min(first, 0) - 1}
-    renamed = [(_renamed(factor, named), power) for factor, power in factors]
-    renamed.sort(key=lambda each: _order(*each))
+        _, inner_indices, inner_factors = factors[0][0]
+        factors, over = [*inner_factors], over | inner_indices
+    first = min((i for factor, _ in factors for i in _indices(factor) if i is not None), default=0)
+    new_names: dict[Index, Index] = {index: min(first, 0) - 1}
+    renamed = [(_renamed(factor, new_names), power) for factor, power in factors]
+    renamed.sort(key=lambda item: _order(*item))
     order: dict[Index, Index] = {}
-    for each, _ in renamed:
-        for each_index in _indices(each):
+    for factor, _ in renamed:
+        for each_index in _indices(factor):
             if each_index is not None and each_index < 0:
                 order.setdefault(each_index, -1 - len(order))
-    bound = frozenset(order[named.get(i, i)] for i in over)
+    bound = frozenset(order[new_names.get(i, i)] for i in over)
     return ("sum", bound, tuple((_renamed(factor, order), power) for factor, power in renamed))
 
 
 def _order(factor: Factor, power: int) -> tuple[str, ...]:
-    """By what factors are put in order: not by how the indices of sums are called."""
+    """Return the key that orders factors, independent of the names of sums' indices."""
     if factor[0] == "at":
-        own = ["" if i is None or i < 0 else str(i) for i in factor[2]]
-        return ("at", factor[1], *own, str(power))
+        indices = ["" if i is None or i < 0 else str(i) for i in factor[2]]
+        return ("at", factor[1], *indices, str(power))
     if factor[0] == "sum":
         return ("sum", *(part for inner in factor[2] for part in _order(*inner)), str(power))
     return (factor[0], str(factor[1]), str(power))
@@ -312,6 +311,6 @@ def _renamed(factor: Factor, names: Mapping[Index, Index]) -> Factor:
     if factor[0] == "at":
         return ("at", factor[1], tuple(names.get(i, i) for i in factor[2]))
     if factor[0] == "sum":
-        inner = tuple((_renamed(each, names), power) for each, power in factor[2])
+        inner = tuple((_renamed(inner_factor, names), power) for inner_factor, power in factor[2])
         return ("sum", frozenset(names.get(i, i) for i in factor[1]), inner)
     return factor

@@ -21,9 +21,9 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
     if node.operator != "map" or node.name in builder.sparse:
         return None
     sources = {
-        tuple(own.get("source"))
-        for own in map(builder.nodes.get, node.inputs)
-        if own is not None and own.operator == "transpose"
+        tuple(operand.get("source"))
+        for operand in map(builder.nodes.get, node.inputs)
+        if operand is not None and operand.operator == "transpose"
     }
     if len(sources) != 1:
         return None
@@ -35,21 +35,21 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
     inputs = [_before(builder, name, back, shape) for name in node.inputs]
     if None in inputs:
         return None
-    names = [each for each in inputs if each is not None]
-    made = builder.add("map", names, shape, node.dtype, **dict(node.attributes))
-    return builder.layout("transpose", made, source, node.shape)
+    names = [name for name in inputs if name is not None]
+    mapped = builder.add("map", names, shape, node.dtype, **dict(node.attributes))
+    return builder.layout("transpose", mapped, source, node.shape)
 
 
 def _before(builder: GraphBuilder, name: str, back: Sequence[int], shape: Shape) -> str | None:
     """Return an operand in the order before the transpose, where that takes nothing."""
     if not builder.facts[name].order:
         return name
-    own = builder.nodes.get(name)
-    if own is None or own.operator not in ("transpose", "broadcast"):
+    node = builder.nodes.get(name)
+    if node is None or node.operator not in ("transpose", "broadcast"):
         return None
-    first = own.get("source")
+    first = node.get("source")
     source = tuple(first[axis] for axis in back)
-    return builder.layout(own.operator, own.inputs[0], source, shape)
+    return builder.layout(node.operator, node.inputs[0], source, shape)
 
 
 RULE = GraphRule("transpose_after", "exp(transpose(x))", "transpose(exp(x))", "nothing", _apply)

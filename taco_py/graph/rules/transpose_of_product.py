@@ -19,10 +19,10 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
     inner = builder.nodes.get(node.inputs[0])
     if inner is None or inner.operator != "contract" or not builder.is_for_one(inner.name):
         return None
-    source, kept = node.get("source"), inner.get("kept")
-    if inner.name in builder.sparse or {*source} != {*range(len(kept))}:
+    source, output_labels = node.get("source"), inner.get("kept")
+    if inner.name in builder.sparse or {*source} != {*range(len(output_labels))}:
         return None  # a layout that puts modes in, or leaves some out
-    modes = [kept[each] for each in source]
+    modes = [output_labels[axis] for axis in source]
     return builder.contract(inner.inputs, inner.get("labels"), modes, node.shape, node.dtype)
 
 

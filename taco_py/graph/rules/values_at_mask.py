@@ -20,10 +20,10 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
     if node.operator != "map" or node.get("function") not in ("subtract", "add"):
         return None
     for place, name in enumerate(node.inputs):
-        found = mask_of(builder, name)
-        if found is None:
+        masked = mask_of(builder, name)
+        if masked is None:
             continue
-        mask, fill = found
+        mask, fill = masked
         other = mask_of(builder, node.inputs[1 - place])
         if other is not None or not isinf(fill):
             continue
@@ -46,10 +46,10 @@ def mask_of(builder: GraphBuilder, name: str) -> tuple[str, float] | None:
     if node is None:
         return None
     if node.operator in LAYOUTS:
-        found = mask_of(builder, node.inputs[0])
-        if found is None:
+        masked = mask_of(builder, node.inputs[0])
+        if masked is None:
             return None
-        mask, fill = found
+        mask, fill = masked
         return builder.layout(node.operator, mask, node.get("source"), node.shape), fill
     if node.operator != "map" or node.get("function") != "where":
         return None

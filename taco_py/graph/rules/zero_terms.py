@@ -22,28 +22,28 @@ from taco_py.graph.rules.cancelled_sums import zeros
 def _apply(builder: GraphBuilder, node: Node) -> str | None:
     if not node.origin.derivative or np.dtype(node.dtype).kind != "f":
         return None
-    known = [is_number(builder, name, 0) for name in node.inputs]
-    if not any(known):
+    is_zero = [is_number(builder, name, 0) for name in node.inputs]
+    if not any(is_zero):
         return None
     if node.operator == "contract" or (node.operator, node.get("function")) == ("reduce", "sum"):
         return zeros(builder, node)
-    return _of_map(builder, node, known) if node.operator == "map" else None
+    return _of_map(builder, node, is_zero) if node.operator == "map" else None
 
 
-def _of_map(builder: GraphBuilder, node: Node, known: list[bool]) -> str | None:
+def _of_map(builder: GraphBuilder, node: Node, is_zero: list[bool]) -> str | None:
     function = node.get("function")
-    if function == "multiply" or (function == "divide" and known[0] and not known[1]):
+    if function == "multiply" or (function == "divide" and is_zero[0] and not is_zero[1]):
         return zeros(builder, node)
-    if function in ("add", "subtract", "negative") and all(known):
+    if function in ("add", "subtract", "negative") and all(is_zero):
         return zeros(builder, node)
-    if function == "where" and known[1] and known[2]:
+    if function == "where" and is_zero[1] and is_zero[2]:
         return zeros(builder, node)
     if function not in ("add", "subtract"):
         return None
-    other = node.inputs[known.index(False)]
+    other = node.inputs[is_zero.index(False)]
     if builder.facts[other].dtype != node.dtype:
         return None
-    if function == "subtract" and known[0]:
+    if function == "subtract" and is_zero[0]:
         other = builder.map("negative", other)
     return builder.spread(other, node.shape)
 

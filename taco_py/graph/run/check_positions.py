@@ -24,7 +24,7 @@ def positions_operand(node: Node, arrays: Sequence[Any], numbers: Sequence[Any])
 
     Raises PositionError, which is an IndexError, for a position outside.
     """
-    *extents, size = (int(each) for each in numbers)
+    *extents, size = (int(number) for number in numbers)
     crd = _checked(np.asarray(arrays[0]).reshape(-1), size, node)
     crd = crd if crd.dtype in INDEX_TYPES else crd.astype(np.int64)
     return Tensor(one_entry_rows(crd, (*extents, size), len(extents), node.dtype))

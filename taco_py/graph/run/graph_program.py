@@ -50,12 +50,12 @@ def squeezed(value: Any, fact: Fact) -> Any:
         return value
     if isinstance(value, np.ndarray):
         return value[tuple(0 if unit else slice(None) for unit in units)]
-    whole = tensor(value) if is_scipy_sparse(value) else value
-    found = whole.squeeze(tuple(axis for axis, unit in enumerate(units) if unit))
-    return found.to_numpy() if isinstance(found, Tensor) and not found.ndim else found
+    array = tensor(value) if is_scipy_sparse(value) else value
+    result = array.squeeze(tuple(axis for axis, unit in enumerate(units) if unit))
+    return result.to_numpy() if isinstance(result, Tensor) and not result.ndim else result
 
 
-def whole(value: Any, fact: Fact) -> Any:
+def with_units(value: Any, fact: Fact) -> Any:
     """Put modes of size 1 where a value has them, in the type that it has."""
     units = fact.units
     if value.dtype != fact.dtype:
@@ -119,33 +119,33 @@ class RegionRun:
 class KernelRun(RegionRun):
     """A region that kernels compute.
 
-    between  results that kernels alone read, which stay sparse with any fill value
-    written  its statements, once they are known
-    facts    of what they read and make
-    asked    what is wanted of them
-    identity what tells the call apart
-    sparse   whether a result stays sparse for kernels: operands are then Tensors, as results are
-    given    the graph's operands that it depends on, but for positions: where Tensors are among
-             them, results are Tensors
-    plain    the type of each value that kernels read and make as it is, without modes of size 1
-    last_key the key of the short way of the call that was made last
-    options of its calls
+    between    results that kernels alone read, which stay sparse with any fill value
+    statements its statements, once they are known
+    facts      of what they read and make
+    requested  what is wanted of them
+    identity   what tells the call apart
+    sparse     whether a result stays sparse for kernels: operands are then Tensors, as results are
+    sources    the graph's operands that it depends on, but for positions: where Tensors are among
+               them, results are Tensors
+    plain      the type of each value that kernels read and make as it is, without modes of size 1
+    last_key   the key of the short way of the call that was made last
+    options    of its calls
     """
 
     between: frozenset[str] = frozenset()
-    written: Statements | None = None
-    asked: RequestedOutputs | None = None
+    statements: Statements | None = None
+    requested: RequestedOutputs | None = None
     identity: tuple[object, ...] = ()
     facts: Mapping[str, Fact] = field(default_factory=dict)
     sparse: bool = False
-    given: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     plain: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
     last_key: tuple[object, ...] | None = None
     options: CallOptions = MANY_CALLS
 
     def write(self, graph: Graph, values: Mapping[str, Any]) -> Statements:
         """Write the statements, given operands as the first call has them."""
-        if self.written is None:
+        if self.statements is None:
             facts = graph.facts
             stored: dict[str, Stored] = {}
             for name, value in values.items():
@@ -155,60 +155,62 @@ class KernelRun(RegionRun):
                         fill = type.fill_value.item() if type.fill else 0
                         fill = None if is_positions(graph.by_name.get(name)) else fill
                         stored[name] = Stored(type.format, type.dtype, fill)
-            written = write_statements(graph, self.region, stored, self.between)
-            self.written = written = _by_memory(graph, written, values)
-            self.facts = {name: facts[name] for name in (*written.operands, *written.results)}
-            formats = {name for name, form in written.formats.items() if is_sparse(form)}
+            statements = write_statements(graph, self.region, stored, self.between)
+            self.statements = statements = _by_memory(graph, statements, values)
+            self.facts = {name: facts[name] for name in (*statements.operands, *statements.results)}
+            formats = {name for name, form in statements.formats.items() if is_sparse(form)}
             self.sparse = not self.between.isdisjoint(formats)
-            self.given = _operands_behind(graph, written.operands)
+            self.sources = _operands_behind(graph, statements.operands)
             plain = {n: fact for n, fact in self.facts.items() if not any(fact.units)}
             self.plain = {n: np.dtype(fact.dtype) for n, fact in plain.items()}
-            self.options = replace(self.options, outputs=written.results)
-            alone = len(written.results) == 1
-            wanted = written.results[0] if alone else written.results
-            self.asked = requested_outputs(written.assignments, wanted, dict(written.formats))
-            texts = tuple(map(to_text, written.assignments))
-            forms = tuple((name, str(form)) for name, form in written.formats.items())
+            self.options = replace(self.options, outputs=statements.results)
+            alone = len(statements.results) == 1
+            results = statements.results[0] if alone else statements.results
+            self.requested = requested_outputs(
+                statements.assignments, results, dict(statements.formats)
+            )
+            texts = tuple(map(to_text, statements.assignments))
+            forms = tuple((name, str(form)) for name, form in statements.formats.items())
             self.identity = (
-                "graph", self.options.often, *texts, written.results, forms, *written.operands
+                "graph", self.options.often, *texts, statements.results, forms, *statements.operands
             )  # fmt: skip
-        return self.written
+        return self.statements
 
     def run(self, graph: Graph, values: dict[str, Any]) -> None:
         """Compute the results of the region and put them among the values."""
-        written = self.write(graph, values)
-        assert self.asked is not None
+        statements = self.write(graph, values)
+        assert self.requested is not None
         objects = self._objects(values)
         key = self.last_key = call_key(self.identity, objects.values())
         call = find(key)
-        found = None if call is None else call(*objects.values())
-        if found is None:
-            found = compute_statements(self._computation(objects), key)
-        made = (found,) if self.asked.alone else found
-        for name, value in zip(written.results, made, strict=True):
+        result = None if call is None else call(*objects.values())
+        if result is None:
+            result = compute_statements(self._computation(objects), key)
+        arrays = (result,) if self.requested.alone else result
+        for name, value in zip(statements.results, arrays, strict=True):
             if value.dtype is not self.plain.get(name):
-                value = whole(value, self.facts[name])
+                value = with_units(value, self.facts[name])
             if (self.sparse or isinstance(value, Tensor)) and name not in self.between:
-                tensors = any(isinstance(values[each], Tensor) for each in self.given)
+                tensors = any(isinstance(values[source], Tensor) for source in self.sources)
                 value = handed_out(value, tensors, self.facts[name].dtype)
             values[name] = value
 
     def _objects(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the operands of the kernels."""
-        assert self.written is not None
+        assert self.statements is not None
         plain, facts = self.plain, self.facts
-        found = {
+        objects = {
             name: values[name] if name in plain else squeezed(values[name], facts[name])
-            for name in self.written.operands
+            for name in self.statements.operands
         }
         if not self.sparse:
-            return found
-        return {n: tensor(each) if is_scipy_sparse(each) else each for n, each in found.items()}
+            return objects
+        return {n: tensor(obj) if is_scipy_sparse(obj) else obj for n, obj in objects.items()}
 
     def _computation(self, objects: Mapping[str, Any]) -> Computation:
-        """Return what the kernels compute of these operands."""
-        assert self.written is not None and self.asked is not None
-        return Computation(self.written.assignments, objects, self.options, self.asked)
+        """Return the computation that the kernels do with these operands."""
+        assert self.statements is not None and self.requested is not None
+        return Computation(self.statements.assignments, objects, self.options, self.requested)
 
     def explain(self, graph: Graph, values: Mapping[str, Any]) -> str:
         """Say how the kernels compute the region."""
@@ -229,17 +231,17 @@ def _operands_behind(graph: Graph, names: Sequence[str]) -> tuple[str, ...]:
     for node in reversed(graph.nodes):
         if node.name in live and not is_positions(node):
             live.update(node.inputs)
-    return tuple(each.name for each in graph.inputs if each.name in live)
+    return tuple(leaf.name for leaf in graph.inputs if leaf.name in live)
 
 
-def _by_memory(graph: Graph, written: Statements, values: Mapping[str, Any]) -> Statements:
+def _by_memory(graph: Graph, statements: Statements, values: Mapping[str, Any]) -> Statements:
     """Put statements into the order in which they hold the fewest bytes, if that is much less."""
-    if len(written.assignments) < 3:
-        return written
-    made = {each.target.tensor for each in written.assignments} - written.stored.keys()
-    sizes = dense_bytes(graph, made, [values[each.name] for each in graph.inputs])
-    ordered = order_statements(written.assignments, written.results, sizes)
-    return replace(written, assignments=ordered)
+    if len(statements.assignments) < 3:
+        return statements
+    inner = {step.target.tensor for step in statements.assignments} - statements.stored.keys()
+    sizes = dense_bytes(graph, inner, [values[leaf.name] for leaf in graph.inputs])
+    ordered = order_statements(statements.assignments, statements.results, sizes)
+    return replace(statements, assignments=ordered)
 
 
 @dataclass(slots=True, eq=False)
@@ -269,7 +271,7 @@ class NumpyRun:
 
     def run(self, graph: Graph, values: dict[str, Any]) -> None:
         """Compute it and put the result among the values."""
-        inputs = [values[each.name] for each in graph.inputs] if self.numbers else []
+        inputs = [values[leaf.name] for leaf in graph.inputs] if self.numbers else []
         numbers = self.numbers(*inputs) if self.numbers else ()
         arrays = [values[name] for name in self.node.inputs]
         operator = self.node.get("call", self.node.operator)
@@ -303,11 +305,11 @@ class GraphProgram:
     def begin(self, operands: Sequence[Any]) -> dict[str, Any]:
         """Return the values of the leaves in a call."""
         graph = self.graph
-        values = dict(zip((each.name for each in graph.inputs), operands, strict=True))
-        values.update((each.name, each.value) for each in graph.constants)
+        values = dict(zip((leaf.name for leaf in graph.inputs), operands, strict=True))
+        values.update((constant.name, constant.value) for constant in graph.constants)
         if self.numbers is not None:
-            found = self.numbers(*operands)
-            for (name, make), number in zip(self.makers, found, strict=True):
+            sizes = self.numbers(*operands)
+            for (name, make), number in zip(self.makers, sizes, strict=True):
                 values[name] = make(number)
         return values
 
@@ -333,16 +335,18 @@ class GraphProgram:
         return [values[name] for name in self.graph.outputs]
 
     def _run_first(self, operands: Sequence[Any]) -> list[Any]:
-        """Run in the order that dense values ask for, and note which one those of this call do."""
+        """Run the steps in the order that dense values ask for, and reorder them by the
+        sizes met.
+        """
         self.foresee(operands)
         views = {node.name for node in self.graph.nodes if is_view(node)}
         sizes: dict[str, int] = {}
-        found = self._run(operands, sizes)
+        results = self._run(operands, sizes)
         self._reorder({name: size for name, size in sizes.items() if name not in views})
-        return found
+        return results
 
     def foresee(self, operands: Sequence[Any]) -> None:
-        """Order the steps by what their values take if they are dense, unless a call did."""
+        """Order the steps by the bytes of their values as dense arrays, unless a call did."""
         if self.order is None and len(self.steps) > 2:
             names = {name for step in self.steps for name in step.outputs}
             self._reorder(dense_bytes(self.graph, names, operands))
@@ -365,13 +369,13 @@ def make_program(
     offloaded: Callable[[Region], Step] | None = None,
     options: CallOptions = MANY_CALLS,
 ) -> GraphProgram:
-    """Choose what runs for a graph of primitives.
+    """Choose the steps that run a graph of primitives.
 
     partition  cuts it into regions that kernels compute, or NumPy; each is convex
     offloaded  makes the step of a region that a backend computes
-    options   of the calls of kernels
+    options    of the calls of kernels
     """
-    names = tuple(each.name for each in graph.inputs)
+    names = tuple(leaf.name for leaf in graph.inputs)
     steps: list[Step] = []
     regions = partition(graph)
     handed = _handed_out(graph, regions)
@@ -384,9 +388,9 @@ def make_program(
         else:
             steps += [_numpy_run(node, names) for node in region.nodes]
     numbers = graph.numbers
-    found = compiled([each.extent for each in numbers], names) if numbers else None
-    makers = tuple((each.name, _maker(each.fact)) for each in numbers)
-    return GraphProgram(graph, tuple(steps), found, makers, _last_read(graph, steps))
+    compute_numbers = compiled([number.extent for number in numbers], names) if numbers else None
+    makers = tuple((number.name, _maker(number.fact)) for number in numbers)
+    return GraphProgram(graph, tuple(steps), compute_numbers, makers, _last_read(graph, steps))
 
 
 def _handed_out(graph: Graph, regions: Sequence[Region]) -> frozenset[str]:
@@ -400,20 +404,20 @@ def _handed_out(graph: Graph, regions: Sequence[Region]) -> frozenset[str]:
 
 
 def _last_read(graph: Graph, steps: Sequence[Step]) -> tuple[tuple[str, ...], ...]:
-    """For each step the values that it is the last one to read, but for operands and results."""
+    """List for each step the values it is the last to read, but for operands and results."""
     nodes = graph.by_name
-    kept = {*graph.outputs, *(leaf.name for leaf in graph.leaves)}
-    found: list[tuple[str, ...]] = []
+    live = {*graph.outputs, *(leaf.name for leaf in graph.leaves)}
+    last_reads: list[tuple[str, ...]] = []
     for step in reversed(steps):
-        own = step.nodes
-        made = {node.name for node in own}
-        read = {
-            each for node in own for name in node.inputs for each in (name, base_of(nodes, name))
-        }
-        stored = [name for name in read - made - kept if name in nodes and _is_stored(name, steps)]
-        found.append(tuple(sorted(stored)))
-        kept |= read - made
-    return tuple(reversed(found))
+        inner = step.nodes
+        outputs = {node.name for node in inner}
+        read = {value for n in inner for name in n.inputs for value in (name, base_of(nodes, name))}
+        stored = [
+            name for name in read - outputs - live if name in nodes and _is_stored(name, steps)
+        ]
+        last_reads.append(tuple(sorted(stored)))
+        live |= read - outputs
+    return tuple(reversed(last_reads))
 
 
 def _is_stored(name: str, steps: Sequence[Step]) -> bool:
@@ -422,10 +426,10 @@ def _is_stored(name: str, steps: Sequence[Step]) -> bool:
 
 
 def _maker(fact: Fact) -> Callable[[Any], Any]:
-    """What makes a number of the type that it has."""
+    """Return the function that converts to a number of a fact's type."""
     types = {"int": int, "float": float, "complex": complex, "bool": bool}
-    found: Callable[[Any], Any] = types[fact.dtype] if fact.weak else np.dtype(fact.dtype).type
-    return found
+    convert: Callable[[Any], Any] = types[fact.dtype] if fact.weak else np.dtype(fact.dtype).type
+    return convert
 
 
 def _numpy_run(node: Node, names: Sequence[str]) -> NumpyRun:
@@ -434,11 +438,11 @@ def _numpy_run(node: Node, names: Sequence[str]) -> NumpyRun:
     if operator in NEED_SIZES:
         extents += node.shape
     for entry in node.get("key", ()):
-        extents += [each for each in entry[1:] if each is not None]
+        extents += [end for end in entry[1:] if end is not None]
     return NumpyRun(node, compiled(extents, names) if extents else None)
 
 
 def has_short_way(key: tuple[object, ...] | None) -> Any:
     """Return the short way of a call that was made, None where there is none."""
-    found = find(key)
-    return None if found is None or found is no_short_way else found
+    short_way = find(key)
+    return None if short_way is None or short_way is no_short_way else short_way

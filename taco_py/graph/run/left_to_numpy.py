@@ -37,37 +37,37 @@ def compute(node: Node, operator: str, arrays: Sequence[Any], numbers: Numbers) 
     """
     if operator == POSITIONS:
         return positions_operand(node, arrays, numbers)
-    given = [tensor(each) if is_scipy_sparse(each) else each for each in arrays]
+    operands = [tensor(array) if is_scipy_sparse(array) else array for array in arrays]
     with np.errstate(all="ignore"):
         limited = KERNELS.memory.on
-        found = (
-            limited_result(operator, _computed, node, operator, given, numbers)
+        result = (
+            limited_result(operator, _computed, node, operator, operands, numbers)
             if limited
-            else _computed(node, operator, given, numbers)
+            else _computed(node, operator, operands, numbers)
         )
-    return handed_out(found, any(isinstance(each, Tensor) for each in arrays), node.dtype)
+    return handed_out(result, any(isinstance(array, Tensor) for array in arrays), node.dtype)
 
 
-def _computed(node: Node, operator: str, given: Sequence[Any], numbers: Numbers) -> Any:
+def _computed(node: Node, operator: str, operands: Sequence[Any], numbers: Numbers) -> Any:
     """Return an operator of arrays and Tensors."""
     if operator in RUN:
-        return RUN[operator](node, given, numbers)
-    return function_of_elements(operator)(*given)
+        return RUN[operator](node, operands, numbers)
+    return function_of_elements(operator)(*operands)
 
 
-def handed_out(found: Any, tensors: bool, dtype: str) -> Any:
+def handed_out(result: Any, tensors: bool, dtype: str) -> Any:
     """Return a result as `evaluate` does, in a type.
 
     tensors  whether Tensors are among the operands, of which a sparse result is one
     """
-    if isinstance(found, np.ndarray | np.generic) or not hasattr(found, "dtype"):
-        return found if np.asarray(found).dtype == dtype else np.asarray(found).astype(dtype)
-    if isinstance(found, Tensor) and not tensors:
-        if found.format.is_dense or found.data.fill:
-            found = found.to_numpy()
-        elif found.ndim <= 2:
-            found = found.to_scipy()
-    return found if found.dtype == dtype else found.astype(dtype)
+    if isinstance(result, np.ndarray | np.generic) or not hasattr(result, "dtype"):
+        return result if np.asarray(result).dtype == dtype else np.asarray(result).astype(dtype)
+    if isinstance(result, Tensor) and not tensors:
+        if result.format.is_dense or result.data.fill:
+            result = result.to_numpy()
+        elif result.ndim <= 2:
+            result = result.to_scipy()
+    return result if result.dtype == dtype else result.astype(dtype)
 
 
 def _reduction(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
@@ -78,7 +78,7 @@ def _reduction(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     return getattr(np, name)(array, axis=axis, keepdims=node.get("keepdims"), **options)
 
 
-def _along(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+def _call_along_axis(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     return getattr(np, node.get("call", node.operator))(arrays[0], axis=node.get("axis"))
 
 
@@ -91,17 +91,17 @@ def _filled(
     key: Sequence[tuple[Any, ...]], rest: Iterator[Any], positions: Iterator[Any]
 ) -> tuple[Any, ...]:
     """Return subscripts as Python has them, of the next numbers and arrays."""
-    found: list[Any] = []
+    subscripts: list[Any] = []
     for kind, *ends in key:
         if kind == "new":
-            found.append(None)
+            subscripts.append(None)
         elif kind == "array":
-            found.append(next(positions))
+            subscripts.append(next(positions))
         elif kind == "at":
-            found.append(next(rest))
+            subscripts.append(next(rest))
         else:
-            found.append(slice(*(None if end is None else next(rest) for end in ends)))
-    return tuple(found)
+            subscripts.append(slice(*(None if end is None else next(rest) for end in ends)))
+    return tuple(subscripts)
 
 
 def _subscript(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
@@ -111,43 +111,43 @@ def _subscript(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
 def _scattered(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     """Add an array to zeros at subscripts; the sizes of the result are the first numbers."""
     count = len(node.shape)
-    found = np.zeros(tuple(numbers[:count]), node.dtype)
+    result = np.zeros(tuple(numbers[:count]), node.dtype)
     key = _key(node, arrays, numbers[count:])
     array = _to_dense(node, arrays[:1], ())
-    if any(isinstance(each, np.ndarray) for each in key):
-        np.add.at(found, key, array)
+    if any(isinstance(entry, np.ndarray) for entry in key):
+        np.add.at(result, key, array)
     else:
-        found[key] = array
-    return found
+        result[key] = array
+    return result
 
 
 def _parts(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     """Add arrays to zeros, each at its own slices."""
     count, rest = len(node.shape), iter(numbers[len(node.shape) :])
-    found = np.zeros(tuple(numbers[:count]), node.dtype)
+    result = np.zeros(tuple(numbers[:count]), node.dtype)
     entries = iter(node.get("key"))
-    for array, own in zip(arrays, node.get("counts"), strict=True):
-        key = _filled([next(entries) for _ in range(own)], rest, iter(()))
-        found[key] += _to_dense(node, (array,), ())
-    return found
+    for array, entry_count in zip(arrays, node.get("counts"), strict=True):
+        key = _filled([next(entries) for _ in range(entry_count)], rest, iter(()))
+        result[key] += _to_dense(node, (array,), ())
+    return result
 
 
 def _contract(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
-    labels, kept = node.get("labels"), node.get("kept")
-    product = einsum if any(isinstance(each, Tensor) for each in arrays) else np.einsum
+    labels, output_labels = node.get("labels"), node.get("kept")
+    product = einsum if any(isinstance(array, Tensor) for array in arrays) else np.einsum
     pairs = (part for pair in zip(arrays, map(list, labels), strict=True) for part in pair)
-    return product(*pairs, list(kept))
+    return product(*pairs, list(output_labels))
 
 
 def _layout(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     """Return a transpose, then modes of size 1 put in or left out."""
     (array,) = arrays
     source = node.get("source")
-    kept = [each for each in source if each is not None]
-    off = tuple(axis for axis in range(np.ndim(array)) if axis not in kept)
-    moved = np.squeeze(np.transpose(array, (*kept, *off)), tuple(range(len(kept), np.ndim(array))))
-    new = tuple(axis for axis, each in enumerate(source) if each is None)
-    return np.expand_dims(moved, new) if new else moved
+    axes = [axis for axis in source if axis is not None]
+    off = tuple(axis for axis in range(np.ndim(array)) if axis not in axes)
+    view = np.squeeze(np.transpose(array, (*axes, *off)), tuple(range(len(axes), np.ndim(array))))
+    new = tuple(axis for axis, mode in enumerate(source) if mode is None)
+    return np.expand_dims(view, new) if new else view
 
 
 def _broadcast(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
@@ -161,10 +161,10 @@ def _text(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
 def _program(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     """Return one of the arrays that a program changes, in copies of them."""
     run = program(node.get("text"))
-    given = dict(zip(node.get("names"), arrays, strict=True))
-    copies = {name: np.array(given[name]) for name in run.changed}
-    sizes = {name: int(given[name]) for name in run.sizes}
-    run(**{**given, **copies, **sizes}, threads=node.get("threads"))
+    operands = dict(zip(node.get("names"), arrays, strict=True))
+    copies = {name: np.array(operands[name]) for name in run.changed}
+    sizes = {name: int(operands[name]) for name in run.sizes}
+    run(**{**operands, **copies, **sizes}, threads=node.get("threads"))
     return copies[node.get("part")]
 
 
@@ -175,7 +175,7 @@ def _places(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
 def _call(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     """Return a function of NumPy by its name. Raises OperandTypeError for sparse arrays."""
     name = node.get("function")
-    if any(isinstance(each, Tensor) for each in arrays):
+    if any(isinstance(array, Tensor) for array in arrays):
         raise OperandTypeError(
             f"Expected dense arrays for np.{name}, found a sparse one",
             hint="NumPy computes it: write x.toarray() in the function",
@@ -201,7 +201,7 @@ def _to_dense(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
 RUN: Mapping[str, Callable[[Node, Sequence[Any], Numbers], Any]] = MappingProxyType({
     **dict.fromkeys(("sum", "prod", "mean", "var", "std", "min", "max", "any", "all"), _reduction),
     **dict.fromkeys(("argmin", "argmax"), _reduction),
-    **dict.fromkeys(("cumsum", "cumprod", "sort", "argsort"), _along),
+    **dict.fromkeys(("cumsum", "cumprod", "sort", "argsort"), _call_along_axis),
     **dict.fromkeys(
         ("einsum", "matmul", "tensordot", "outer", "diagonal", "contract"), _contract
     ),

@@ -23,9 +23,9 @@ class StepMemory:
     """Bytes at a step: of values that steps before made, its own at once, its own all together."""
 
     number: int
-    held: int
-    own: int
-    apart: int
+    earlier: int
+    peak: int
+    total: int
 
 
 @dataclass(slots=True, eq=False)
@@ -40,28 +40,28 @@ class MemorySeen:
     steps: list[StepMemory] = field(default_factory=list)
 
     def note(self, number: int, step: Any, before: Mapping[str, Any], last: Any) -> None:
-        """Note a step that ran, given the values with what it made."""
-        held = sum(self.sizes.values())
-        made = {n: _own_bytes(step, before[n]) for n in step.outputs if n in before}
-        own = apart = sum(made.values())
+        """Note the memory of a step that ran, given all values after it."""
+        earlier = sum(self.sizes.values())
+        results = {n: _new_bytes(step, before[n]) for n in step.outputs if n in before}
+        peak = total = sum(results.values())
         if isinstance(step, KernelRun):
-            own, apart = (max(own, each) for each in step.peak(self.program.graph, before))
-        self.steps.append(StepMemory(number, held, own, apart))
-        self.sizes |= made
+            peak, total = (max(peak, size) for size in step.peak(self.program.graph, before))
+        self.steps.append(StepMemory(number, earlier, peak, total))
+        self.sizes |= results
         for name in last:
             self.sizes.pop(name, None)
 
-    def told(self) -> Iterator[str]:
-        """Say where most is held, and what the order of steps saves."""
+    def describe(self) -> Iterator[str]:
+        """Say at which step memory is highest, and how much the order of steps saves."""
         if not self.steps:
             return
-        most = max(self.steps, key=lambda each: each.held + each.own)
+        most = max(self.steps, key=lambda step: step.earlier + step.peak)
         where = f", in step {most.number}" if len(self.steps) > 1 else ""
-        before = f"{bytes_text(most.held)} that steps before made, " if most.held else ""
-        own = f": {before}{bytes_text(most.own)} of its own" if before else ""
-        yield f"memory    {bytes_text(most.held + most.own)} at most at once{where}{own}"
-        apart = sum(each.apart for each in self.steps)
-        yield f"          each value in memory of its own would take {bytes_text(apart)}"
+        before = f"{bytes_text(most.earlier)} that steps before made, " if most.earlier else ""
+        parts = f": {before}{bytes_text(most.peak)} of its own" if before else ""
+        yield f"memory    {bytes_text(most.earlier + most.peak)} at most at once{where}{parts}"
+        total = sum(step.total for step in self.steps)
+        yield f"          each value in memory of its own would take {bytes_text(total)}"
         order = self.program.order
         if order is not None and order.peak < order.as_given:
             numbers = ", ".join(str(number + 1) for number in order.numbers)
@@ -71,6 +71,6 @@ class MemorySeen:
             )
 
 
-def _own_bytes(step: Any, value: Any) -> int:
-    """Return the bytes of what a step made; none of views."""
+def _new_bytes(step: Any, value: Any) -> int:
+    """Return the bytes that the value of a step takes; none of views."""
     return 0 if isinstance(step, NumpyRun) and is_view(step.node) else bytes_of(value)

@@ -56,13 +56,13 @@ class StepOrder:
 
     peak     the bytes of the values that exist at a time, at most
     as_given the same for the order in which they were
-    apart    the bytes of all values that steps make
+    total    the bytes of all values that steps make
     """
 
     numbers: tuple[int, ...]
     peak: int
     as_given: int
-    apart: int
+    total: int
 
 
 def order_steps(graph: Graph, steps: Sequence[OrderedStep], sizes: Mapping[str, int]) -> StepOrder:
@@ -74,23 +74,23 @@ def order_steps(graph: Graph, steps: Sequence[OrderedStep], sizes: Mapping[str, 
     values = {name: number for number, name in enumerate(makers)}
     memory = _Memory(graph, makers)
     kernels = []
-    made: set[str] = set()  # what is made later is a view that a step reads through
+    earlier: set[str] = set()  # what is made later is a view that a step reads through
     for number, step in enumerate(steps):
-        read = memory.of(name for node in step.nodes for name in node.inputs) & made
+        read = memory.of(name for node in step.nodes for name in node.inputs) & earlier
         inputs = mask_of(values[name] for name in read - {*step.outputs})
         outputs = mask_of(values[name] for name in step.outputs)
         kernels.append(Kernel(1 << number, inputs, outputs))
-        made |= {*step.outputs}
+        earlier |= {*step.outputs}
     results = mask_of(values[n] for n in memory.of(graph.outputs) if n in values)
     return _ordered(kernels, {values[name]: sizes.get(name, 0) for name in values}, results)
 
 
 def _ordered(kernels: Sequence[Kernel], sizes: Mapping[int, int], results: int) -> StepOrder:
-    given = peak_bytes(kernels, sizes, results)
-    found = order_by_memory(kernels, sizes, results, MOST_STATES)
-    best = kernels if found.peak >= given else found.kernels
+    as_given = peak_bytes(kernels, sizes, results)
+    order = order_by_memory(kernels, sizes, results, MOST_STATES)
+    best = kernels if order.peak >= as_given else order.kernels
     numbers = tuple(kernel.members.bit_length() - 1 for kernel in best)
-    return StepOrder(numbers, min(given, found.peak), given, sum(sizes.values()))
+    return StepOrder(numbers, min(as_given, order.peak), as_given, sum(sizes.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,30 +101,30 @@ class _Memory:
     makers: Mapping[str, OrderedStep]
 
     def of(self, names: Iterable[str]) -> set[str]:
-        """Find values with those that they are views of."""
+        """Return values with the values that they are views of."""
         nodes = self.graph.by_name
-        found: set[str] = set()
+        values: set[str] = set()
         waiting = [*names]
         while waiting:
             name = waiting.pop()
-            if name in found:
+            if name in values:
                 continue
-            found.add(name)
+            values.add(name)
             base = base_of(nodes, name)
             waiting.append(base)
             if base in nodes and base in self.makers and is_view(nodes[base]):
                 waiting += nodes[base].inputs
-        return found
+        return values
 
 
 # ---------------------------------------------------------------- sizes
 
 
 def dense_bytes(graph: Graph, names: Collection[str], operands: Sequence[Any]) -> dict[str, int]:
-    """Return what values take where they are dense, at the sizes of operands."""
+    """Return the bytes that values take where they are dense, at the sizes of operands."""
     nodes = [node for node in graph.nodes if node.name in names and not is_view(node)]
-    extents = [each for node in nodes for each in node.shape]
-    sizes = iter(compiled(extents, [each.name for each in graph.inputs])(*operands))
+    extents = [extent for node in nodes for extent in node.shape]
+    sizes = iter(compiled(extents, [leaf.name for leaf in graph.inputs])(*operands))
     return {
         node.name: _stored([int(next(sizes)) for _ in node.shape], node)
         * np.dtype(node.dtype).itemsize
@@ -144,7 +144,7 @@ def bytes_of(value: Any) -> int:
     if is_scipy_sparse(value):
         stored = (getattr(value, name, None) for name in ("data", "indices", "indptr"))
         coords = getattr(value, "coords", ()) if value.format == "coo" else ()
-        return sum(each.nbytes for each in (*stored, *coords) if isinstance(each, np.ndarray))
+        return sum(array.nbytes for array in (*stored, *coords) if isinstance(array, np.ndarray))
     return int(getattr(value, "nbytes", 0))
 
 
@@ -158,17 +158,17 @@ def order_statements(
 
     sizes  the bytes of what statements make
     """
-    values = {each.target.tensor: number for number, each in enumerate(assignments)}
+    values = {assignment.target.tensor: number for number, assignment in enumerate(assignments)}
     kernels = [
         Kernel(
             1 << number,
-            mask_of(values[name] for name in operand_names(each) if name in values),
+            mask_of(values[name] for name in operand_names(assignment) if name in values),
             1 << number,
         )
-        for number, each in enumerate(assignments)
+        for number, assignment in enumerate(assignments)
     ]
-    own = {number: sizes.get(name, 0) for name, number in values.items()}
-    found = _ordered(kernels, own, mask_of(values[name] for name in results))
-    if found.peak > PAYS * found.as_given or found.as_given - found.peak < LEAST:
+    value_sizes = {number: sizes.get(name, 0) for name, number in values.items()}
+    order = _ordered(kernels, value_sizes, mask_of(values[name] for name in results))
+    if order.peak > PAYS * order.as_given or order.as_given - order.peak < LEAST:
         return tuple(assignments)
-    return tuple(assignments[number] for number in found.numbers)
+    return tuple(assignments[number] for number in order.numbers)

@@ -35,7 +35,7 @@ class Region:
 
 def partition_by_stages(graph: Graph) -> tuple[Region, ...]:
     """Cut a graph into regions in the order in which they run."""
-    needed = views_needed(graph)
+    views = views_needed(graph)
     stages = _latest(graph, _earliest(graph))
     regions = []
     for stage in sorted({*stages.values()}):
@@ -45,7 +45,7 @@ def partition_by_stages(graph: Graph) -> tuple[Region, ...]:
         )
         if nodes:
             regions.append(Region(nodes, (), kernel))
-    ordered = with_views(graph, regions, needed)
+    ordered = with_views(graph, regions, views)
     return tuple(_with_outputs(graph, region, ordered) for region in ordered)
 
 
@@ -68,12 +68,12 @@ def views_needed(graph: Graph, elsewhere: Collection[str] = ()) -> frozenset[str
         for name in node.inputs
     }
     nodes = graph.by_name
-    found: set[str] = set()
+    views: set[str] = set()
     for name in (*graph.outputs, *read):
         while name in nodes and is_layout(nodes[name]):
-            found.add(name)
+            views.add(name)
             (name,) = nodes[name].inputs
-    return frozenset(found)
+    return frozenset(views)
 
 
 def _earliest(graph: Graph) -> dict[str, int]:
@@ -94,7 +94,7 @@ def _latest(graph: Graph, stages: dict[str, int]) -> dict[str, int]:
     readers = graph.readers()
     for node in reversed(graph.nodes):
         if node.operator in PRIMITIVES and node.name not in graph.outputs and node.name in readers:
-            after = min(stages[each.name] for each in readers[node.name])
+            after = min(stages[reader.name] for reader in readers[node.name])
             if is_layout(node):
                 stages[node.name] = after
             else:
@@ -102,22 +102,22 @@ def _latest(graph: Graph, stages: dict[str, int]) -> dict[str, int]:
     return stages
 
 
-def with_views(graph: Graph, regions: Sequence[Region], needed: frozenset[str]) -> list[Region]:
-    """Put the views that are needed right after what they show, and NumPy's primitives one by one.
+def with_views(graph: Graph, regions: Sequence[Region], views: frozenset[str]) -> list[Region]:
+    """Put each needed view right after its base, and NumPy's primitives one by one.
 
     A region without outputs is taken to make all that is in it.
     """
     nodes = graph.by_name
-    waiting = [node for node in graph.nodes if node.name in needed]
-    made = {leaf.name for leaf in graph.leaves}
-    found: list[Region] = []
+    waiting = [node for node in graph.nodes if node.name in views]
+    defined = {leaf.name for leaf in graph.leaves}
+    ordered: list[Region] = []
 
     def put() -> None:
         for node in tuple(waiting):
-            if base_of(nodes, node.name) in made:
+            if base_of(nodes, node.name) in defined:
                 waiting.remove(node)
-                made.add(node.name)
-                found.append(Region((node,), (), False))
+                defined.add(node.name)
+                ordered.append(Region((node,), (), False))
 
     put()
     for region in regions:
@@ -127,16 +127,16 @@ def with_views(graph: Graph, regions: Sequence[Region], needed: frozenset[str]) 
             else tuple(Region((node,), (), False) for node in region.nodes)
         )
         for part in parts:
-            found.append(part)
-            made.update(part.outputs or (node.name for node in part.nodes))
+            ordered.append(part)
+            defined.update(part.outputs or (node.name for node in part.nodes))
             put()
-    return found
+    return ordered
 
 
 def _with_outputs(graph: Graph, region: Region, regions: Sequence[Region]) -> Region:
-    """Return the region with what others read of it."""
+    """Return the region with the outputs that other regions or the caller read."""
     nodes = graph.by_name
-    own = {node.name for node in region.nodes}
+    members = {node.name for node in region.nodes}
     read = {base_of(nodes, name) for name in graph.outputs} | {*graph.outputs}
     for other in regions:
         if other is not region:
@@ -145,6 +145,6 @@ def _with_outputs(graph: Graph, region: Region, regions: Sequence[Region]) -> Re
             read |= {base_of(nodes, node.name) for node in other.nodes}
     return Region(
         region.nodes,
-        tuple(node.name for node in region.nodes if node.name in read & own),
+        tuple(node.name for node in region.nodes if node.name in read & members),
         region.kernel,
     )

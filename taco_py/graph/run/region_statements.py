@@ -108,7 +108,7 @@ class _Writer:
     between: frozenset[str] = frozenset()
     assignments: list[Assignment] = field(default_factory=list)
     formats: dict[str, Format] = field(default_factory=dict)
-    made: set[str] = field(default_factory=set)
+    defined: set[str] = field(default_factory=set)
     operands: dict[str, None] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class _Writer:
         """Write the statement of a primitive that needs one."""
         if not self.nodes:
             self._look_around()
-        inner = (name for each in node.inputs for name in self._through(each))
+        inner = (name for operand in node.inputs for name in self._through(operand))
         self.counts[node.name] = 1 + sum(self.counts.get(name, 0) for name in {*inner})
         if not self._is_written_into_another(node):
             self._write(node)
@@ -129,18 +129,18 @@ class _Writer:
 
     def _look_around(self) -> None:
         self.nodes = self.graph.by_name
-        self.constants = {each.name: each for each in self.graph.constants}
-        own = {node.name for node in self.region.nodes}
+        self.constants = {constant.name: constant for constant in self.graph.constants}
+        members = {node.name for node in self.region.nodes}
         for node in self.region.nodes:
             for name in node.inputs:
                 for passed in self._through(name):
                     self.readers.setdefault(passed, []).append(node)
         for node in self.graph.nodes:
-            if node.name in own or is_layout(node):
+            if node.name in members or is_layout(node):
                 self.fills[node.name] = self._fill(node)
 
     def _through(self, name: str) -> Iterable[str]:
-        """Return a value and what it shows in another way."""
+        """Yield a value and the values that it is a layout of."""
         yield name
         while name in self.nodes and is_layout(self.nodes[name]):
             (name,) = self.nodes[name].inputs
@@ -179,13 +179,13 @@ class _Writer:
         )
 
     def _is_read_alike(self, node: Node) -> bool:
-        """Tell whether reading what a value is made of takes as many bytes as reading the value."""
+        """Tell whether reading a value's operands takes as many bytes as reading the value."""
         facts = self.graph.facts
         bases = {base for name in node.inputs for *_, base in [[*self._through(name)]]}
         return sum(facts[base].order == node.fact.order for base in bases) <= 1
 
     def _is_there_or_cheap(self, name: str) -> bool:
-        """Tell whether a value is read, or is a cheap one of what is read."""
+        """Tell whether a value is read, or is a cheap function of values that are read."""
         *_, base = self._through(name)
         node = self.nodes.get(base)
         if node is None or self._is_there(name):
@@ -215,10 +215,10 @@ class _Writer:
     def _is_there(self, name: str) -> bool:
         """Tell whether a value is read, not computed, where it is asked for."""
         *_, base = self._through(name)
-        return base in self.made or base not in self.counts
+        return base in self.defined or base not in self.counts
 
     def _is_factor(self, name: str) -> bool:
-        """Tell whether what is written for a value is a product of values that are there."""
+        """Tell whether the expression of a value is a product of values that are in memory."""
         if self._is_there(name):
             return True
         *_, base = self._through(name)
@@ -260,7 +260,9 @@ class _Writer:
         return self._is_restricted(reader)
 
     def _fill(self, node: Node) -> Number | None:
-        """What a primitive is where the sparse operands store nothing, None where it is all."""
+        """Return a primitive's value where its sparse operands store nothing; None if it
+        is dense.
+        """
 
         def of(name: str) -> Number | None:
             if name in self.fills:
@@ -294,7 +296,7 @@ class _Writer:
         ]
         value = self._sized(self._express(node, indices, names), indices, node.shape, names)
         target = Access(node.name, tuple(index for index in indices if index is not None))
-        self.made.add(node.name)
+        self.defined.add(node.name)
         assignment = Assignment(target, value)
         self.assignments.append(assignment)
         self._store(node, assignment)
@@ -307,22 +309,23 @@ class _Writer:
         sizes = {index: size for index, size in pairs if index is not None}
         if {*sizes} <= {*free_indices(value)}:
             return value
-        found, read = with_sizes(value, sizes, self._values_there(), names)
+        sized, read = with_sizes(value, sizes, self._values_there(), names)
         for name in read:
-            if name not in self.made:
+            if name not in self.defined:
                 self.operands.setdefault(name)
-        return found
+        return sized
 
     def _values_there(self) -> Iterator[tuple[str, Fact]]:
-        """Yield the operands of the graph and the region, and what statements have made, with
-        facts."""
+        """Yield the operands of the graph and the region, and the results of statements, with
+        facts.
+        """
         leaves: tuple[Leaf, ...] = (*self.graph.inputs, *self.graph.constants)
         for leaf in leaves:
             yield leaf.name, leaf.fact
         for node in self.region.nodes:
             for name in node.inputs:
                 other = self.nodes.get(name)
-                if name in self.made or (other is not None and not self._is_here(other)):
+                if name in self.defined or (other is not None and not self._is_here(other)):
                     yield name, self.graph.facts[name]
 
     def _read(self, name: str, indices: Sequence[Index], names: Names) -> Expr:
@@ -330,13 +333,13 @@ class _Writer:
         if literal is not None:
             return literal
         node = self.nodes.get(name)
-        if node is not None and name not in self.made and self._is_here(node):
+        if node is not None and name not in self.defined and self._is_here(node):
             return self._express(everywhere(node), indices, names)
-        if name not in self.made:
+        if name not in self.defined:
             self.operands.setdefault(name)
         units = self._units(name)
-        own = tuple(str(index) for index, unit in zip(indices, units, strict=True) if not unit)
-        return Access(name, own)
+        modes = tuple(str(index) for index, unit in zip(indices, units, strict=True) if not unit)
+        return Access(name, modes)
 
     def _is_here(self, node: Node) -> bool:
         """Tell whether a value is written where it is read: of this region, or shown in another
@@ -352,7 +355,7 @@ class _Writer:
         facts = self.graph.facts
         operands = Operands(
             tuple(facts[name] for name in node.inputs),
-            lambda place, own: self._read_of(node, place, own, names),
+            lambda place, subscripts: self._read_of(node, place, subscripts, names),
             lambda: names.fresh("i"),
         )
         return PRIMITIVES[node.operator].express(node, indices, operands)
@@ -385,10 +388,10 @@ class _Writer:
             for access in accesses(assignment.value)
             for name in [access.tensor]
         }
-        whole = with_fills(assignment, {n: self.stored[n].fill or 0 for n in sparse})
+        filled = with_fills(assignment, {n: self.stored[n].fill or 0 for n in sparse})
         if fill != 0:
-            whole = stored_alone(whole)
-        form = format_between(whole, formats)
+            filled = stored_alone(filled)
+        form = format_between(filled, formats)
         if not is_sparse(form):
             return
         self.stored[node.name] = Stored(form, node.dtype, fill)
@@ -396,12 +399,12 @@ class _Writer:
             self.formats[node.name] = form
 
     def _access_fill(self, access: Access) -> Number | None:
-        found = self.stored.get(access.tensor)
-        return None if found is None else found.fill
+        stored = self.stored.get(access.tensor)
+        return None if stored is None else stored.fill
 
     def statements(self) -> Statements:
-        """What was written."""
-        results = tuple(name for name in self.region.outputs if name in self.made)
+        """Return the statements that were written."""
+        results = tuple(name for name in self.region.outputs if name in self.defined)
         return Statements(
             tuple(self.assignments), tuple(self.operands), results, dict(self.formats), self.stored
         )
@@ -413,17 +416,17 @@ def _reads_once(node: Node) -> bool:
 
 
 def _is_once_each(node: Node, reader: Node) -> bool:
-    """Tell whether a reader asks for each element of a value once, so far as is known of it."""
+    """Tell whether a reader asks for each element of a value once, as far as is known."""
     if operator_of(reader) != "contract":
         return _reads_once(reader)
     labels = dict(zip(reader.inputs, reader.get("labels"), strict=True))
-    own = labels.get(node.name, ())
-    return {label for each in labels.values() for label in each} <= {*own}
+    value_labels = labels.get(node.name, ())
+    return {label for group in labels.values() for label in group} <= {*value_labels}
 
 
 def _sums_nothing(node: Node) -> bool:
     """Tell whether a product keeps all modes of its factors."""
-    return {label for each in node.get("labels") for label in each} <= {*node.get("kept")}
+    return {label for group in node.get("labels") for label in group} <= {*node.get("kept")}
 
 
 def _dense(access: Access) -> Format:
@@ -436,16 +439,16 @@ def format_between(assignment: Assignment, formats: Mapping[str, Format]) -> For
 
     P[h,q,k] = where(M[q,k], …, 0), M in ds   →   dds: what no sparse operand restricts is outside
     """
-    found = result_format(assignment, formats)
-    if not is_sparse(found):
-        return found
+    form = result_format(assignment, formats)
+    if not is_sparse(form):
+        return form
     restricted = compressed_indices(assignment, levels_of(assignment, formats, every=True))
     target = assignment.target.indices
-    stored = [target[mode] for mode in found.mode_order]
+    stored = [target[mode] for mode in form.mode_order]
     free = [index for index in target if index not in restricted]
-    pairs = [pair for pair in zip(stored, found.levels, strict=True) if pair[0] not in free]
+    pairs = [pair for pair in zip(stored, form.levels, strict=True) if pair[0] not in free]
     if not pairs or pairs[0][1] != DENSE:
-        return found
+        return form
     levels = (DENSE,) * len(free) + tuple(level for _, level in pairs)
     order = tuple(target.index(index) for index in (*free, *(index for index, _ in pairs)))
     return Format(levels, order)

@@ -30,15 +30,15 @@ def with_sizes(
     sizes  of the indices of the target
     facts  of values that may be read, one of each size at least
     """
-    known = tuple(facts)
+    candidates = tuple(facts)
     read: list[str] = []
     while missing := [index for index in sizes if index not in free_indices(value)]:
-        found = _access(missing[0], sizes, known, names)
-        if found is None:
+        match = _access(missing[0], sizes, candidates, names)
+        if match is None:
             raise InternalError(f"Expected an operand of the size {sizes[missing[0]]}, found none")
-        access, others = found
+        access, extra = match
         condition: Expr = Call(COMPILER["stored"], (access,))
-        for index in others:
+        for index in extra:
             condition = Reduce(OR, index, condition)
         value = Call(WHERE, (condition, value, value))
         read.append(access.tensor)
@@ -46,24 +46,24 @@ def with_sizes(
 
 
 def _access(
-    index: str, sizes: Mapping[str, Extent], known: Sequence[tuple[str, Fact]], names: Names
+    index: str, sizes: Mapping[str, Extent], candidates: Sequence[tuple[str, Fact]], names: Names
 ) -> tuple[Access, list[str]] | None:
     """Return an access that an index runs over, and its indices that the target does not have."""
-    for name, fact in known:
+    for name, fact in candidates:
         if sizes[index] in fact.shape:
             left = dict(sizes)
-            own, others = [], []
+            indices, extra = [], []
             first = fact.shape.index(sizes[index])
             for mode, (extent, unit) in enumerate(zip(fact.shape, fact.units, strict=True)):
                 if unit:
                     continue
-                taken = index if mode == first else _match(extent, left, index)
-                if taken is None:
-                    taken = names.fresh("i")
-                    others.append(taken)
-                left.pop(taken, None)
-                own.append(taken)
-            return Access(name, tuple(own)), others
+                label = index if mode == first else _match(extent, left, index)
+                if label is None:
+                    label = names.fresh("i")
+                    extra.append(label)
+                left.pop(label, None)
+                indices.append(label)
+            return Access(name, tuple(indices)), extra
     return None
 
 

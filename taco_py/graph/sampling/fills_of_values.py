@@ -24,7 +24,7 @@ def expression_of(node: Node, facts: Mapping[str, Fact]) -> tuple[Expr, list[Ind
     names = Names()
     operands = Operands(
         tuple(facts[name] for name in node.inputs),
-        lambda place, own: Access(node.inputs[place], tuple(filter(None, own))),
+        lambda place, subscripts: Access(node.inputs[place], tuple(filter(None, subscripts))),
         lambda: names.fresh("i"),
     )
     indices: list[Index] = [None if unit else names.fresh("i") for unit in node.fact.units]
@@ -37,7 +37,7 @@ def fill_of_value(
     fill: Callable[[str], Number | None],
     is_sparse: Callable[[str], bool],
 ) -> Number | None:
-    """Find what a primitive is where the sparse operands store nothing, None where it is all.
+    """Find a primitive's value where its sparse operands store nothing, None where it is dense.
 
     fill       what an operand is there, and what a number is
     is_sparse  whether an operand leaves elements out
@@ -45,12 +45,12 @@ def fill_of_value(
     if not any(map(is_sparse, node.inputs)):
         return None
     expr, indices = expression_of(node, facts)
-    found = fill_of(expr, lambda access: fill(access.tensor))
+    absent = fill_of(expr, lambda access: fill(access.tensor))
     sparse = {name for name in node.inputs if is_sparse(name)}
     wide = [index for index in indices if index is not None]
-    if reduces(expr, sparse) and (found != 0 or not is_spread(expr, sparse, wide)):
+    if reduces(expr, sparse) and (absent != 0 or not is_spread(expr, sparse, wide)):
         return None
-    return found
+    return absent
 
 
 def reduces(expr: Expr, sparse: set[str]) -> bool:
@@ -63,5 +63,5 @@ def reduces(expr: Expr, sparse: set[str]) -> bool:
 def is_spread(expr: Expr, sparse: set[str], indices: Sequence[str]) -> bool:
     """Tell whether a reduction may leave most elements out: of two modes or more, all of which
     sparse operands have."""
-    found = {i for access in accesses(expr) if access.tensor in sparse for i in access.indices}
-    return len(indices) > 1 and {*indices} <= found
+    restricted = {i for access in accesses(expr) if access.tensor in sparse for i in access.indices}
+    return len(indices) > 1 and {*indices} <= restricted

@@ -36,23 +36,23 @@ def sample_values(graph: Graph) -> Graph:
     """Return a graph whose dense values are computed where its sparse ones ask for them."""
     if not any(fact.sparsity for fact in graph.facts.values()):
         return graph
-    stored, needed = _looked_at(graph)
-    made: dict[str, Node] = graph.by_name
+    stored, read_places = _looked_at(graph)
+    nodes: dict[str, Node] = graph.by_name
     inputs = {node.name: node.inputs for node in graph.nodes}
     for node in graph.nodes:
-        places = needed.places.get(node.name)
+        places = read_places.places.get(node.name)
         if not places or stored.is_sparse(node.name) or not _is_wide(node):
             continue
         if not any(depends(inputs, atom.name, node.name) for atom in places):
-            made[node.name] = _sampled(node, places)
-            inputs[node.name] = made[node.name].inputs
-    if all(made[node.name] is node for node in graph.nodes):
+            nodes[node.name] = _sampled(node, places)
+            inputs[node.name] = nodes[node.name].inputs
+    if all(nodes[node.name] is node for node in graph.nodes):
         return graph
-    return replace(graph, nodes=_in_order(made))
+    return replace(graph, nodes=_in_order(nodes))
 
 
 def _looked_at(graph: Graph) -> tuple[StoredPlaces, NeededPlaces]:
-    """Where values are stored, and which places of them are read."""
+    """Find where values are stored, and which places of them are read."""
     facts = graph.facts
     stored = StoredPlaces({name: fact.units for name, fact in facts.items()})
     for leaf in graph.leaves:
@@ -60,11 +60,11 @@ def _looked_at(graph: Graph) -> tuple[StoredPlaces, NeededPlaces]:
         literal = literal_of(leaf) if isinstance(leaf, Constant) and not leaf.fact.order else None
         if literal is not None:
             stored.literals[leaf.name] = literal.value
-    written = {
+    expressions = {
         n.name: expression_of(n, facts) for n in graph.nodes if n.operator in PRIMITIVES
     }  # fmt: skip
     for node in graph.nodes:
-        if node.name not in written:
+        if node.name not in expressions:
             stored.note(node.name, _fill_of_call(stored, node))
             continue
         fill = (
@@ -72,21 +72,21 @@ def _looked_at(graph: Graph) -> tuple[StoredPlaces, NeededPlaces]:
             if is_layout(node)
             else fill_of_value(node, facts, stored.absent_value, stored.is_sparse)
         )
-        expr, modes = written[node.name]
+        expr, modes = expressions[node.name]
         inside = stored.inside(expr) if fill is not None else ()
         stored.note(node.name, fill, stored.said_of(inside, modes))
-    needed = NeededPlaces(stored)
-    needed.everywhere(graph.outputs)
+    read_places = NeededPlaces(stored)
+    read_places.everywhere(graph.outputs)
     for node in reversed(graph.nodes):
-        if node.name in written:
-            needed.read(node.name, *written[node.name])
-        elif node.name in needed.places:
-            needed.everywhere(node.inputs)
-    return stored, needed
+        if node.name in expressions:
+            read_places.read(node.name, *expressions[node.name])
+        elif node.name in read_places.places:
+            read_places.everywhere(node.inputs)
+    return stored, read_places
 
 
 def _fill_of_call(stored: StoredPlaces, node: Node) -> int | None:
-    """What NumPy's results are where their sparse operand stores nothing."""
+    """Return the fill value of NumPy's results where their sparse operand stores nothing."""
     if is_positions(node) or node.get("call") not in KEEPS_PLACES:
         return None
     return 0 if all(stored.fills[name] == 0 for name in node.inputs) else None
@@ -111,21 +111,21 @@ def _sampled(node: Node, places: Places) -> Node:
 
 def _in_order(nodes: Mapping[str, Node]) -> tuple[Node, ...]:
     """Return nodes after all that they read, else in the order in which they are."""
-    found: dict[str, Node] = {}
+    ordered: dict[str, Node] = {}
 
     def put(name: str) -> None:
         waiting = [name]
         while waiting:
             node = nodes[waiting[-1]]
-            missing = [each for each in node.inputs if each in nodes and each not in found]
+            missing = [value for value in node.inputs if value in nodes and value not in ordered]
             if missing:
                 waiting += missing
             else:
-                found.setdefault(waiting.pop(), node)
+                ordered.setdefault(waiting.pop(), node)
 
     for name in nodes:
         put(name)
-    return tuple(found.values())
+    return tuple(ordered.values())
 
 
 def sampled_lines(graph: Graph) -> Iterator[str]:

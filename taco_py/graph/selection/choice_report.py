@@ -11,38 +11,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from taco_py.graph.nodes import Node
-from taco_py.graph.selection.strategies import Alternative, Chosen
+from taco_py.graph.selection.strategies import Alternative, Decision
 
 
-def told_choice(chosen: Chosen) -> Iterator[str]:
-    """Say what was chosen, what is computed again and why, and what the alternatives were."""
-    taken = chosen.taken
-    why = f", for {taken.told}" if taken not in chosen.alternatives and taken.told else ""
-    yield f"chosen    {taken.strategy}: {_told(taken)}{why}"
-    for each in chosen.alternatives:
-        spent = f", chosen in {each.seconds:.2g} s" if each.seconds else ""
-        yield f"  {each.strategy:12} {_told(each)}{spent}"
-        if each.told:
-            yield f"    {each.told}"
-    number, seconds = chosen.priced
+def describe_choice(decision: Decision) -> Iterator[str]:
+    """Describe the decision, the primitives that are computed again, and the alternatives."""
+    best = decision.selected
+    reason = f", for {best.summary}" if best not in decision.alternatives and best.summary else ""
+    yield f"chosen    {best.strategy}: {_describe_cost(best)}{reason}"
+    for alternative in decision.alternatives:
+        spent = f", chosen in {alternative.seconds:.2g} s" if alternative.seconds else ""
+        yield f"  {alternative.strategy:12} {_describe_cost(alternative)}{spent}"
+        if alternative.summary:
+            yield f"    {alternative.summary}"
+    number, seconds = decision.priced
     if number:
         yield f"  planned      {number} candidates in {seconds:.2g} s"
-    for node in chosen.again:
-        yield f"again     {_again(node, chosen)}"
+    for node in decision.recomputed:
+        yield f"again     {_describe_recomputed(node, decision)}"
 
 
-def _told(one: Alternative) -> str:
+def _describe_cost(one: Alternative) -> str:
     kernels = f"{one.kernels} kernel{'' if one.kernels == 1 else 's'}"
     word = "measured" if one.measured else "expected"
     return kernels if one.expected is None else f"{kernels}, {word} {one.expected:.2e} s"
 
 
-def _again(node: Node, chosen: Chosen) -> str:
-    """Name the kernels that compute a primitive, and what it would take to make it once."""
-    kernels = [region for region in chosen.taken.regions if region.kernel]
+def _describe_recomputed(node: Node, decision: Decision) -> str:
+    """Name the kernels that compute a primitive, and the price of computing it once."""
+    kernels = [region for region in decision.selected.regions if region.kernel]
     places = [str(k) for k, region in enumerate(kernels, 1) if node in region.nodes]
     what = f"{node.name} {node.get('function') or node.operator}"
-    found = f"{what} in kernels {', '.join(places)}  {node.place}".rstrip()
-    if chosen.without is None or chosen.taken.expected is None:
-        return found
-    return f"{found}: {chosen.taken.expected:.2e} s, made once {chosen.without:.2e} s"
+    line = f"{what} in kernels {', '.join(places)}  {node.place}".rstrip()
+    if decision.without is None or decision.selected.expected is None:
+        return line
+    return f"{line}: {decision.selected.expected:.2e} s, made once {decision.without:.2e} s"

@@ -22,25 +22,25 @@ def compared_with_themselves(nodes: Sequence[Node], by_name: Mapping[str, Node])
 
     by_name  all nodes of the graph, layouts among them
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for node in nodes:
         if node.operator == "map" and node.get("function") in COMPARISONS:
             one, other = (_values(by_name, name) for name in node.inputs)
-            found.update(name for name in one & other if name in by_name)
-    return frozenset(found)
+            names.update(name for name in one & other if name in by_name)
+    return frozenset(names)
 
 
 def _values(by_name: Mapping[str, Node], name: str) -> set[str]:
     """Return the primitives and arguments that a value is, or is taken from."""
-    found: set[str] = set()
+    bases: set[str] = set()
     pending = [name]
     while pending:
         base = base_of(by_name, pending.pop())
-        if base not in found:
-            found.add(base)
+        if base not in bases:
+            bases.add(base)
             if base in by_name:
                 pending += _taken_from(by_name[base])
-    return found
+    return bases
 
 
 def _taken_from(node: Node) -> Iterable[str]:

@@ -38,15 +38,15 @@ class GraphDag:
     dag: Dag
 
     def region(self, kernel: Kernel) -> Region:
-        """Return what a kernel computes as a region."""
+        """Return the region that a kernel computes."""
         nodes = tuple(self.nodes[p] for p in bits(kernel.members))
         outputs = tuple(self.nodes[p].name for p in bits(kernel.outputs))
         return Region(nodes, outputs, not kernel.members & self.dag.flagged("alone"))
 
     def regions(self, kernels: Iterable[Kernel]) -> tuple[Region, ...]:
         """Return kernels in order as regions, with the views that NumPy or the caller reads."""
-        found = [self.region(kernel) for kernel in kernels]
-        return tuple(with_views(self.graph, found, views_needed(self.graph)))
+        regions = [self.region(kernel) for kernel in kernels]
+        return tuple(with_views(self.graph, regions, views_needed(self.graph)))
 
     def kernel(self, region: Region) -> Kernel | None:
         """Return a region as a kernel, None of one that holds views alone."""
@@ -62,7 +62,7 @@ def dag_of_graph(graph: Graph, leaves: Sequence[Leaf] | None = None) -> GraphDag
     """
     nodes = tuple(node for node in graph.nodes if not is_layout(node))
     numbers = {node.name: p for p, node in enumerate(nodes)}
-    numbers |= {each.name: ~k for k, each in enumerate(graph.inputs if leaves is None else leaves)}
+    numbers |= {leaf.name: ~k for k, leaf in enumerate(graph.inputs if leaves is None else leaves)}
     by_name = graph.by_name
     arguments = []
     for node in nodes:
@@ -70,11 +70,11 @@ def dag_of_graph(graph: Graph, leaves: Sequence[Leaf] | None = None) -> GraphDag
         arguments.append(tuple(numbers[name] for name in read if name in numbers))
     results = {numbers.get(base_of(by_name, name), -1) for name in graph.outputs}
     alone = mask_of(p for p, node in enumerate(nodes) if node.operator not in PRIMITIVES)
-    once = compared_with_themselves(nodes, by_name)
+    compared = compared_with_themselves(nodes, by_name)
     dag = make_dag(
         arguments,
         mask_of(p for p in results if p >= 0),
         [str(node.get("function") or node.get("call") or node.operator) for node in nodes],
-        {"alone": alone, "once": mask_of(numbers[name] for name in once if name in numbers)},
+        {"alone": alone, "once": mask_of(numbers[name] for name in compared if name in numbers)},
     )
     return GraphDag(graph, nodes, dag)

@@ -31,14 +31,14 @@ def operators_apart(graph: Graph) -> tuple[Region, ...]:
 
 
 def _groups(dag: GraphDag) -> Iterator[int]:
-    """Yield the primitives of each operator that has several, and those of its derivative."""
+    """Yield the primitives of each operator that has several, and of its derivative."""
     alone = dag.dag.flagged("alone")
     members: dict[Origin, int] = {}
     for p, node in enumerate(dag.nodes):
         if node.origin.operator and not alone >> p & 1:
             members[node.origin] = members.get(node.origin, 0) | 1 << p
-    counts = Counter({each.operator: m.bit_count() for each, m in members.items()
-                      if not each.derivative})  # fmt: skip
+    counts = Counter({origin.operator: m.bit_count() for origin, m in members.items()
+                      if not origin.derivative})  # fmt: skip
     for origin, group in members.items():
         if counts[origin.operator] > 1:
             yield group
@@ -46,11 +46,11 @@ def _groups(dag: GraphDag) -> Iterator[int]:
 
 def _pieces(dag: Dag, regions: list[int], group: int) -> list[int]:
     """Return a group in as few parts as can each run as one step."""
-    found: list[int] = []
+    pieces: list[int] = []
     for p in bits(group):
-        joined = (found[-1] if found else 0) | 1 << p
-        if found and contract(dag, [*regions, *found[:-1], joined]) is None:
-            found.append(1 << p)
+        union = (pieces[-1] if pieces else 0) | 1 << p
+        if pieces and contract(dag, [*regions, *pieces[:-1], union]) is None:
+            pieces.append(1 << p)
         else:
-            found[-1:] = [joined]
-    return found
+            pieces[-1:] = [union]
+    return pieces

@@ -66,32 +66,32 @@ COSTS = CallCosts()
 class RegionPrices:
     """Prices of regions for the operands of a call, each asked for once.
 
-    leaves  the values of leaves
-    known   facts of leaves that are no Python numbers, and of all nodes
-    stored  how values are stored that are not dense
-    readers the nodes that read each value, also in another layout
-    handed  values that are results, also in another layout
-    effort  searches for orders of loops, which regions with the same statements share
+    leaves        the values of leaves
+    operand_facts facts of leaves that are no Python numbers, and of all nodes
+    stored        how values are stored that are not dense
+    readers       the nodes that read each value, also in another layout
+    handed        values that are results, also in another layout
+    effort        searches for orders of loops, which regions with the same statements share
     """
 
     graph: Graph
     leaves: Mapping[str, Any]
-    known: Mapping[str, Operand]
+    operand_facts: Mapping[str, Operand]
     stored: Mapping[str, Stored]
     readers: Mapping[str, Sequence[Node]]
     handed: frozenset[str]
     costs: CallCosts = COSTS
     effort: Effort = field(default_factory=Effort)
-    found: dict[tuple[tuple[str, ...], tuple[str, ...]], float] = field(default_factory=dict)
+    computed: dict[tuple[tuple[str, ...], tuple[str, ...]], float] = field(default_factory=dict)
 
     def of(self, region: Region) -> float:
         """Return the expected seconds; infinity where the region cannot be one call."""
         key = (tuple(node.name for node in region.nodes), region.outputs)
-        if key not in self.found:
-            self.found[key] = self._kernels(region) if region.kernel else self._numpy(region)
-        return self.found[key]
+        if key not in self.computed:
+            self.computed[key] = self._kernels(region) if region.kernel else self._numpy(region)
+        return self.computed[key]
 
-    def made_dense(self, region: Region) -> int:
+    def count_dense_results(self, region: Region) -> int:
         """Count results that are dense while sparse operands ask for few of their elements.
 
         S = where(M, Q @ K.T, 0), M sparse: the product as a result of its own
@@ -113,31 +113,31 @@ class RegionPrices:
 
     def _numpy(self, region: Region) -> float:
         (node,) = region.nodes
-        read = [self.known[name] for name in node.inputs if name in self.known]
-        elements = sum(each.stored for each in (*read, self.known[node.name]))
+        read = [self.operand_facts[name] for name in node.inputs if name in self.operand_facts]
+        elements = sum(operand.stored for operand in (*read, self.operand_facts[node.name]))
         costs = self.costs
         return costs.numpy_call_seconds + elements * costs.numpy_element_seconds
 
     def _kernels(self, region: Region) -> float:
         choices = planner_options(MANY_CALLS)
         try:
-            written = write_statements(self.graph, region, self.stored, frozenset(region.outputs))
-            operands = operands_of(written, self.known, self.leaves)
-            found = typed_of(written, operands)
-            read = {n: _read(operands[r.source], r.dtype.name) for n, r in found.reads.items()}
-            goal = goal_of(MANY_CALLS, found.types[written.results[-1]])
+            program = write_statements(self.graph, region, self.stored, frozenset(region.outputs))
+            operands = operands_of(program, self.operand_facts, self.leaves)
+            typed = typed_of(program, operands)
+            read = {n: _read(operands[r.source], r.dtype.name) for n, r in typed.reads.items()}
+            goal = goal_of(MANY_CALLS, typed.types[program.results[-1]])
             request = replace(goal, effort=self.effort, libraries=choices.libraries, sized=True)
             plan = plan_statements(
-                found.assignments,
+                typed.assignments,
                 {**operands, **read},
-                found.types,
+                typed.types,
                 request,
-                written.results,
+                program.results,
                 choices,
             )
         except TacoError:
             return inf
-        sparse = sum(not found.operands[name].type.format.is_dense for name in written.results)
+        sparse = sum(not typed.operands[name].type.format.is_dense for name in program.results)
         functions = sum(self._function_steps(node) for node in region.nodes)
         return (
             expected_seconds(plan, request)
@@ -147,19 +147,19 @@ class RegionPrices:
         )
 
     def _function_steps(self, node: Node) -> float:
-        """Return the price of the functions of a primitive, such as exp, for all elements."""
+        """Return the price of a primitive's functions, for instance exp, over all elements."""
         if operator_of(node) != "map":
             return 0.0
         args = [Access(f"a{place}", ()) for place in range(len(everywhere(node).inputs))]
-        found = 0.0
+        steps = 0.0
         for part, _ in walk(call(node.get("function"), args)):
             if isinstance(part, Call) and part.operator.c_operator in FUNCTIONS:
                 kind = FUNCTIONS[part.operator.c_operator].spellings.get(node.dtype)
                 if isinstance(kind, CFunction) and kind.is_long:
-                    found += NOMINAL.loops.function_steps
+                    steps += NOMINAL.loops.function_steps
                 elif isinstance(kind, CFunction) and not kind.vectorizes:
-                    found += NOMINAL.loops.called_function_steps
-        return found * self.known[node.name].stored
+                    steps += NOMINAL.loops.called_function_steps
+        return steps * self.operand_facts[node.name].stored
 
 
 def prices_of(dag: GraphDag, operands: Sequence[Any]) -> RegionPrices:
@@ -168,72 +168,74 @@ def prices_of(dag: GraphDag, operands: Sequence[Any]) -> RegionPrices:
     leaves = make_program(graph, lambda _: ()).begin(operands)
     facts = graph.facts
     values = {name: squeezed(value, facts[name]) for name, value in leaves.items()}
-    known = {n: describe(v, n).operand for n, v in values.items() if not is_number(v)}
+    operand_facts = {n: describe(v, n).operand for n, v in values.items() if not is_number(v)}
     stored = {
-        name: Stored(each.type.format, each.type.dtype, _fill(each.type))
-        for name, each in known.items()
-        if not each.type.format.is_dense
+        name: Stored(operand.type.format, operand.type.dtype, _fill(operand.type))
+        for name, operand in operand_facts.items()
+        if not operand.type.format.is_dense
     }
-    known |= _dense_facts(graph, operands)
+    operand_facts |= _dense_facts(graph, operands)
     stored |= {
-        node.name: Stored(known[node.name].type.format, node.dtype)
+        node.name: Stored(operand_facts[node.name].type.format, node.dtype)
         for node in graph.nodes
         if is_positions(node)
     }
-    own = tuple(p for p in range(len(dag.nodes)) if not dag.dag.flagged("alone") >> p & 1)
-    nodes = tuple(dag.nodes[p] for p in own)
-    whole = Region(nodes, tuple(node.name for node in nodes), True)
-    written = write_statements(graph, whole, stored, frozenset(whole.outputs))
-    if written.assignments:
-        found = typed_of(written, operands_of(written, known, values))
-        known |= {node.name: found.operands[node.name] for node in nodes}
+    members = tuple(p for p in range(len(dag.nodes)) if not dag.dag.flagged("alone") >> p & 1)
+    nodes = tuple(dag.nodes[p] for p in members)
+    region = Region(nodes, tuple(node.name for node in nodes), True)
+    statements = write_statements(graph, region, stored, frozenset(region.outputs))
+    if statements.assignments:
+        typed = typed_of(statements, operands_of(statements, operand_facts, values))
+        operand_facts |= {node.name: typed.operands[node.name] for node in nodes}
     by_name = graph.by_name
     readers: dict[str, list[Node]] = {}
     for node in dag.nodes:
         for name in node.inputs:
             readers.setdefault(base_of(by_name, name), []).append(node)
     handed = frozenset(base_of(by_name, name) for name in graph.outputs)
-    return RegionPrices(graph, values, known, written.stored, readers, handed)
+    return RegionPrices(graph, values, operand_facts, statements.stored, readers, handed)
 
 
 def _dense_facts(graph: Graph, operands: Sequence[Any]) -> dict[str, Operand]:
     """Return the facts of all nodes as dense arrays of the sizes that the operands give them."""
     nodes = graph.nodes
     wide = [[e for e in node.shape if e.constant != 1] for node in nodes]
-    extents: list[Extent] = [each for sizes in wide for each in sizes]
+    extents: list[Extent] = [extent for sizes in wide for extent in sizes]
     numbers = iter(compiled(extents, tuple(i.name for i in graph.inputs))(*operands))
-    found = {}
+    facts = {}
     for node, sizes in zip(nodes, wide, strict=True):
         shape = tuple(int(next(numbers)) for _ in sizes)
         dtype = np.result_type(node.dtype).name
         form, count = dense(len(shape)), prod(shape)
         if is_positions(node):
             form, count = Format.parse(node.fact.sparsity), prod(shape[:-1])
-        found[node.name] = Operand(TensorType(form, dtype), shape, float(count))
-    return found
+        facts[node.name] = Operand(TensorType(form, dtype), shape, float(count))
+    return facts
 
 
 def operands_of(
-    written: Statements, known: Mapping[str, Operand], leaves: Mapping[str, Any]
+    statements: Statements, operand_facts: Mapping[str, Operand], leaves: Mapping[str, Any]
 ) -> dict[str, Operand]:
-    """Return the facts of what statements read; Python numbers take the type of what they meet."""
-    read = [known[name].type.dtype for name in written.operands if name in known]
+    """Return the facts of operands that statements read; Python numbers take the type of operands
+    beside them.
+    """
+    read = [operand_facts[name].type.dtype for name in statements.operands if name in operand_facts]
     strong = [np.dtype(dtype) for dtype in read]
-    found = {}
-    for name in written.operands:
-        if name in known:
-            found[name] = known[name]
+    operands = {}
+    for name in statements.operands:
+        if name in operand_facts:
+            operands[name] = operand_facts[name]
         else:
             dtype = dtype_of_number(leaves[name], strong) if strong else None
-            found[name] = describe(as_number(leaves[name], dtype, name), name).operand
-    return found
+            operands[name] = describe(as_number(leaves[name], dtype, name), name).operand
+    return operands
 
 
-def typed_of(written: Statements, operands: Mapping[str, Operand]) -> Elaborated:
+def typed_of(program: Statements, operands: Mapping[str, Operand]) -> Elaborated:
     """Type statements over operands that are Tensors, as values between are."""
-    statements = in_single_assignment(written.assignments, written.results, tuple(operands))
+    statements = in_single_assignment(program.assignments, program.results, tuple(operands))
     containers = dict.fromkeys(operands, TENSOR)
-    return elaborate(statements, operands, containers, ResultOptions(dict(written.formats)))
+    return elaborate(statements, operands, containers, ResultOptions(dict(program.formats)))
 
 
 def _read(operand: Operand, dtype: str) -> Operand:

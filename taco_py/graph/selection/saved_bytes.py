@@ -18,7 +18,7 @@ from taco_py.planner.ir.nodes import Operand
 
 def traffic_of(dag: GraphDag, prices: RegionPrices) -> tuple[float, ...]:
     """Return the bytes of each primitive's value for the operands of a call."""
-    return tuple(bytes_expected(prices.known[node.name]) for node in dag.nodes)
+    return tuple(bytes_expected(prices.operand_facts[node.name]) for node in dag.nodes)
 
 
 def bytes_expected(value: Operand) -> float:

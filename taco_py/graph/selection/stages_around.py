@@ -27,39 +27,40 @@ class StagedRun:
     place: int = -1
 
 
-def staged(dag: Dag, regions: Sequence[int], within: int | None = None) -> list[StagedRun]:
-    """Return what runs, in order: regions, kernels between them, and what no kernel computes.
+def staged(dag: Dag, regions: Sequence[int], subset: int | None = None) -> list[StagedRun]:
+    """Return the steps in order: regions, kernels between them, and primitives that no kernel
+    computes.
 
-    within  the primitives that are asked for, all where it is left out; regions lie in them
+    subset  the primitives that are asked for, all where it is left out; regions lie in them
     """
-    members = dag.all if within is None else within
+    members = dag.all if subset is None else subset
     order = [group & members for group in contract(dag, regions) or () if group & members]
-    others = dag.flagged("alone")
+    separate = dag.flagged("alone")
     for region in regions:
-        others |= region
-    stages = _stages(dag, order, others)
-    found = []
+        separate |= region
+    stages = _stages(dag, order, separate)
+    runs = []
     for stage in sorted({*stages.values()}):
-        own = [group for group in order if stages[group] == stage]
+        groups = [group for group in order if stages[group] == stage]
         if stage % 2 == 0:
-            found.append(StagedRun(sum(own), True))
+            runs.append(StagedRun(sum(groups), True))
         else:
-            found += [
+            runs += [
                 StagedRun(group, False, regions.index(group) if group in regions else -1)
-                for group in own
+                for group in groups
             ]
-    return found
+    return runs
 
 
-def _stages(dag: Dag, order: Sequence[int], others: int) -> dict[int, int]:
+def _stages(dag: Dag, order: Sequence[int], solo: int) -> dict[int, int]:
     """Return the stage of each group: kernels in even ones, as late as their readers allow."""
     stages: dict[int, int] = {}
     for group in order:
         reads = dag.reads(group)
-        before = max((stages[each] for each in stages if each & reads), default=-1)
-        stages[group] = before + (1 - before % 2) if group & others else max(before + before % 2, 0)
+        before = max((stages[producer] for producer in stages if producer & reads), default=-1)
+        stages[group] = before + (1 - before % 2) if group & solo else max(before + before % 2, 0)
     for group in reversed(order):
-        if not group & (others | dag.outputs):
+        if not group & (solo | dag.outputs):
             (p,) = (group.bit_length() - 1,)
             after = min((stages[e] for e in order if e & dag.successors[p]), default=None)
             if after is not None:

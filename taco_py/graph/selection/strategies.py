@@ -68,7 +68,7 @@ sums that wait for nothing run together, of which prices know little.
 MEASURED_PAYS = 0.95
 """The same share of measured seconds."""
 
-MADE_DENSE = 1.0
+DENSE_RESULT_PENALTY = 1.0
 """Seconds that nobody has: for a dense value of which sparse ones ask for few elements. It is made
 where no kernel does without, and else never, whatever its loops are expected to take."""
 
@@ -82,7 +82,7 @@ class Alternative:
 
     expected  seconds, None where nobody asked for prices
     seconds   that it took to choose
-    told      primitives, states and candidates that were looked at
+    summary   primitives, states and candidates that were looked at
     measured  whether the seconds were measured
     """
 
@@ -90,7 +90,7 @@ class Alternative:
     regions: tuple[Region, ...]
     expected: float | None = None
     seconds: float = 0.0
-    told: str = ""
+    summary: str = ""
     measured: bool = False
 
     @property
@@ -100,17 +100,17 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chosen:
+class Decision:
     """What runs, with what else was looked at.
 
-    again    primitives that several kernels compute
-    without  the expected seconds where each is computed once
-    priced   candidates that were planned, with the seconds that it took
+    recomputed  primitives that several kernels compute
+    without     the expected seconds where each is computed once
+    priced      candidates that were planned, with the seconds that it took
     """
 
-    taken: Alternative
+    selected: Alternative
     alternatives: tuple[Alternative, ...] = ()
-    again: tuple[Node, ...] = ()
+    recomputed: tuple[Node, ...] = ()
     without: float | None = None
     priced: tuple[int, float] = (0, 0.0)
 
@@ -128,20 +128,20 @@ class _Choosing:
     priced: set[Kernel] = field(default_factory=set)
 
     def price(self, kernel: Kernel) -> float:
-        """Return the expected seconds of a kernel, and what choosers are kept from it by."""
+        """Return the expected seconds of a kernel, plus the penalty that keeps choosers from it."""
         return self.expected(kernel) + self.kept_from(kernel)
 
     def kept_from(self, kernel: Kernel) -> float:
         """Return seconds for dense values that need not be."""
-        return MADE_DENSE * self.prices.made_dense(self.dag.region(kernel))
+        return DENSE_RESULT_PENALTY * self.prices.count_dense_results(self.dag.region(kernel))
 
     def expected(self, kernel: Kernel) -> float:
         """Return the expected seconds of a kernel."""
         start = time.perf_counter()
-        found = self.prices.of(self.dag.region(kernel))
+        seconds = self.prices.of(self.dag.region(kernel))
         self.priced.add(kernel)
         self.planning += time.perf_counter() - start
-        return found
+        return seconds
 
     def kernels(self, regions: Sequence[Region]) -> tuple[Kernel, ...]:
         """Return the kernels that regions are, without views."""
@@ -152,40 +152,42 @@ class _Choosing:
         return Alternative(name, tuple(regions), sum(map(self.expected, self.kernels(regions))))
 
     def alternative(self, name: str, chooser: Chooser | None = None) -> tuple[Choice, Alternative]:
-        """What a chooser chooses, that of the table where none is given."""
+        """Run a chooser, by default the named one, and return its choice, also as an
+        alternative.
+        """
         start = time.perf_counter()
         choice = (chooser or CHOOSERS[name])(self.dag.dag, self.candidates, self.price)
         spent = time.perf_counter() - start
-        told = str(choice.statistics)
+        summary = str(choice.statistics)
         expected = sum(map(self.expected, choice.kernels))
         regions = self.dag.regions(choice.kernels)
-        return choice, Alternative(name, regions, expected, spent, told)
+        return choice, Alternative(name, regions, expected, spent, summary)
 
     def if_it_pays(
         self,
         choice: Choice,
-        found: Alternative,
-        others: Sequence[Alternative],
+        candidate: Alternative,
+        alternatives: Sequence[Alternative],
         stages: Alternative,
         share: float = PAYS,
-    ) -> Chosen:
+    ) -> Decision:
         """Take a choice where it takes a share of the stages' seconds at most, else these."""
-        assert stages.expected is not None and found.expected is not None
-        if found.expected < share * stages.expected or stages.expected == inf:
-            return self.chosen(found, [*others, found], choice.recomputed)
-        why = f"{found.strategy} finds none that take less than {share:.0%} of that"
-        taken = replace(stages, told=why)
-        return self.chosen(taken, [*others, found], 0)
+        assert stages.expected is not None and candidate.expected is not None
+        if candidate.expected < share * stages.expected or stages.expected == inf:
+            return self.decide(candidate, [*alternatives, candidate], choice.recomputed)
+        reason = f"{candidate.strategy} finds none that take less than {share:.0%} of that"
+        selected = replace(stages, summary=reason)
+        return self.decide(selected, [*alternatives, candidate], 0)
 
-    def chosen(self, taken: Alternative, others: Sequence[Alternative], recomputed: int) -> Chosen:
-        """Note what was chosen, and what computing nothing twice would take."""
+    def decide(self, best: Alternative, rivals: Sequence[Alternative], recomputed: int) -> Decision:
+        """Return the decision, with the price of computing nothing twice."""
         without = None
         if recomputed:
             choice, _ = self.alternative("once")
             without = choice.cost
-        again = tuple(self.dag.nodes[p] for p in bits(recomputed))
+        recomputed_nodes = tuple(self.dag.nodes[p] for p in bits(recomputed))
         priced = (len(self.priced), self.planning)
-        return Chosen(taken, tuple(others), again, without, priced)
+        return Decision(best, tuple(rivals), recomputed_nodes, without, priced)
 
 
 def _by_itself(dag: GraphDag) -> tuple[Region, ...]:
@@ -198,13 +200,13 @@ def candidates_of(dag: GraphDag, stages: Sequence[Region]) -> Candidates:
     what they would read again."""
     for size in SIZES:
         limits = Limits(heavy=size, primitives=size, states=MOST_STATES, candidates=MOST_CANDIDATES)
-        found = find_candidates(dag.dag, limits)
-        if len(found.kernels) <= MOST_CANDIDATES:
+        pool = find_candidates(dag.dag, limits)
+        if len(pool.kernels) <= MOST_CANDIDATES:
             break
-    first = found.kernels[: max(MOST_CANDIDATES, len(dag.nodes))]  # primitives alone come first
-    own = (kernel for kernel in map(dag.kernel, stages) if kernel is not None)
-    again = islice(computing_again(dag, first), MOST_CANDIDATES // 4)
-    return replace(found, kernels=tuple(dict.fromkeys((*first, *own, *again))))
+    first = pool.kernels[: max(MOST_CANDIDATES, len(dag.nodes))]  # primitives alone come first
+    staged = (kernel for kernel in map(dag.kernel, stages) if kernel is not None)
+    recomputing = islice(computing_again(dag, first), MOST_CANDIDATES // 4)
+    return replace(pool, kernels=tuple(dict.fromkeys((*first, *staged, *recomputing))))
 
 
 def computing_again(dag: GraphDag, kernels: Iterable[Kernel]) -> Iterator[Kernel]:
@@ -225,20 +227,20 @@ def computing_again(dag: GraphDag, kernels: Iterable[Kernel]) -> Iterator[Kernel
                 yield make_kernel(graph, kernel.members | chain, kernel.outputs)
 
 
-def _none(graph: Graph, operands: Sequence[Any]) -> Chosen:
-    return Chosen(Alternative("none", _by_itself(dag_of_graph(graph))))
+def _none(graph: Graph, operands: Sequence[Any]) -> Decision:
+    return Decision(Alternative("none", _by_itself(dag_of_graph(graph))))
 
 
-def _stages(graph: Graph, operands: Sequence[Any]) -> Chosen:
-    return Chosen(Alternative("stages", partition_by_stages(graph)))
+def _stages(graph: Graph, operands: Sequence[Any]) -> Decision:
+    return Decision(Alternative("stages", partition_by_stages(graph)))
 
 
-def _operators(graph: Graph, operands: Sequence[Any]) -> Chosen:
-    return Chosen(Alternative("operators", operators_apart(graph)))
+def _operators(graph: Graph, operands: Sequence[Any]) -> Decision:
+    return Decision(Alternative("operators", operators_apart(graph)))
 
 
-def _begun(graph: Graph, operands: Sequence[Any]) -> tuple[_Choosing, list[Alternative]]:
-    """What the ways that plan begin with: prices of the choices that need none."""
+def _prepare_choice(graph: Graph, operands: Sequence[Any]) -> tuple[_Choosing, list[Alternative]]:
+    """Prepare the prices and candidates of a graph, and the alternatives that need no search."""
     dag, stages = dag_of_graph(graph), partition_by_stages(graph)
     choosing = _Choosing(
         dag, operands, prices_of(dag, operands), candidates_of(dag, stages), stages
@@ -247,33 +249,33 @@ def _begun(graph: Graph, operands: Sequence[Any]) -> tuple[_Choosing, list[Alter
     return choosing, [*first]
 
 
-def _greedy(graph: Graph, operands: Sequence[Any]) -> Chosen:
-    choosing, others = _begun(graph, operands)
-    return choosing.if_it_pays(*choosing.alternative("greedy"), others, others[1])
+def _greedy(graph: Graph, operands: Sequence[Any]) -> Decision:
+    choosing, alternatives = _prepare_choice(graph, operands)
+    return choosing.if_it_pays(*choosing.alternative("greedy"), alternatives, alternatives[1])
 
 
-def _partition(graph: Graph, operands: Sequence[Any]) -> Chosen:
-    """Partition by the bytes of values, which are kept apart from what no kernel makes of them."""
-    choosing, others = _begun(graph, operands)
+def _partition(graph: Graph, operands: Sequence[Any]) -> Decision:
+    """Partition the graph so that values move the fewest bytes between kernels."""
+    choosing, rivals = _prepare_choice(graph, operands)
     chooser = partial(
         choose_partition,
         traffic=traffic_of(choosing.dag, choosing.prices),
-        together=tuple(asked_together(choosing.dag, choosing.prices)),
+        required_pairs=tuple(asked_together(choosing.dag, choosing.prices)),
         solver=NotedSolutions(KERNELS.text, KERNELS.write_text),
     )
-    return choosing.if_it_pays(*choosing.alternative("partition", chooser), others, others[1])
+    return choosing.if_it_pays(*choosing.alternative("partition", chooser), rivals, rivals[1])
 
 
-def _orchestrate(graph: Graph, operands: Sequence[Any]) -> Chosen:
-    choosing, others = _begun(graph, operands)
+def _orchestrate(graph: Graph, operands: Sequence[Any]) -> Decision:
+    choosing, rivals = _prepare_choice(graph, operands)
     _, greedy = choosing.alternative("greedy")
-    return choosing.if_it_pays(*choosing.alternative("orchestrate"), [*others, greedy], others[1])
+    return choosing.if_it_pays(*choosing.alternative("orchestrate"), [*rivals, greedy], rivals[1])
 
 
-def _measure(graph: Graph, operands: Sequence[Any]) -> Chosen:
+def _measure(graph: Graph, operands: Sequence[Any]) -> Decision:
     """Time the kernels of the best choices until the best choice has only timed ones; then that
     choice as a whole against the stages."""
-    choosing, others = _begun(graph, operands)
+    choosing, alternatives = _prepare_choice(graph, operands)
     start = time.perf_counter()
     dag = choosing.dag
     times = KernelTimes(dag, operands, choosing.expected)
@@ -289,13 +291,13 @@ def _measure(graph: Graph, operands: Sequence[Any]) -> Chosen:
     choice = orchestrate(lambda k: times.measured(k) + choosing.kept_from(k))
     regions = dag.regions(choice.kernels)
     first, last = time_in_turns(graph, operands, (choosing.stages, regions))
-    told = f"{choice.statistics}, {len(times.seconds)} kernels timed"
-    found = Alternative("measure", regions, last, time.perf_counter() - start, told, True)
+    summary = f"{choice.statistics}, {len(times.seconds)} kernels timed"
+    measured = Alternative("measure", regions, last, time.perf_counter() - start, summary, True)
     timed = Alternative("stages", choosing.stages, first, measured=True)
-    return choosing.if_it_pays(choice, found, [*others, alternative], timed, MEASURED_PAYS)
+    return choosing.if_it_pays(choice, measured, [*alternatives, alternative], timed, MEASURED_PAYS)
 
 
-STRATEGIES: Mapping[str, Callable[[Graph, Sequence[Any]], Chosen]] = MappingProxyType({
+STRATEGIES: Mapping[str, Callable[[Graph, Sequence[Any]], Decision]] = MappingProxyType({
     "none": _none, "stages": _stages, "greedy": _greedy, "partition": _partition,
     "operators": _operators, "orchestrate": _orchestrate, "measure": _measure,
 })  # fmt: skip
@@ -313,8 +315,8 @@ def check_strategy(name: Any) -> str:
     return name
 
 
-def choose_regions(graph: Graph, operands: Sequence[Any], strategy: str) -> Chosen:
-    """Choose what runs for a graph of primitives with operands like those of a call.
+def choose_regions(graph: Graph, operands: Sequence[Any], strategy: str) -> Decision:
+    """Choose the regions that run for a graph of primitives, with operands like a call's.
 
     It is the stages where there are no prices, as for operands that do not fit together: the call
     says so with the user's line.
@@ -324,6 +326,6 @@ def choose_regions(graph: Graph, operands: Sequence[Any], strategy: str) -> Chos
     except InternalError:
         raise
     except TacoError as error:
-        found = _stages(graph, operands)
-        told = f"there are no prices: {error.message.splitlines()[0]}"
-        return replace(found, taken=replace(found.taken, told=told))
+        decision = _stages(graph, operands)
+        summary = f"there are no prices: {error.message.splitlines()[0]}"
+        return replace(decision, selected=replace(decision.selected, summary=summary))

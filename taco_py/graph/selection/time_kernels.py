@@ -44,7 +44,7 @@ class KernelTimes:
     seconds: dict[Kernel, float] = field(default_factory=dict)
 
     def time(self, kernels: Sequence[Kernel]) -> bool:
-        """Run kernels that make the results, in order, and time those that were not timed yet.
+        """Run kernels that make the results, in order, and time the untimed ones.
 
         Returns whether there were any. One that cannot be made takes forever.
         """
@@ -53,12 +53,12 @@ class KernelTimes:
         regions = {self._key(self.dag.region(k)): k for k in kernels}
         program = make_program(self.dag.graph, lambda _: self.dag.regions(kernels))
         values = program.begin(self.operands)
-        for each in kernels:
-            if each.members & self.dag.dag.flagged("alone"):
-                self.seconds[each] = self.expected(each)
+        for candidate in kernels:
+            if candidate.members & self.dag.dag.flagged("alone"):
+                self.seconds[candidate] = self.expected(candidate)
         for step, last in zip(program.steps, program.last, strict=True):
-            own = step.region if isinstance(step, KernelRun) else None
-            kernel = None if own is None else regions[self._key(own)]
+            region = step.region if isinstance(step, KernelRun) else None
+            kernel = None if region is None else regions[self._key(region)]
             try:
                 step.run(self.dag.graph, values)
             except TacoError:
@@ -73,15 +73,15 @@ class KernelTimes:
         return True
 
     def _shortest(self, step: Any, values: dict[str, Any]) -> float:
-        found = [self._once(step, values)]
-        while len(found) < REPETITIONS or sum(found) < SECONDS:
-            found.append(self._once(step, values))
-        return min(found)
+        seconds = [self._time_once(step, values)]
+        while len(seconds) < REPETITIONS or sum(seconds) < SECONDS:
+            seconds.append(self._time_once(step, values))
+        return min(seconds)
 
-    def _once(self, step: Any, values: dict[str, Any]) -> float:
-        given = dict(values)
+    def _time_once(self, step: Any, values: dict[str, Any]) -> float:
+        inputs = dict(values)
         start = time.perf_counter()
-        step.run(self.dag.graph, given)
+        step.run(self.dag.graph, inputs)
         return time.perf_counter() - start
 
     @staticmethod
@@ -89,8 +89,7 @@ class KernelTimes:
         return tuple(node.name for node in region.nodes), region.outputs
 
     def scaled(self, kernel: Kernel) -> float:
-        """Return the seconds of a kernel, or what they would be if it were as wrong as others'
-        prices."""
+        """Return the seconds of a kernel, or its price scaled by the errors of other prices."""
         if kernel in self.seconds:
             return self.seconds[kernel]
         return self.expected(kernel) * self.ratio
@@ -98,8 +97,8 @@ class KernelTimes:
     @property
     def ratio(self) -> float:
         """Count how many times longer timed kernels took than they were expected to."""
-        known = [(s, self.expected(k)) for k, s in self.seconds.items() if s < inf]
-        return median(s / e for s, e in known if 0 < e < inf) if known else 1.0
+        timed = [(s, self.expected(k)) for k, s in self.seconds.items() if s < inf]
+        return median(s / e for s, e in timed if 0 < e < inf) if timed else 1.0
 
     def measured(self, kernel: Kernel) -> float:
         """Return the seconds of a kernel, infinite where it was not timed."""
@@ -114,21 +113,21 @@ def time_in_turns(
     What slows the machine down for a while slows all of them, and each finds the caches as others
     leave them.
     """
-    programs = [make_program(graph, partial(_given, regions)) for regions in choices]
-    found = [inf] * len(programs)
+    programs = [make_program(graph, partial(_fixed_partition, regions)) for regions in choices]
+    shortest = [inf] * len(programs)
     for program in programs:
         program.run(operands)
-    begun = time.perf_counter()
+    first_start = time.perf_counter()
     rounds = 0
-    while rounds < ROUNDS or time.perf_counter() - begun < TURNS_SECONDS:
+    while rounds < ROUNDS or time.perf_counter() - first_start < TURNS_SECONDS:
         rounds += 1
         for place, program in enumerate(programs):
             start = time.perf_counter()
             program.run(operands)
-            found[place] = min(found[place], time.perf_counter() - start)
-    return found
+            shortest[place] = min(shortest[place], time.perf_counter() - start)
+    return shortest
 
 
-def _given(regions: Sequence[Region], graph: Graph) -> Sequence[Region]:
+def _fixed_partition(regions: Sequence[Region], graph: Graph) -> Sequence[Region]:
     """Return the partition that is these regions."""
     return regions

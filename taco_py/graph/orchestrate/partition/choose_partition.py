@@ -50,7 +50,7 @@ class _Forbidden:
     dag: Dag
     limits: Limits
     prices: PriceList
-    known: dict[int, bool] = field(default_factory=dict)
+    verdicts: dict[int, bool] = field(default_factory=dict)
 
     def by_rule(self, members: int) -> bool:
         """Tell whether a rule of candidates forbids a kernel, of however many primitives."""
@@ -58,11 +58,11 @@ class _Forbidden:
 
     def __call__(self, members: int) -> bool:
         """Tell whether a rule or the price forbids a kernel of a convex set."""
-        if members not in self.known:
-            self.known[members] = self.by_rule(members) or not is_finite(
+        if members not in self.verdicts:
+            self.verdicts[members] = self.by_rule(members) or not is_finite(
                 self.prices.of(make_kernel(self.dag, members))
             )
-        return self.known[members]
+        return self.verdicts[members]
 
     def least(self, members: int) -> int:
         """Return a convex part of a forbidden set that is forbidden, but not with one member
@@ -80,18 +80,18 @@ def choose_partition(
     price: Price,
     *,
     traffic: Sequence[float] | None = None,
-    together: Iterable[Pair] = (),
+    required_pairs: Iterable[Pair] = (),
     limits: Limits | None = None,
     solver: Solver | None = None,
     seconds: float = 5.0,
 ) -> Choice:
     """Choose the partition into kernels inside of which the most bytes stay, when each can be made.
 
-    traffic   the bytes of each primitive's value; one for each where they are left out
-    together  pairs that are in one kernel, where there is a kernel for them
-    limits    the heavy primitives of a kernel; how many it has of all is not limited
-    solver    of the problem of a part; one that solves equal parts once, where it is left out
-    seconds   for the programs; after it the best answer that was found, with its gap
+    traffic         the bytes of each primitive's value; one for each where they are left out
+    required_pairs  pairs that are in one kernel, where there is a kernel for them
+    limits          the heavy primitives of a kernel; how many it has of all is not limited
+    solver          of the problem of a part; one that solves equal parts once, where it is left out
+    seconds         for the programs; after it the best answer that was found, with its gap
 
     Raises ScheduleError where a primitive has no finite price by itself.
     """
@@ -101,24 +101,24 @@ def choose_partition(
     most = replace(limits if limits is not None else Limits(), primitives=dag.size)
     prices = PriceList(dag, price, {})
     forbidden = _Forbidden(dag, most, prices)
-    without = mask_of(p for p in bits(dag.needed) if not is_finite(_alone(dag, p, prices)))
+    without = mask_of(p for p in bits(dag.live) if not is_finite(_alone(dag, p, prices)))
     if without:
         raise refuse_unmade(dag, without)
-    problem = _problem(dag, traffic or (1.0,) * dag.size, forbidden, tuple(together))
+    problem = _problem(dag, traffic or (1.0,) * dag.size, forbidden, tuple(required_pairs))
     end = time.perf_counter() + seconds
-    found, rounds = _solved(dag, problem, forbidden, solver or NotedSolutions(), end)
-    groups = [part for group in found.groups for part in _parts(problem, group & dag.needed)]
+    partition, rounds = _solved(dag, problem, forbidden, solver or NotedSolutions(), end)
+    groups = [part for group in partition.groups for part in _parts(problem, group & dag.live)]
     total = sum(weight for *_, weight in problem.edges)
-    kept = f"{found.saved:.3g} of {total:.3g} {'values' if traffic is None else 'bytes'}"
+    saving = f"{partition.saved:.3g} of {total:.3g} {'values' if traffic is None else 'bytes'}"
     statistics = ChoiceStatistics(
-        f"partition, {kept} stay in kernels",
-        dag.needed.bit_count(),
+        f"partition, {saving} stay in kernels",
+        dag.live.bit_count(),
         candidates.states,
         len(candidates.kernels),
-        len(prices.known),
+        len(prices.costs),
         len(problem.edges),
         rounds,
-        0.0 if found.optimal else 1 - found.saved / found.bound,
+        0.0 if partition.optimal else 1 - partition.saved / partition.bound,
         time.perf_counter() - start,
     )
     return make_choice(dag, [make_kernel(dag, group) for group in groups], prices, statistics)
@@ -129,26 +129,26 @@ def _alone(dag: Dag, primitive: int, prices: PriceList) -> float:
 
 
 def _problem(
-    dag: Dag, traffic: Sequence[float], forbidden: _Forbidden, together: Sequence[Pair]
+    dag: Dag, traffic: Sequence[float], forbidden: _Forbidden, required_pairs: Sequence[Pair]
 ) -> TrafficProblem:
     """Return the problem of the primitives that results need; others have no edges in it."""
-    pairs = [(p, q) for p in bits(dag.needed) for q in bits(dag.successors[p] & dag.needed)]
+    pairs = [(p, q) for p in bits(dag.live) for q in bits(dag.successors[p] & dag.live)]
     edges = tuple((p, q, float(traffic[p])) for p, q in pairs)
-    apart = {e: None for e in pairs if forbidden(hull(dag, mask_of(e)))}
-    for part in connected_parts((e for e in pairs if e not in apart), dag.needed):
-        own = tuple(bits(part))
-        near = ((p, q) for p in own for q in own if p < q)
-        apart |= {pair: None for pair in near if forbidden.by_rule(mask_of(pair))}
-    sets = tuple(sorted(map(mask_of, apart)))
-    kept: tuple[Pair, ...] = ()
-    for pair in together:
-        if _can_be(TrafficProblem(dag.size, edges, sets, (*kept, pair)), forbidden):
-            kept = (*kept, pair)
-    return TrafficProblem(dag.size, edges, sets, kept)
+    conflicts = {e: None for e in pairs if forbidden(hull(dag, mask_of(e)))}
+    for part in connected_parts((e for e in pairs if e not in conflicts), dag.live):
+        members = tuple(bits(part))
+        near = ((p, q) for p in members for q in members if p < q)
+        conflicts |= {pair: None for pair in near if forbidden.by_rule(mask_of(pair))}
+    sets = tuple(sorted(map(mask_of, conflicts)))
+    required: tuple[Pair, ...] = ()
+    for pair in required_pairs:
+        if _can_be(TrafficProblem(dag.size, edges, sets, (*required, pair)), forbidden):
+            required = (*required, pair)
+    return TrafficProblem(dag.size, edges, sets, required)
 
 
 def _can_be(problem: TrafficProblem, forbidden: _Forbidden) -> bool:
-    """Return whether there are kernels for what is together."""
+    """Tell whether kernels can be made in which the required pairs are together."""
     try:
         groups = forced_groups(problem)
     except ScheduleError:
@@ -162,20 +162,20 @@ def _solved(
     """Solve until all groups can be made; where the time is over, split those that cannot."""
     forced, rounds = forced_groups(problem), 0
     while True:
-        found = _best(problem, solver, end)
-        rounds += found.rounds
-        wrong = tuple(_unmade(dag, problem, found.groups, forbidden))
+        partition = _best(problem, solver, end)
+        rounds += partition.rounds
+        wrong = tuple(_unmade(dag, problem, partition.groups, forbidden))
         if not wrong or time.perf_counter() > end:
             break
         sets = {forbidden.least(group): group for group in wrong}
         cuts = (g if any(not s & ~f for f in forced) else s for s, g in sets.items())
-        problem = replace(problem, apart=tuple(sorted({*problem.apart, *cuts})))
+        problem = replace(problem, conflicts=tuple(sorted({*problem.conflicts, *cuts})))
     if wrong:
-        whole = sum(wrong)
-        rest = [group for group in found.groups if not group & whole]
-        rest += [group for group in forced if group & whole]
-        found = replace(found, groups=tuple(rest), saved=problem.saved(rest))
-    return found, rounds
+        affected = sum(wrong)
+        rest = [group for group in partition.groups if not group & affected]
+        rest += [group for group in forced if group & affected]
+        partition = replace(partition, groups=tuple(rest), saved=problem.saved(rest))
+    return partition, rounds
 
 
 def _best(problem: TrafficProblem, solver: Solver, end: float) -> Partition:
@@ -184,10 +184,10 @@ def _best(problem: TrafficProblem, solver: Solver, end: float) -> Partition:
     left = end - time.perf_counter()
     if parts.optimal or left < 0:
         return parts
-    whole = solver(problem, left)
-    better = max(parts, whole, key=lambda each: each.saved)
-    bound = max(better.saved, min(parts.bound, whole.bound))
-    return replace(better, bound=bound, rounds=parts.rounds + whole.rounds)
+    full = solver(problem, left)
+    better = max(parts, full, key=lambda candidate: candidate.saved)
+    bound = max(better.saved, min(parts.bound, full.bound))
+    return replace(better, bound=bound, rounds=parts.rounds + full.rounds)
 
 
 def _unmade(
@@ -195,12 +195,12 @@ def _unmade(
 ) -> Iterator[int]:
     """Yield the connected parts of groups that no kernel can be made for."""
     for group in groups:
-        for part in _parts(problem, group & dag.needed):
+        for part in _parts(problem, group & dag.live):
             if part.bit_count() > 1 and forbidden(part):
                 yield part
 
 
 def _parts(problem: TrafficProblem, group: int) -> Iterator[int]:
-    """Yield the parts of a group that edges and what is together connect."""
-    edges = (*((i, j) for i, j, _ in problem.edges), *problem.together)
+    """Yield the parts of a group that edges and required pairs connect."""
+    edges = (*((i, j) for i, j, _ in problem.edges), *problem.required_pairs)
     return connected_parts(edges, group)

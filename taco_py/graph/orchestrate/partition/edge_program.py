@@ -34,9 +34,9 @@ from taco_py.graph.orchestrate.partition.traffic_problem import (
     can_be_fused,
     connected_parts,
     contracted,
+    expand_groups,
     forced_groups,
     hull,
-    joined,
     merge_greedily,
 )
 
@@ -62,13 +62,15 @@ def solve_by_cuts(problem: TrafficProblem, seconds: float = 10.0) -> Partition:
     """
     inner, order = contracted(problem, forced_groups(problem))
     groups, lost, rounds = _solve(inner, seconds)
-    found = joined(groups, order)
-    saved = problem.saved(found)
-    return Partition(found, saved, saved + lost, rounds)
+    partition = expand_groups(groups, order)
+    saved = problem.saved(partition)
+    return Partition(partition, saved, saved + lost, rounds)
 
 
 def _solve(problem: TrafficProblem, seconds: float) -> tuple[Groups, float, int]:
-    """Return the best groups, what others may save besides, and how many programs were solved."""
+    """Return the best groups, the bytes others may save besides, and the number of
+    programs solved.
+    """
     dag = problem.dag
     weights = {(i, j): w for i, j, w in problem.edges if can_be_fused(problem, dag, i, j)}
     edges = _Fusible(problem, dag, {edge: n for n, edge in enumerate(weights)})
@@ -80,18 +82,18 @@ def _solve(problem: TrafficProblem, seconds: float) -> tuple[Groups, float, int]
     while saved < bound * (1 - TOLERANCE) and (left := end - time.perf_counter()) > 0:
         rounds += 1
         scale = SCALE / sum(weights.values())
-        found = minimize([-w * scale for w in weights.values()], rows, left)
-        bound = min(bound, -found.bound / scale)
-        if found.values is None:
+        minimum = minimize([-w * scale for w in weights.values()], rows, left)
+        bound = min(bound, -minimum.bound / scale)
+        if minimum.values is None:
             break
-        groups, chosen = _connected(edges, found)
-        cuts = list(_cuts(edges, groups, chosen))
+        groups, selected = _connected(edges, minimum)
+        cuts = list(_cuts(edges, groups, selected))
         if cuts:
-            groups = merge_greedily(problem, tuple(1 << p for p in range(problem.size)), chosen)
+            groups = merge_greedily(problem, tuple(1 << p for p in range(problem.size)), selected)
             rows += cuts
         if problem.saved(groups) > saved:
             best, saved = groups, problem.saved(groups)
-        if not cuts and found.proven:
+        if not cuts and minimum.proven:
             bound = saved
     return best, max(0.0, bound - saved), rounds
 
@@ -99,28 +101,28 @@ def _solve(problem: TrafficProblem, seconds: float) -> tuple[Groups, float, int]
 def _hull_rows(edges: _Fusible) -> Iterator[Row]:
     """Yield rows by which a group that holds an edge holds all edges on paths between its ends."""
     for (i, j), number in edges.numbers.items():
-        whole = hull(edges.dag, 1 << i | 1 << j)
+        path_hull = hull(edges.dag, 1 << i | 1 << j)
         for (p, q), other in edges.numbers.items():
-            if other != number and whole >> p & whole >> q & 1:
+            if other != number and path_hull >> p & path_hull >> q & 1:
                 yield Row(((number, 1.0), (other, -1.0)), -inf, 0.0)
 
 
-def _connected(edges: _Fusible, found: Minimum) -> tuple[Groups, tuple[Edge, ...]]:
+def _connected(edges: _Fusible, minimum: Minimum) -> tuple[Groups, tuple[Edge, ...]]:
     """Return the groups of a solution, and its edges."""
-    values = found.values or ()
-    chosen = tuple(edge for edge, n in edges.numbers.items() if values[n] > 0.5)
-    return tuple(connected_parts(chosen, edges.dag.all)), chosen
+    values = minimum.values or ()
+    selected = tuple(edge for edge, n in edges.numbers.items() if values[n] > 0.5)
+    return tuple(connected_parts(selected, edges.dag.all)), selected
 
 
-def _cuts(edges: _Fusible, groups: Groups, chosen: Sequence[Edge]) -> Iterator[Row]:
+def _cuts(edges: _Fusible, groups: Groups, selected: Sequence[Edge]) -> Iterator[Row]:
     """Yield the rows that a solution breaks."""
     for members in edges.problem.never:
         if any(not members & ~group for group in groups):
-            tree = _tree(chosen, tuple(bits(members)))
+            tree = _tree(selected, tuple(bits(members)))
             yield Row(_weights(edges, tree), -inf, len(tree) - 1.0)
     for violation in find_violations(edges.dag, groups):
         ends = pairwise((*violation.edges, violation.edges[0]))
-        tree = {e for (_, end), (start, _) in ends for e in _tree(chosen, (end, start))}
+        tree = {e for (_, end), (start, _) in ends for e in _tree(selected, (end, start))}
         inside = [edge for edge in violation.edges if edge in edges.numbers]
         if len(inside) < len(violation.edges):
             yield Row(_weights(edges, tree), -inf, len(tree) - 1.0)
@@ -134,10 +136,10 @@ def _weights(edges: _Fusible, tree: Iterable[Edge]) -> tuple[tuple[int, float], 
     return tuple((edges.numbers[edge], 1.0) for edge in sorted(tree))
 
 
-def _tree(chosen: Sequence[Edge], members: Sequence[int]) -> set[Edge]:
+def _tree(selected: Sequence[Edge], members: Sequence[int]) -> set[Edge]:
     """Return edges that connect primitives: shortest paths from the first to each other one."""
     near: dict[int, list[tuple[int, Edge]]] = {}
-    for edge in chosen:
+    for edge in selected:
         i, j = edge
         near.setdefault(i, []).append((j, edge))
         near.setdefault(j, []).append((i, edge))

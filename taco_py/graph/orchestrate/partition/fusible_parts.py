@@ -30,8 +30,8 @@ from taco_py.graph.orchestrate.partition.traffic_problem import (
     can_be_fused,
     connected_parts,
     contracted,
+    expand_groups,
     forced_groups,
-    joined,
 )
 
 Solver = Callable[[TrafficProblem, float], Partition]
@@ -52,22 +52,22 @@ def solve_by_parts(
     """
     inner, order = contracted(problem, forced_groups(problem))
     end = time.perf_counter() + seconds
-    done: list[int] = []
+    part_groups: list[int] = []
     missed, rounds = 0.0, 0
     parts = _parts(inner)
     for number, part in enumerate(parts):
         share = (end - time.perf_counter()) / (len(parts) - number)
-        own, names = part_of(inner, part, done)
-        found = solver(own, share)
+        constrained, names = part_of(inner, part, part_groups)
+        partition = solver(constrained, share)
         free, _ = part_of(inner, part, ())
-        bound, rounds = found.bound, rounds + found.rounds
-        if _paths(own, names) != _paths(free, tuple(bits(part))):
+        bound, rounds = partition.bound, rounds + partition.rounds
+        if _paths(constrained, names) != _paths(free, tuple(bits(part))):
             freely = solver(free, share)
             bound, rounds = freely.bound, rounds + freely.rounds
-        missed += max(0.0, bound - found.saved)
-        done += [mask_of(names[p] for p in bits(group)) for group in found.groups]
-    alone = (1 << p for p in bits(inner.dag.all & ~sum(done)))
-    groups = joined((*done, *alone), order)
+        missed += max(0.0, bound - partition.saved)
+        part_groups += [mask_of(names[p] for p in bits(group)) for group in partition.groups]
+    alone = (1 << p for p in bits(inner.dag.all & ~sum(part_groups)))
+    groups = expand_groups((*part_groups, *alone), order)
     saved = problem.saved(groups)
     return Partition(groups, saved, saved + missed, rounds)
 
@@ -77,11 +77,11 @@ def _parts(problem: TrafficProblem) -> list[int]:
     dag = problem.dag
     edges = [(i, j) for i, j, _ in problem.edges if can_be_fused(problem, dag, i, j)]
     weights = {(i, j): weight for i, j, weight in problem.edges}
-    found = {part: 0.0 for part in connected_parts(edges, dag.all) if part.bit_count() > 1}
-    place = {p: part for part in found for p in bits(part)}
+    savings = {part: 0.0 for part in connected_parts(edges, dag.all) if part.bit_count() > 1}
+    place = {p: part for part in savings for p in bits(part)}
     for edge in edges:
-        found[place[edge[0]]] += weights[edge]
-    return sorted(found, key=lambda part: (-found[part], part & -part))
+        savings[place[edge[0]]] += weights[edge]
+    return sorted(savings, key=lambda part: (-savings[part], part & -part))
 
 
 def part_of(
@@ -96,22 +96,24 @@ def part_of(
     order = contract(dag, groups) or ()
     names = tuple(p for group in order for p in bits(group & part))
     place = {p: n for n, p in enumerate(names)}
-    own = {(i, j) for i, j in problem.around if part >> i & part >> j & 1}
-    around = tuple(sorted((place[a], place[b]) for a, b in {*pairs, *own}))
+    paths = {(i, j) for i, j in problem.paths if part >> i & part >> j & 1}
+    outside_paths = tuple(sorted((place[a], place[b]) for a, b in {*pairs, *paths}))
     inside = [edge for edge in problem.edges if part >> edge[0] & part >> edge[1] & 1]
     return TrafficProblem(
         len(names),
         tuple(sorted((place[i], place[j], weight) for i, j, weight in inside)),
-        tuple(sorted(mask_of(place[p] for p in bits(a)) for a in problem.apart if not a & ~part)),
+        tuple(
+            sorted(mask_of(place[p] for p in bits(a)) for a in problem.conflicts if not a & ~part)
+        ),
         (),
-        _needed(around, [(place[i], place[j]) for i, j, _ in inside]),
+        _irreducible_paths(outside_paths, [(place[i], place[j]) for i, j, _ in inside]),
     ), names
 
 
 def paths_around(dag: Dag, part: int, groups: Sequence[int]) -> set[tuple[int, int]]:
-    """Return the pairs of a part between which a path leads through what is outside of it."""
+    """Return the pairs of a part between which a path leads outside of the part."""
     starts: dict[int, int] = {}
-    found = set()
+    pairs = set()
     for group in contract(dag, groups) or ():
         before = dag.reads(group)
         reached = 0
@@ -119,35 +121,35 @@ def paths_around(dag: Dag, part: int, groups: Sequence[int]) -> set[tuple[int, i
             if other & before:
                 reached |= ends
         if group & part:
-            found |= {(a, group.bit_length() - 1) for a in bits(reached)}
+            pairs |= {(a, group.bit_length() - 1) for a in bits(reached)}
         else:
             starts[group] = reached | before & part
-    return found
+    return pairs
 
 
-def _needed(around: Pairs, edges: Sequence[tuple[int, int]]) -> Pairs:
+def _irreducible_paths(paths: Pairs, edges: Sequence[tuple[int, int]]) -> Pairs:
     """Leave out a path around where others with one around it lead from its start to its end.
 
     1 → 0 around and 0 → 2 inside: a group of 1 and 2 would hold 0, or wait for it and it for the
     group; so a path around from 1 to 2 says nothing more.
     """
-    size = 1 + max((end for _, end in around), default=-1)
+    size = 1 + max((end for _, end in paths), default=-1)
     after = [0] * size
-    for i, j in (*around, *edges):
+    for i, j in (*paths, *edges):
         if j < size:
             after[i] |= 1 << j
     for p in reversed(range(size)):
         for q in bits(after[p]):
             after[p] |= after[q]
-    outside = [mask_of(b for a, b in around if a == p) for p in range(size)]
+    outside = [mask_of(b for a, b in paths if a == p) for p in range(size)]
 
     def implied(a: int, b: int) -> bool:
         first = any(after[c] >> b & 1 for c in bits(outside[a] & ~(1 << b)))
         return first or any(outside[c] >> b & 1 for c in bits(after[a]))
 
-    return tuple(pair for pair in around if not implied(*pair))
+    return tuple(pair for pair in paths if not implied(*pair))
 
 
 def _paths(problem: TrafficProblem, names: Sequence[int]) -> set[tuple[int, int]]:
     """Return the paths around of a part's problem, by the names of its primitives."""
-    return {(names[a], names[b]) for a, b in problem.around}
+    return {(names[a], names[b]) for a, b in problem.paths}

@@ -27,24 +27,24 @@ class NotedSolutions:
 
     read   the note under a key, None where there is none
     write  keep a note under a key
-    known  the notes of this object
-    found  how many solutions were there already
+    notes  the notes of this object
+    hits   how many solutions were there already
     """
 
     read: Callable[[str], str | None] = lambda key: None
     write: Callable[[str, str], None] = lambda key, text: None
     solver: Solver = solve_by_cuts
-    known: dict[str, str] = field(default_factory=dict)
-    found: int = 0
+    notes: dict[str, str] = field(default_factory=dict)
+    hits: int = 0
 
     def __call__(self, problem: TrafficProblem, seconds: float) -> Partition:
         """Return the partition of a note, or solve the problem and write one."""
         key = note_key(problem)
-        text = self.known.get(key) or self.read(key)
+        text = self.notes.get(key) or self.read(key)
         noted = None if text is None else _partition_of(text, problem, seconds)
         if noted is not None and text is not None:
-            self.found += 1
-            self.known[key] = text
+            self.hits += 1
+            self.notes[key] = text
             return noted
         start = time.perf_counter()
         solved = self.solver(problem, seconds)
@@ -53,19 +53,19 @@ class NotedSolutions:
             "groups": solved.groups, "bound": solved.bound, "rounds": solved.rounds,
             "seconds": spent,
         })  # fmt: skip
-        self.known[key] = text
+        self.notes[key] = text
         self.write(key, text)
         return solved
 
 
 def note_key(problem: TrafficProblem) -> str:
-    """Return what the solution of a problem is kept under."""
-    parts = (problem.size, problem.edges, problem.apart, problem.together, problem.around)
+    """Return the key under which the solution of a problem is noted."""
+    parts = (problem.size, problem.edges, problem.conflicts, problem.required_pairs, problem.paths)
     return f"partition {sha256(repr(parts).encode()).hexdigest()}"
 
 
 def _partition_of(text: str, problem: TrafficProblem, seconds: float) -> Partition | None:
-    """Return the partition of a note, None where it is none, or more time may find a better one."""
+    """Return the partition of a note; None if invalid, or if more time may improve it."""
     try:
         note: Any = json.loads(text)
     except (ValueError, RecursionError):
@@ -74,8 +74,8 @@ def _partition_of(text: str, problem: TrafficProblem, seconds: float) -> Partiti
         return None
     groups = tuple(note["groups"])
     saved = problem.saved(groups)
-    found = Partition(groups, saved, max(saved, float(note["bound"])), note["rounds"])
-    return found if found.optimal or note["seconds"] >= seconds else None
+    partition = Partition(groups, saved, max(saved, float(note["bound"])), note["rounds"])
+    return partition if partition.optimal or note["seconds"] >= seconds else None
 
 
 def _is_solution(note: Mapping[str, Any], problem: TrafficProblem) -> bool:
@@ -86,9 +86,9 @@ def _is_solution(note: Mapping[str, Any], problem: TrafficProblem) -> bool:
         return False
     if not all(isinstance(group, int) and group > 0 for group in groups):
         return False
-    whole = 0
+    covered = 0
     for group in groups:
-        if whole & group:
+        if covered & group:
             return False
-        whole |= group
-    return whole == (1 << problem.size) - 1 and problem.allows(groups)
+        covered |= group
+    return covered == (1 << problem.size) - 1 and problem.allows(groups)

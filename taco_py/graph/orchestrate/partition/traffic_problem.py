@@ -52,22 +52,22 @@ class Partition:
 class TrafficProblem:
     """Primitives with the bytes between them, and which of them can run together.
 
-    edges     each (from, to, bytes)
-    apart     sets of which no group holds all; two primitives, mostly
-    together  pairs that are in one group
-    around    (from, to): a path between them goes through what is in none of the groups
-    dag       the graph of all paths, those around too
+    edges           each (from, to, bytes)
+    conflicts       sets of which no group holds all; two primitives, mostly
+    required_pairs  pairs that are in one group
+    paths           (from, to): a path between them goes through what is in none of the groups
+    dag             the graph of all paths, those around too
     """
 
     size: int
     edges: tuple[tuple[int, int, float], ...]
-    apart: tuple[int, ...] = ()
-    together: tuple[tuple[int, int], ...] = ()
-    around: tuple[tuple[int, int], ...] = ()
+    conflicts: tuple[int, ...] = ()
+    required_pairs: tuple[tuple[int, int], ...] = ()
+    paths: tuple[tuple[int, int], ...] = ()
     dag: Dag = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        pairs = (*((i, j) for i, j, _ in self.edges), *self.around)
+        pairs = (*((i, j) for i, j, _ in self.edges), *self.paths)
         wrong = [pair for pair in pairs if not 0 <= pair[0] < pair[1] < self.size]
         if wrong:
             raise OperandError(
@@ -84,7 +84,7 @@ class TrafficProblem:
     def never(self) -> tuple[int, ...]:
         """Return the sets of which no group holds all: those apart, and the ends of paths
         around."""
-        return (*self.apart, *map(mask_of, self.around))
+        return (*self.conflicts, *map(mask_of, self.paths))
 
     def saved(self, groups: Iterable[int]) -> float:
         """Return the bytes of the edges inside of groups."""
@@ -92,11 +92,13 @@ class TrafficProblem:
         return sum(w for i, j, w in self.edges if i in place and place[i] == place.get(j))
 
     def allows(self, groups: Sequence[int]) -> bool:
-        """Return whether groups can each run as one step, and keep what is apart and together."""
-        if any(not each & ~group for each in self.never for group in groups):
+        """Tell whether groups can each run as one step and respect forbidden sets and required
+        pairs.
+        """
+        if any(not members & ~group for members in self.never for group in groups):
             return False
-        whole = (*groups, *(1 << p for p in bits((1 << self.size) - 1 & ~sum(groups))))
-        if any(not any(g >> i & g >> j & 1 for g in whole) for i, j in self.together):
+        all_groups = (*groups, *(1 << p for p in bits((1 << self.size) - 1 & ~sum(groups))))
+        if any(not any(g >> i & g >> j & 1 for g in all_groups) for i, j in self.required_pairs):
             return False
         return contract(self.dag, groups) is not None
 
@@ -108,12 +110,12 @@ def hull(dag: Dag, members: int) -> int:
 
 def can_be_fused(problem: TrafficProblem, dag: Dag, start: int, end: int) -> bool:
     """Return whether a group may hold both: their hull holds nothing that is kept apart."""
-    whole = hull(dag, 1 << start | 1 << end)
-    return all(each & ~whole for each in problem.never)
+    path_hull = hull(dag, 1 << start | 1 << end)
+    return all(members & ~path_hull for members in problem.never)
 
 
 def forced_groups(problem: TrafficProblem) -> Groups:
-    """Return the least groups that hold together what has to be, and each other primitive.
+    """Return the smallest groups that hold all required pairs, and each other primitive by itself.
 
     A primitive on a path between two that are together is with them, and so are groups that would
     wait for each other: they are the strongly connected parts, with pairs as edges both ways.
@@ -122,7 +124,7 @@ def forced_groups(problem: TrafficProblem) -> Groups:
     """
     dag = problem.dag
     reach = [dag.descendants[p] | 1 << p for p in range(problem.size)]
-    for i, j in problem.together:
+    for i, j in problem.required_pairs:
         reach[i] |= 1 << j
         reach[j] |= 1 << i
     for middle in range(problem.size):
@@ -133,7 +135,7 @@ def forced_groups(problem: TrafficProblem) -> Groups:
     for p in range(problem.size):
         groups[mask_of(q for q in bits(reach[p]) if reach[q] >> p & 1)] = None
     if not problem.allows(tuple(groups)):
-        pairs = ", ".join(f"{i} and {j}" for i, j in problem.together)
+        pairs = ", ".join(f"{i} and {j}" for i, j in problem.required_pairs)
         raise ScheduleError(
             f"Expected {pairs} together, found that their kernels would hold what is kept apart",
             hint="leave out a pair of them",
@@ -153,17 +155,17 @@ def contracted(problem: TrafficProblem, groups: Sequence[int]) -> tuple[TrafficP
     inner = TrafficProblem(
         len(order),
         tuple((i, j, weight) for (i, j), weight in sorted(weights.items())),
-        tuple(sorted({mask_of(place[p] for p in bits(each)) for each in problem.apart})),
+        tuple(sorted({mask_of(place[p] for p in bits(members)) for members in problem.conflicts})),
         (),
-        tuple(sorted({(place[a], place[b]) for a, b in problem.around})),
+        tuple(sorted({(place[a], place[b]) for a, b in problem.paths})),
     )
     return inner, order
 
 
-def joined(groups: Iterable[int], order: Sequence[int]) -> Groups:
+def expand_groups(groups: Iterable[int], order: Sequence[int]) -> Groups:
     """Return groups of groups as groups of primitives."""
-    whole = (sum(order[n] for n in bits(group)) for group in groups)
-    return tuple(sorted(whole, key=lambda group: group & -group))
+    expanded = (sum(order[n] for n in bits(group)) for group in groups)
+    return tuple(sorted(expanded, key=lambda group: group & -group))
 
 
 def connected_parts(edges: Iterable[tuple[int, int]], members: int) -> Iterator[int]:
@@ -191,15 +193,15 @@ def merge_greedily(
 
     wished  edges that come before all others
     """
-    found, never = list(groups), problem.never
+    current, never = list(groups), problem.never
     order = [(edge[:2] not in wished, -edge[2], edge[:2]) for edge in problem.edges]
     for _, weight, (i, j) in sorted(order):
-        one = next(group for group in found if group >> i & 1)
-        other = next(group for group in found if group >> j & 1)
+        one = next(group for group in current if group >> i & 1)
+        other = next(group for group in current if group >> j & 1)
         if one != other and weight < 0:
-            if any(not each & ~(one | other) for each in never):
+            if any(not members & ~(one | other) for members in never):
                 continue
-            merged = [group for group in found if group not in (one, other)] + [one | other]
+            merged = [group for group in current if group not in (one, other)] + [one | other]
             if contract(problem.dag, merged) is not None:
-                found = merged
-    return tuple(sorted(found, key=lambda group: group & -group))
+                current = merged
+    return tuple(sorted(current, key=lambda group: group & -group))

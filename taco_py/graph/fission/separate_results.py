@@ -14,26 +14,26 @@ from taco_py.graph.nodes import Fact, Graph, Node
 from taco_py.graph.view_operators import is_view
 
 
-def with_own_results(operators: Graph, primitives: Graph) -> Graph:
-    """Copy the results of primitives that share memory where those of the operators do not."""
-    shown = operators.by_name
+def with_separate_results(operators: Graph, primitives: Graph) -> Graph:
+    """Copy results of primitives that share memory where the operators' results do not."""
+    users = operators.by_name
     computed = primitives.by_name
     leaves = {leaf.name for leaf in primitives.leaves}
     owners: dict[str, str] = {}
     outputs: list[str] = []
     nodes: list[Node] = []
     for place, (user, name) in enumerate(zip(operators.outputs, primitives.outputs, strict=True)):
-        base, known = shown_value(shown, user), shown_value(computed, name)
-        owner = known if known in leaves else owners.setdefault(known, base)
-        if owner != base or _is_stretched(computed, name, shown, user):
+        base, value = shown_value(users, user), shown_value(computed, name)
+        owner = value if value in leaves else owners.setdefault(value, base)
+        if owner != base or _is_stretched(computed, name, users, user):
             fact = computed[name].fact if name in computed else primitives.facts[name]
-            nodes.append(own_copy(name, fact, place, _place(shown, user)))
+            nodes.append(separate_copy(name, fact, place, _place(users, user)))
             name = nodes[-1].name
         outputs.append(name)
     return replace(primitives, nodes=(*primitives.nodes, *nodes), outputs=tuple(outputs))
 
 
-def own_copy(name: str, fact: Fact, place: int, line: str = "") -> Node:
+def separate_copy(name: str, fact: Fact, place: int, line: str = "") -> Node:
     """Copy a value, which becomes the result of a place."""
     attributes = (("call", "copy"), ("place", place))
     plain = Fact(fact.shape, fact.dtype)
@@ -52,7 +52,7 @@ def _shows(node: Node) -> bool:
     return is_view(node) and not node.get("filled")
 
 
-def _is_stretched(computed: dict[str, Node], name: str, shown: dict[str, Node], user: str) -> bool:
+def _is_stretched(computed: dict[str, Node], name: str, users: dict[str, Node], user: str) -> bool:
     """Tell whether elements stand for several of a result that NumPy makes one by one."""
     while name in computed and is_view(computed[name]):
         if "broadcast" in (computed[name].get("call") or computed[name].operator):
@@ -60,12 +60,12 @@ def _is_stretched(computed: dict[str, Node], name: str, shown: dict[str, Node], 
         name = computed[name].inputs[0]
     else:
         return False
-    while user in shown and _shows(shown[user]):
-        if shown[user].operator == "broadcast_to":
+    while user in users and _shows(users[user]):
+        if users[user].operator == "broadcast_to":
             return False
-        user = shown[user].inputs[0]
+        user = users[user].inputs[0]
     return True
 
 
-def _place(shown: dict[str, Node], user: str) -> str:
-    return shown[user].place if user in shown else ""
+def _place(users: dict[str, Node], user: str) -> str:
+    return users[user].place if user in users else ""
