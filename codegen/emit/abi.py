@@ -6,7 +6,8 @@ Arrays come first, then scalars, then `int32_t threads` if the function is threa
 
 from __future__ import annotations
 
-from codegen.ir import Array, Function, Storage, Var
+from codegen.ir import Array, Function, Module, Storage, Table, Var
+from codegen.tree import walk
 from codegen.types import INT32
 
 THREADS = Var("threads", INT32)
@@ -16,6 +17,13 @@ THREADS = Var("threads", INT32)
 def buffer_name(array: Array) -> str:
     """Return the name of the `taco_buffer` that holds an array which can grow."""
     return f"{array.name}_buffer"
+
+
+def names_of(module: Module) -> frozenset[str]:
+    """Return the names that variables, arrays, their buffers and tables of `module` have in C."""
+    nodes = {node for node in walk(module) if isinstance(node, Var | Array | Table)}
+    buffers = (buffer_name(node) for node in nodes if isinstance(node, Array))
+    return frozenset((*(node.name for node in nodes), *buffers))
 
 
 def parameters(function: Function) -> list[str]:

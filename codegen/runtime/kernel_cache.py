@@ -24,6 +24,7 @@ from codegen.runtime.call import KernelCall, callables
 from codegen.runtime.entry import entry_text
 from codegen.runtime.host import Host, load_host
 from codegen.runtime.host_functions import HOST_SIGNATURES
+from codegen.runtime.kernel_form import form_of
 from codegen.runtime.memo import KnownArrays, Memo
 from codegen.runtime.memory.memory_limit import MemoryLimit
 from codegen.runtime.memory.memory_pool import Pool
@@ -64,12 +65,14 @@ class KernelSource:
     """What is compiled: C text, the functions in it, and the caller's own facts, kept beside it.
 
     vectors  whether its work is written in vectors, so that the compiler need not look for any
+    names    the variables of the text; kernels that differ in these names are compiled once
     """
 
     source: str
     signatures: tuple[Signature, ...]
     metadata: str = ""
     vectors: bool = False
+    names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -460,10 +463,8 @@ class KernelCache:
             return self._compile(key, kernel)
 
     def _compile(self, key: str, kernel: KernelSource) -> Entry:
-        files = (
-            ("entry.c", entry_text("kernel.c", kernel.signatures)),
-            ("kernel.c", kernel.source),
-        )
+        entry = entry_text("kernel.c", kernel.signatures)
+        files = (("entry.c", entry), ("kernel.c", kernel.source))
         objects = tuple(map(self._object, parts_of(kernel.source)))
         libraries = ("m",) if _MATHEMATICS.search(kernel.source) else ()
         unit = Unit(files, (*complete(), *self._flags), objects, libraries)
@@ -473,7 +474,15 @@ class KernelCache:
             "signatures": [s.to_json() for s in kernel.signatures],
         }
         key, text = self.full_key(key), json.dumps(facts)
-        return build_entry(self._store, key, self.compiler, unit, flags, kernel.source, text)
+        form = self.full_key(digest("form", form_of(kernel.source, kernel.names), entry, *flags))
+        twin = self._store.note(form) if kernel.names else None
+        compiled = None if twin is None else self._store.load(twin)
+        if compiled is not None:
+            return self._store.store(key, compiled.library, kernel.source, text)
+        built = build_entry(self._store, key, self.compiler, unit, flags, kernel.source, text)
+        if kernel.names:
+            self._store.write_note(form, key)
+        return built
 
     def _object(self, part: Part) -> Path:
         """Return the object of `part`, from disk or compiled."""

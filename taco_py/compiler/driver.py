@@ -342,6 +342,7 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
 
     name  of the function; the name of the phase where it is empty
     """
+    from codegen.emit.abi import names_of
     from codegen.languages import LANGUAGES
     from codegen.passes.local_arrays import local_arrays
     from codegen.passes.notes import notes
@@ -358,7 +359,7 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
     facts["arrays"] = local_arrays(module)
     signatures = tuple(signature_of(f) for f in module.exported)
     text = LANGUAGES[target.language].emit(module, target)
-    return KernelSource(text, signatures, json.dumps(facts), lowered.vectors)
+    return KernelSource(text, signatures, json.dumps(facts), lowered.vectors, names_of(module))
 
 
 def _loop_names(recipe: Recipe) -> frozenset[str]:

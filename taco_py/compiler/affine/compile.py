@@ -82,6 +82,7 @@ def make_source(
     budget: int,
 ) -> KernelSource:
     """Return the C of a program, through every stage."""
+    from codegen.emit.abi import names_of
     from codegen.emit.c import emit_c
     from codegen.ir import For as Loop
     from codegen.ir import Function, Module, Var
@@ -118,7 +119,8 @@ def make_source(
     parameters = (*(a.name for a in function.arrays), *(v.name for v in function.scalars))
     arguments = [sources[name] for name in parameters]
     facts = {"arguments": arguments, "threaded": threaded}
-    return KernelSource(emit_c(module, target), (signature_of(function),), json.dumps(facts))
+    text, signatures = emit_c(module, target), (signature_of(function),)
+    return KernelSource(text, signatures, json.dumps(facts), names=names_of(module))
 
 
 def _header(lowered: Lowered, plan: ProgramPlan) -> str:
