@@ -325,7 +325,7 @@ class Kernel:
             objects = self._from_identity(objects, out)
         if out is None and threads is None:
             ways = self.ways
-            for call in ways.within(objects) if KERNELS.memory.on else ways.calls:
+            for call in ways.known_to_fit(objects) if KERNELS.memory.on else ways.calls:
                 result = call(objects)
                 if result is not None:
                     return result
@@ -335,7 +335,7 @@ class Kernel:
             arrays = tuple(outs[name] for name in self.requested.outputs if name in outs)
             limit = check_threads(threads) or self.options.threads or KERNELS.cores
             ways = self.writing if outs else self.ways
-            for call in ways.within(objects) if KERNELS.memory.on else ways.calls:
+            for call in ways.known_to_fit(objects) if KERNELS.memory.on else ways.calls:
                 result = call(objects, *arrays, limit)
                 if result is not None:
                     return result

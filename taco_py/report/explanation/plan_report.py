@@ -25,7 +25,7 @@ from taco_py.report.explanation.told_roofline import told_roofline
 from taco_py.running.execute.independent_kernels import independent_groups, least_taken_over
 from taco_py.running.execute.run import IN_ORDER
 from taco_py.running.execute.transform import transformed
-from taco_py.running.execute.work import told_threads
+from taco_py.running.execute.work import describe_threads
 
 ON_HOST = ", on the host, to which arrays of a device are copied for it"
 """What is said of steps without a kernel in the plan of a GPU."""
@@ -132,7 +132,7 @@ def _kernel(
     yield from _block("  launches    ", "\n".join(kernel.report.launches))
     yield from _block("  takes       ", "\n".join(told_resources(kernel, machine.target)))
     if kernel.threaded:
-        yield f"  threads     {told_threads(step, tensors, limit, machine)}"
+        yield f"  threads     {describe_threads(step, tensors, limit, machine)}"
     yield f"  compiled    {kernel.seconds * 1e3:.1f} ms, {_hit(kernel.hit)}"
 
 

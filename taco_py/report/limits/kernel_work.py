@@ -210,7 +210,7 @@ def _met(
             met[index] = max(met[index], min(sizes[index], rows / above if above else 0.0))
         above = rows
         mode = access.indices.index(index)
-        if entries is not None and entries.known(mode) and entries.exact(mode):
+        if entries is not None and entries.has_counts(mode) and entries.exact(mode):
             met[index] = max(met[index], entries.spread(mode).distinct)
     return met
 

@@ -31,7 +31,7 @@ from taco_py.planner.ir.nodes import Operand, TakeSize
 from taco_py.planner.ir.program import Program
 from taco_py.running.plan_texts.entry_terms import NOTHING, Atoms, Term, TooLargeError, key_of
 from taco_py.running.plan_texts.step_types import check_types
-from taco_py.running.plan_texts.step_values import program_value, stored_as, whole_blocks
+from taco_py.running.plan_texts.step_values import fill_blocks, program_value, stored_as
 from taco_py.running.plan_texts.term_arrays import Terms, filled
 from taco_py.running.plan_texts.term_operators import spread
 
@@ -62,7 +62,7 @@ def check_agrees(program: Program, statement: Statement) -> None:
 
     It is checked once in a process, for operands of these types.
     """
-    types = tuple((name, each.type) for name, each in statement.operands.items())
+    types = tuple((name, operand.type) for name, operand in statement.operands.items())
     key = (
         "agrees",
         program.steps,
@@ -73,10 +73,10 @@ def check_agrees(program: Program, statement: Statement) -> None:
         statement.result,
         types,
     )
-    why: str = KERNELS.recall(key, lambda: _difference(program, statement))
-    if why:
+    difference: str = KERNELS.recall(key, lambda: _difference(program, statement))
+    if difference:
         raise UnequalPlanError(
-            f"Expected a plan that computes {to_text(statement.assignment)}, {why}",
+            f"Expected a plan that computes {to_text(statement.assignment)}, {difference}",
             hint="the plan is of another computation, or was changed; tune this call",
         )
 
@@ -105,22 +105,24 @@ def _differing_element(
     """Return the first element at which two results differ."""
     atoms, type = Atoms(), statement.result
     leaves = dict(_leaves(statement, trial, atoms))
-    own = {name: _squeezed(name, terms, statement.squeezed) for name, terms in leaves.items()}
+    operands = {name: _squeezed(name, terms, statement.squeezed) for name, terms in leaves.items()}
     indices = statement.assignment.target.indices
-    wanted = _result(stored_as(statement.assignment.value, indices, type, own, atoms), type, atoms)
-    found = _result(program_value(program, leaves, atoms), type, atoms)
-    if found.size != wanted.size:
-        raise ValueError(f"a result of {found.size} elements where {wanted.size} are expected")
-    found = found.reshape(wanted.shape)
-    places = np.ndindex(wanted.shape)
-    return next((p for p in places if not _same(atoms, wanted[p], found[p])), None)
+    expected = _result(
+        stored_as(statement.assignment.value, indices, type, operands, atoms), type, atoms
+    )
+    actual = _result(program_value(program, leaves, atoms), type, atoms)
+    if actual.size != expected.size:
+        raise ValueError(f"a result of {actual.size} elements where {expected.size} are expected")
+    actual = actual.reshape(expected.shape)
+    places = np.ndindex(expected.shape)
+    return next((p for p in places if not _same(atoms, expected[p], actual[p])), None)
 
 
-def _same(atoms: Atoms, wanted: Term, found: Term) -> bool:
+def _same(atoms: Atoms, expected: Term, actual: Term) -> bool:
     """Tell whether two terms are equal, and no part of the second one is rougher."""
-    if key_of(wanted) != key_of(found):
-        return key_of(spread(atoms, wanted)) == key_of(spread(atoms, found))
-    return all(found[product][1] >= size for product, (_, size) in wanted.items())
+    if key_of(expected) != key_of(actual):
+        return key_of(spread(atoms, expected)) == key_of(spread(atoms, actual))
+    return all(actual[product][1] >= size for product, (_, size) in expected.items())
 
 
 def _result(terms: Terms, type: TensorType, atoms: Atoms) -> Any:
@@ -148,10 +150,10 @@ def _leaves(statement: Statement, trial: int, atoms: Atoms) -> Iterator[tuple[st
         if is_full(type.format):
             yield name, Terms(array, np.ones(shape, bool), None, dtype)
             continue
-        stored = whole_blocks(numbers.random(shape) < SHARE, type.format)
-        kept = filled(shape, NOTHING)
-        kept[stored] = array[stored]
-        yield name, Terms(kept, stored, 0, dtype)
+        stored = fill_blocks(numbers.random(shape) < SHARE, type.format)
+        values = filled(shape, NOTHING)
+        values[stored] = array[stored]
+        yield name, Terms(values, stored, 0, dtype)
 
 
 def _trials(program: Program, statement: Statement) -> int:
@@ -181,15 +183,15 @@ def _shapes(statement: Statement, trial: int) -> dict[str, tuple[int, ...]]:
     groups = dict.fromkeys(first.values())
     size = {index: _size(number, trial) for number, index in enumerate(groups)}
     axes = dict(statement.squeezed)
-    found = {}
+    shapes = {}
     for access in accesses(statement.assignment.value):
         left = iter(access.indices)
         order = len(statement.operands[access.tensor].shape)
         alone = axes.get(access.tensor, ())
-        found[access.tensor] = tuple(
+        shapes[access.tensor] = tuple(
             1 if mode in alone else size[first[next(left)]] for mode in range(order)
         )
-    return found
+    return shapes
 
 
 def _first_of_mode(statement: Statement) -> dict[str, str]:
@@ -201,7 +203,7 @@ def _first_of_mode(statement: Statement) -> dict[str, str]:
             first.setdefault(index, index)
             one = first[of_mode.setdefault((access.tensor, mode), index)]
             other = first[index]
-            first = {i: one if own == other else own for i, own in first.items()}
+            first = {i: one if root == other else root for i, root in first.items()}
     return first
 
 

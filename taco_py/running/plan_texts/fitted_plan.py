@@ -58,17 +58,17 @@ def plan_of_text(
     """
     program = parsed_plan(text)
     _check_operands(program, operands)
-    made = program.facts[program.result].type
-    _check_result(made, request)
+    result_type = program.facts[program.result].type
+    _check_result(result_type, request)
     if assignment is not None:
         check_agrees(program, Statement(assignment, operands, squeezed, request.type))
     for step in program.kernels:
         check_kernel(step, request.machine.target.name)
     shapes = {name: operand.shape for name, operand in operands.items()}
-    given = {name: operands[name] for name in program.facts if name in operands}
-    program = program.with_facts(given).without_entries
-    program = replace(program, steps=tuple(_with_own_sizes(program, shapes)))
-    type = request.type if made.format.is_dense else made
+    program_operands = {name: operands[name] for name in program.facts if name in operands}
+    program = program.with_facts(program_operands).without_entries
+    program = replace(program, steps=tuple(_without_other_sizes(program, shapes)))
+    type = request.type if result_type.format.is_dense else result_type
     return Plan(program, type, machine=request.machine)
 
 
@@ -89,39 +89,39 @@ def parsed_plan(text: str) -> Program:
     return program
 
 
-def _misfit(what: str, wanted: object, found: object) -> ScheduleError:
+def _misfit(what: str, expected: object, actual: object) -> ScheduleError:
     return ScheduleError(
-        f"Expected a plan for the {what} {wanted}, found one for {found}",
+        f"Expected a plan for the {what} {expected}, found one for {actual}",
         hint="the plan was made for other operands; tune these",
     )
 
 
 def _check_operands(program: Program, operands: Mapping[str, Operand]) -> None:
     """Raise ScheduleError unless the program reads operands of these types, and no others."""
-    made = {step.target for step in program.steps}
+    targets = {step.target for step in program.steps}
     for name, facts in program.facts.items():
-        if name in made:
+        if name in targets:
             continue
         if name not in operands:
             raise _misfit("operands", ", ".join(operands), name)
-        own = operands[name]
-        if own.type != facts.type or len(own.shape) != len(facts.shape):
-            raise _misfit(f"operand {name}", own.type, facts.type)
-        if own.joined != facts.joined:
-            raise _misfit(f"operand {name} with levels joined", own.joined, facts.joined)
+        operand = operands[name]
+        if operand.type != facts.type or len(operand.shape) != len(facts.shape):
+            raise _misfit(f"operand {name}", operand.type, facts.type)
+        if operand.joined != facts.joined:
+            raise _misfit(f"operand {name} with levels joined", operand.joined, facts.joined)
 
 
-def _check_result(made: TensorType, request: Request) -> None:
+def _check_result(result: TensorType, request: Request) -> None:
     """Raise ScheduleError unless the result is stored as it is wanted; a sparse one may be in any
     order of its modes where nobody asks for one, a dense one may have neighbours as one mode."""
-    wanted = request.type
-    same = replace(made, format=wanted.format, unit_stride=wanted.unit_stride) == wanted
-    levels = made.format.levels == wanted.format.levels
-    stored = levels and (made.format == wanted.format or request.any_order)
-    dense = is_full(wanted.format) and is_full(made.format)
-    fused = dense and made.format.order < wanted.format.order
+    requested = request.type
+    same = replace(result, format=requested.format, unit_stride=requested.unit_stride) == requested
+    levels = result.format.levels == requested.format.levels
+    stored = levels and (result.format == requested.format or request.any_order)
+    dense = is_full(requested.format) and is_full(result.format)
+    fused = dense and result.format.order < requested.format.order
     if not same or not (stored or fused):
-        raise _misfit("result", wanted, made)
+        raise _misfit("result", requested, result)
 
 
 def check_kernel(step: KernelStep, target: str) -> None:
@@ -172,32 +172,32 @@ def _check_orders(step: KernelStep) -> None:
         raise ScheduleError(f"Expected loops of {len(terms)} terms, found {step.schedule}")
     for term, order in zip(terms, orders, strict=True):
         inside = {index for access in accesses(term.body) for index in access.indices}
-        wanted = sorted(inside | {*assignment.target.indices})
-        if sorted(order) != wanted:
-            raise ScheduleError(f"Expected loops over {', '.join(wanted)}, found {step.schedule}")
+        expected = sorted(inside | {*assignment.target.indices})
+        if sorted(order) != expected:
+            raise ScheduleError(f"Expected loops over {', '.join(expected)}, found {step.schedule}")
 
 
 # ---------------------------------------------------------------- sizes
 
 
-def _with_own_sizes(program: Program, given: Mapping[str, Shape]) -> Iterator[Node]:
+def _without_other_sizes(program: Program, operand_shapes: Mapping[str, Shape]) -> Iterator[Node]:
     """Yield the steps without sizes compiled in that indices do not have here."""
-    shapes: dict[str, Shape] = dict(given)
+    shapes: dict[str, Shape] = dict(operand_shapes)
     for step in program.steps:
         if isinstance(step, Define):
             yield step
         elif isinstance(step, KernelStep):
             sizes = {i: _size(shapes, step.source(name), mode) for i, name, mode in step.sizes}
-            yield replace(step, problem=_without_others(step.problem, sizes))
+            yield replace(step, problem=_without_other_static(step.problem, sizes))
             shape = tuple(sizes.get(i) for i in step.problem.assignment.target.indices)
             if None not in shape:
                 shapes[step.target] = tuple(n for n in shape if n is not None)
         else:
             yield step
             source = shapes.get(step.source)
-            made = None if source is None else shape_made(step, source, 0, shapes)
-            if made is not None:
-                shapes[step.target] = made
+            target_shape = None if source is None else shape_made(step, source, 0, shapes)
+            if target_shape is not None:
+                shapes[step.target] = target_shape
 
 
 def _size(shapes: Mapping[str, Shape], name: str, mode: int) -> int | None:
@@ -205,10 +205,10 @@ def _size(shapes: Mapping[str, Shape], name: str, mode: int) -> int | None:
     return None if shape is None or mode >= len(shape) else shape[mode]
 
 
-def _without_others(problem: Problem, sizes: Mapping[str, int | None]) -> Problem:
+def _without_other_static(problem: Problem, sizes: Mapping[str, int | None]) -> Problem:
     """Return the problem without the static sizes that its indices do not have."""
-    kept = tuple((i, n) for i, n in problem.static if i not in sizes or sizes[i] == n)
-    return problem if kept == problem.static else replace(problem, static=kept)
+    static = tuple((i, n) for i, n in problem.static if i not in sizes or sizes[i] == n)
+    return problem if static == problem.static else replace(problem, static=static)
 
 
 # ---------------------------------------------------------------- names
@@ -221,14 +221,14 @@ def renamed(program: Program, names: Mapping[str, str]) -> Program:
     names  of tensors that are given or wanted; others get names that none of these has
     """
     new = dict(names)
-    taken = {*names.values()}
+    used = {*names.values()}
     for name in program.facts:
         if name not in new:
-            own = name
-            while own in taken:
-                own += "_"
-            new[name] = own
-            taken.add(own)
+            unique = name
+            while unique in used:
+                unique += "_"
+            new[name] = unique
+            used.add(unique)
     return replace(
         program,
         steps=tuple(_in_names(step, new) for step in program.steps),

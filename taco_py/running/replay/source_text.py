@@ -65,14 +65,18 @@ def call_code(text: str, names: Collection[str]) -> CodeType:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InternalError(f"Expected the text of a short way, found {text!r:.80}") from error
     functions = _functions(code)
-    known = ATTRIBUTES | BUILTINS.keys() | {*names}
+    allowed = ATTRIBUTES | BUILTINS.keys() | {*names}
     outside = {*code.co_names} - {"call", *names}
-    if [each.co_name for each in functions] != ["call"] or _functions(functions[0]) or outside:
+    if (
+        [function.co_name for function in functions] != ["call"]
+        or _functions(functions[0])
+        or outside
+    ):
         raise InternalError(f"Expected the text of a short way, found {text!r:.80}")
-    if unknown := {*functions[0].co_names} - known:
+    if unknown := {*functions[0].co_names} - allowed:
         raise InternalError(f"Expected the names of a short way, found {min(unknown)!r:.80}")
     return code
 
 
 def _functions(code: CodeType) -> list[CodeType]:
-    return [each for each in code.co_consts if isinstance(each, CodeType)]
+    return [constant for constant in code.co_consts if isinstance(constant, CodeType)]
