@@ -173,7 +173,7 @@ def facts(given: Mapping[str, Given], exact: bool = False) -> tuple[object, ...]
             name,
             type(g.object),
             g.operand.type,
-            g.operand.joined,
+            g.operand.contiguous,
             g.data.nnz if exact else g.data.nnz.bit_length(),
             *(g.data.shape if exact else size_classes(g.data.shape)),
             g.data.format if g.lined_up and is_tensor(g) else None,

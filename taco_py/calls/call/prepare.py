@@ -261,7 +261,7 @@ def _read(given: Mapping[str, Given], read: Read) -> Given:
         return read_as({read.source: source}, {read.source: wanted})[read.source]
     with room(f"{read.source} as {wanted}", source.data.values.size * wanted.itemsize):
         data = converted_to(wanted, source.data)
-    operand = replace(source.operand, type=type_of(data), joined=joined_of(data))
+    operand = replace(source.operand, type=type_of(data), contiguous=joined_of(data))
     return replace(source, data=data, operand=operand)
 
 
@@ -343,7 +343,9 @@ def read_as(given: Mapping[str, Given], types: Mapping[str, np.dtype[Any]]) -> d
         computed = computed_dtype(wanted)
         if data.dtype != computed:
             type = type.read_as(computed.name)
-        found[name] = replace(g, data=data, operand=replace(g.operand, type=type, joined=levels))
+        found[name] = replace(
+            g, data=data, operand=replace(g.operand, type=type, contiguous=levels)
+        )
     return found
 
 

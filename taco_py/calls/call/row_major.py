@@ -73,7 +73,7 @@ def _copied(name: str, given: Given) -> Given:
         raise no_room(f"a copy of {name} in C order", error) from error
     read = given.operand.type
     type = replace(type_of(data), dtype=read.dtype, stored=read.stored)
-    operand = replace(given.operand, type=type, joined=joined_of(data))
+    operand = replace(given.operand, type=type, contiguous=joined_of(data))
     return replace(given, data=data, operand=operand, lined_up=True)
 
 

@@ -317,7 +317,7 @@ class Kernel:
     def _limit(self, limit: int | str | None = None) -> AbstractContextManager[None]:
         """Return the context within which a call takes no more memory than it may."""
         most = check_memory_limit(limit) or self.options.memory_limit
-        return nullcontext() if most is None else KERNELS.memory.within(most)
+        return nullcontext() if most is None else KERNELS.memory.restricted_to(most)
 
     def _result(self, objects: dict[str, Any], out: Any, threads: int | None) -> Any:
         """Return the outputs for operands by name."""

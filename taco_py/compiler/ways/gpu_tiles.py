@@ -151,7 +151,7 @@ def choose(question: Question) -> Offer | None:
     if best is None:
         return None
     tile, comparison = best
-    sizes = (tile.rows, tile.columns, tile.depth, tile.own_rows, tile.own_columns)
+    sizes = (tile.rows, tile.columns, tile.depth, tile.thread_rows, tile.thread_columns)
     return Offer((*sizes, tile.parts) if tile.parts > 1 else sizes, comparison)
 
 

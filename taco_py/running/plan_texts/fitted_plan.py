@@ -107,8 +107,10 @@ def _check_operands(program: Program, operands: Mapping[str, Operand]) -> None:
         operand = operands[name]
         if operand.type != facts.type or len(operand.shape) != len(facts.shape):
             raise _misfit(f"operand {name}", operand.type, facts.type)
-        if operand.joined != facts.joined:
-            raise _misfit(f"operand {name} with levels joined", operand.joined, facts.joined)
+        if operand.contiguous != facts.contiguous:
+            raise _misfit(
+                f"operand {name} with levels joined", operand.contiguous, facts.contiguous
+            )
 
 
 def _check_result(result: TensorType, request: Request) -> None:

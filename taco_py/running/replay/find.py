@@ -116,7 +116,7 @@ def define(
         "require": KERNELS.pool.require,
         "strided": strided,
         "uint16": np.uint16,
-        **({"together": KERNELS.together} if "together(" in parts.text else {}),
+        **({"together": KERNELS.run_jobs} if "together(" in parts.text else {}),
         **{name: np.dtype(dtype) for name, dtype in parts.dtypes.items()},
         **more,
     }

@@ -126,9 +126,11 @@ def _types(computation: Computation, names: Names) -> Iterator[str]:
     for name in [own for own in names.tensors if own in every]:
         if name in computation.operands:
             operand = computation.operands[name]
-            joined = ", joined" if operand.joined and all(operand.joined) else ""
-            if operand.joined and not joined:
-                joined = f", joined {' '.join('yes' if each else 'no' for each in operand.joined)}"
+            joined = ", joined" if operand.contiguous and all(operand.contiguous) else ""
+            if operand.contiguous and not joined:
+                joined = (
+                    f", joined {' '.join('yes' if each else 'no' for each in operand.contiguous)}"
+                )
             yield f"{names.tensor(name)}: {type_text(operand.type)}{joined}"
         else:
             kind, type = computation.results[name]

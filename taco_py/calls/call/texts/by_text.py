@@ -27,7 +27,7 @@ from taco_py.calls.call.texts.in_blocks import (
 from taco_py.calls.statements.read_text import Understood, statements_of
 from taco_py.data.kernels import KERNELS
 from taco_py.data.tensors.keys import call_key
-from taco_py.data.tensors.traced_operands import said_options, taken_over, taker_of
+from taco_py.data.tensors.traced_operands import explicit_options, taken_over, taker_of
 from taco_py.language.diagnostics.errors import DimensionError
 from taco_py.language.notation.checks import has_subscripts, operand_names
 from taco_py.language.notation.printer import to_text
@@ -79,7 +79,7 @@ def compute_text(
     """
     masks = () if over is None else over.arrays
     if key is None and (taker := taker_of((*objects.values(), *masks))) is not None:
-        said = said_options(keywords, over)
+        said = explicit_options(keywords, over)
         return taken_over(taker, "tp.evaluate", (text, objects), said)
     objects, where = placed(objects, keywords["target"], masks)
     read = statements_of(text, objects)
