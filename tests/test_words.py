@@ -30,7 +30,7 @@ MOST: dict[str, tuple[int, int, int, int]] = {
     "taco_py/language": (2, 0, 0, 0),
     "taco_py/planner": (0, 0, 0, 0),
     "taco_py/report": (0, 0, 0, 0),
-    "taco_py/running": (6, 0, 0, 0),
+    "taco_py/running": (1, 0, 0, 0),
     "taco_py/tool": (0, 0, 0, 0),
     "taco_py/tuning": (487, 17, 2, 21),
     "taco_py": (0, 0, 0, 0),

@@ -16,7 +16,7 @@ from taco_py.graph.graph_call import GraphCall
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.run.graph_program import KernelRun, NumpyRun, Step, has_short_way
 from taco_py.graph.run.left_to_numpy import compute
-from taco_py.running.replay.source_text import whole_number
+from taco_py.running.replay.source_text import integer_text
 
 MOST_STEPS = 12
 """Steps of a program that has a short way."""
@@ -269,7 +269,7 @@ def view_of(source: Sequence[int | None], order: int) -> str:
     >>> view_of((1, None, 0), 3)
     '.transpose(1, 0, 2)[:, None, :, 0]'
     """
-    kept = [int(whole_number(each)) for each in source if each is not None]
+    kept = [int(integer_text(each)) for each in source if each is not None]
     modes = (*kept, *(axis for axis in range(order) if axis not in kept))
     moved = f".transpose({', '.join(map(str, modes))})" if modes != tuple(range(order)) else ""
     key = ["None" if each is None else ":" for each in source] + ["0"] * (order - len(kept))

@@ -60,9 +60,9 @@ def header_text(name: str, kernels: tuple[Exported, ...], buffer: str) -> str:
     """
     guard = f"{name.upper()}_H"
     parts = [CONVENTIONS.format(name=name), f"#ifndef {guard}\n#define {guard}", INCLUDES]
-    if any(each.makes_arrays for each in kernels):
+    if any(kernel.makes_arrays for kernel in kernels):
         parts += [f"#ifndef TACO_RUNTIME_H\n{buffer}\n#endif", RELEASE.format(name=name)]
-    parts += (documented(each, prototype(each.signature)) for each in kernels)
+    parts += (documented(kernel, prototype(kernel.signature)) for kernel in kernels)
     return "\n\n".join((*parts, "#endif")) + "\n"
 
 

@@ -73,7 +73,7 @@ from taco_py.running.replay.operand_text import (
     read_lined_up,
     read_tensor,
 )
-from taco_py.running.replay.state import CallState, ResultSpec, Task, listed, says_order
+from taco_py.running.replay.state import CallState, ResultSpec, Task, says_order, tuple_text
 from taco_py.running.replay.taken_again import Arrays, equal_sizes, with_arrays_taken_again
 
 HANDED_OUT = "taco_py.data.tensors.hand_out:handed_out"
@@ -260,7 +260,7 @@ class _Writer(CallState):
                 yield f"type({out}) is not ndarray"
                 yield f"{out}.dtype != {out}_dtype"
                 yield f"not {out}.flags.num & {WRITEABLE}"
-                yield f"{out}.shape != {listed(self.shapes[result.tensor])}"
+                yield f"{out}.shape != {tuple_text(self.shapes[result.tensor])}"
         for one, other in combinations(self.task.outs, 2):
             yield f"meets({one}, {other})"
 
@@ -287,11 +287,11 @@ class _Writer(CallState):
         """Yield a view of a dense operand with fewer modes."""
         source = self.readings[step.source]
         modes = [mode for group in step.groups for mode in group]
-        turned = "" if modes == sorted(modes) else f".transpose({listed(map(str, modes))})"
+        turned = "" if modes == sorted(modes) else f".transpose({tuple_text(map(str, modes))})"
         shape = [" * ".join(source.sizes[mode] for mode in group) for group in step.groups]
         type = self.task.type_of(step.target)
         sizes = tuple(f"{t}_{mode}" for mode in range(len(shape)))
-        yield f"{listed(sizes)} = {t}_shape = {listed(shape)}"
+        yield f"{tuple_text(sizes)} = {t}_shape = {tuple_text(shape)}"
         yield f"{t} = {source.values}{turned}.reshape({t}_shape)"
         wrong = () if type is None else read_array(t, type).wrong  # no kernel reads it, or one does
         self.readings[step.target] = self.view(t, sizes)
@@ -301,7 +301,7 @@ class _Writer(CallState):
         """Return a view of a kernel's result with more modes."""
         sizes = tuple(self.readings[name].sizes[mode] for name, mode in step.sizes)
         self.readings[step.target] = self.view(t, sizes)
-        return f"{t} = {self.readings[step.source].values}.reshape({listed(sizes)})"
+        return f"{t} = {self.readings[step.source].values}.reshape({tuple_text(sizes)})"
 
     def size(self, t: str, step: TakeSize) -> str:
         """Return a number without modes."""
@@ -324,7 +324,7 @@ class _Writer(CallState):
             place = "" if self.task.alone else str(number)
             value = yield from self.result(output, place)
             values.append(value)
-        yield f"return {values[0] if self.task.alone else listed(values)}"
+        yield f"return {values[0] if self.task.alone else tuple_text(values)}"
 
     def result(self, output: ResultSpec, place: str) -> Generator[str, None, str]:
         """Yield the lines that finish a result, and return the expression that hands it out.
@@ -357,7 +357,7 @@ class _Writer(CallState):
                 yield copies
             return out
         shaped = fused if self.shapes[output.tensor] else "[()]"
-        turned = f".transpose({listed(map(str, output.axes))})" if output.axes else ""
+        turned = f".transpose({tuple_text(map(str, output.axes))})" if output.axes else ""
         values = f"in_half{place}({reading.values})" if half else reading.values
         return f"{values}{shaped}{turned}"
 

@@ -20,7 +20,7 @@ from taco_py.running.execute.work import bounds
 from taco_py.running.replay.calls_together import KernelCall
 from taco_py.running.replay.helpers import Helper
 from taco_py.running.replay.operand_text import Reading, read_data
-from taco_py.running.replay.state import CallState, listed, says_order, sizes_disagree
+from taco_py.running.replay.state import CallState, says_order, sizes_disagree, tuple_text
 from taco_py.running.replay.taken_again import NewArray
 
 PLAIN = 0x0101  # C-contiguous and aligned, in the flags of a NumPy array as one number
@@ -94,7 +94,7 @@ class KernelText:
                 },
             )
             sizes = tuple(map(self.size, side.target.indices))
-            yield f"{name} = new_{name}({listed(sizes)})"
+            yield f"{name} = new_{name}({tuple_text(sizes)})"
             self.state.side[self.step.target, number] = (name, sizes)
 
     def result_array(self, tensor: str) -> str:
@@ -111,7 +111,7 @@ class KernelText:
         """Yield a result in an array, `out` itself if that may be."""
         t, n, type = self.name, self.number, self.step.problem.result
         order = type.format.mode_order
-        shape = listed(self.sizes)
+        shape = tuple_text(self.sizes)
         if order == tuple(range(len(order))):
             new = f"make{n}({shape}, dtype{n})"
         else:
@@ -173,7 +173,7 @@ class KernelText:
             "taco_py.data.storage.grown:of_grown", assembly(self.kernel, self.step)
         )
         yield from self.room_for_product()
-        assembled = f"assemble{n}({listed(self.sizes)}, kernel{n}({self.arguments()}))"
+        assembled = f"assemble{n}({tuple_text(self.sizes)}, kernel{n}({self.arguments()}))"
         type = self.state.task.type_of(self.step.target)
         ordered, unique = known_order(self.kernel, self.step)
         reading = replace(

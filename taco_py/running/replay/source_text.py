@@ -23,7 +23,7 @@ def checked_name(name: object) -> str:
     return str(name)
 
 
-def whole_number(number: object) -> str:
+def integer_text(number: object) -> str:
     """Write a whole number. Raises InternalError for anything else."""
     if type(number) is not int or not -LARGEST < number < LARGEST:
         raise InternalError(
@@ -42,8 +42,8 @@ ATTRIBUTES = frozenset((
 """Attributes of operands and results that short ways read or call: none writes a file."""
 
 BUILTINS = MappingProxyType({
-    each.__name__: each
-    for each in (
+    builtin.__name__: builtin
+    for builtin in (
         id, len, max, min, type, TypeError, ValueError, AttributeError, KeyError, OverflowError,
         MemoryError,
     )

@@ -188,7 +188,9 @@ class CallState:
         indices = self.task.assignment.target.indices
         last = self.task.plan.kernels[-1].problem.assignment.target.indices
         sizes = self.sizes()
-        return f".reshape({listed(sizes[i] for i in indices)})" if len(last) < len(indices) else ""
+        return (
+            f".reshape({tuple_text(sizes[i] for i in indices)})" if len(last) < len(indices) else ""
+        )
 
     def out_apart(self) -> Iterator[str]:
         """Return the test that `out` shares no memory with the operands."""
@@ -216,7 +218,7 @@ def sizes_disagree(
                 yield f"{size} != {sizes[index]}"
 
 
-def listed(parts: Iterable[str]) -> str:
+def tuple_text(parts: Iterable[str]) -> str:
     """Return a tuple.
 
     >>> listed(["a0_0"])
