@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 def _require_own(package: str) -> None:
     """Raise ImportError unless `package` is the one beside this: others have these names too."""
     home = Path(__file__).resolve().parent.parent
-    found = find_spec(package)
-    place = None if found is None else found.origin
+    spec = find_spec(package)
+    place = None if spec is None else spec.origin
     if place is None or Path(place).resolve().parent.parent != home:
         raise ImportError(
             f"Expected the package {package} in {home}, beside taco_py, found it "

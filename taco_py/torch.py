@@ -29,40 +29,44 @@ class TorchFunction:
         self._pullbacks: dict[tuple[object, ...], Pullback] = {}
         self._function: Any = None
 
-    def __call__(self, tensors: Mapping[str, Any] | None = None, /, **named: Any) -> Any:
+    def __call__(self, tensors: Mapping[str, Any] | None = None, /, **by_name: Any) -> Any:
         """Return the tensor that a text makes of dense tensors of the CPU, by their names."""
         torch = library("torch", "torch")
-        given = merged(tensors, named)
-        for name, each in given.items():
-            if not isinstance(each, torch.Tensor) or each.layout != torch.strided or each.is_cuda:
+        operands = merged(tensors, by_name)
+        for name, tensor in operands.items():
+            if (
+                not isinstance(tensor, torch.Tensor)
+                or tensor.layout != torch.strided
+                or tensor.is_cuda
+            ):
                 raise OperandTypeError(
                     f"Expected dense tensors of torch on the CPU, found {name} of "
-                    f"{type(each).__name__}",
+                    f"{type(tensor).__name__}",
                     hint="pass sparse and other operands to tp.torch.function",
                 )
         if self._function is None:
             self._function = _function_of(torch, self)
-        return self._function.apply(tuple(given), *given.values())
+        return self._function.apply(tuple(operands), *operands.values())
 
     def forward(self, arrays: Mapping[str, Any]) -> Any:
         """Return the array that the text makes."""
-        found = evaluate(self.text, {**self.fixed, **arrays})
-        return found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+        result = evaluate(self.text, {**self.fixed, **arrays})
+        return result.toarray() if hasattr(result, "toarray") else np.asarray(result)
 
     def backward(self, arrays: Mapping[str, Any], wrt: tuple[str, ...], cotangent: Any) -> Any:
         """Return the cotangents of operands; their statements are made once for each kinds."""
         objects = {**self.fixed, **arrays}
-        key = (wrt, tuple((name, each.dtype, each.ndim) for name, each in arrays.items()))
+        key = (wrt, tuple((name, array.dtype, array.ndim) for name, array in arrays.items()))
         if key not in self._pullbacks:
             self._pullbacks[key] = vjp(self.text, objects, wrt=wrt)
-        known = self._pullbacks[key]
-        return replace(known, source=replace(known.source, objects=objects))(cotangent)
+        pullback = self._pullbacks[key]
+        return replace(pullback, source=replace(pullback.source, objects=objects))(cotangent)
 
 
 def _function_of(torch: Any, text: TorchFunction) -> Any:
     """Make the class that torch calls forward and backward."""
 
-    class Once(torch.autograd.Function):  # type: ignore[misc, name-defined, unused-ignore]
+    class FirstDerivative(torch.autograd.Function):  # type: ignore[misc, name-defined, unused-ignore]
         @staticmethod
         def forward(ctx: Any, gradient: Any) -> Any:
             return gradient.clone()
@@ -79,7 +83,7 @@ def _function_of(torch: Any, text: TorchFunction) -> Any:
         def forward(ctx: Any, names: tuple[str, ...], *tensors: Any) -> Any:
             ctx.names = names
             ctx.save_for_backward(*tensors)
-            arrays = {n: each.detach().numpy() for n, each in zip(names, tensors, strict=True)}
+            arrays = {n: tensor.detach().numpy() for n, tensor in zip(names, tensors, strict=True)}
             return torch.from_numpy(text.forward(arrays))
 
         @staticmethod
@@ -87,18 +91,20 @@ def _function_of(torch: Any, text: TorchFunction) -> Any:
             tensors = dict(zip(ctx.names, ctx.saved_tensors, strict=True))
             needs = dict(zip(ctx.names, ctx.needs_input_grad[1:], strict=True))
             wrt = tuple(name for name, need in needs.items() if need)
-            arrays = {name: each.detach().numpy() for name, each in tensors.items()}
-            found = text.backward(arrays, wrt, cotangent.detach().numpy())
-            made = {n: torch.from_numpy(np.asarray(g)) for n, g in zip(wrt, found, strict=True)}
+            arrays = {name: tensor.detach().numpy() for name, tensor in tensors.items()}
+            cotangents = text.backward(arrays, wrt, cotangent.detach().numpy())
+            pairs = zip(wrt, cotangents, strict=True)
+            gradients = {name: torch.from_numpy(np.asarray(g)) for name, g in pairs}
             if torch.is_grad_enabled():  # somebody may differentiate what this computes
-                made = {name: Once.apply(each.requires_grad_()) for name, each in made.items()}
-            return (None, *(made.get(name) for name in ctx.names))
+                apply = FirstDerivative.apply
+                gradients = {name: apply(g.requires_grad_()) for name, g in gradients.items()}
+            return (None, *(gradients.get(name) for name in ctx.names))
 
     return Text
 
 
 def function(
-    text: str, operands: Mapping[str, Any] | None = None, /, **named: Any
+    text: str, operands: Mapping[str, Any] | None = None, /, **by_name: Any
 ) -> TorchFunction:
     """Return a text as a function of torch's tensors, which autograd differentiates.
 
@@ -107,4 +113,4 @@ def function(
     Nothing is copied: tensors are read in place. Raises OperandTypeError for tensors that are
     sparse or on a device, MissingExtraError without torch.
     """
-    return TorchFunction(text, merged(operands, named))
+    return TorchFunction(text, merged(operands, by_name))

@@ -156,7 +156,7 @@ def prepared(text: str, objects: Mapping[str, Any], settings: CallOptions) -> Pl
     KERNELS.memo.clear()
     with patch.object(planner_request, "Effort", lambda *_, **__: effort):
         plan = preparing.prepare(parsed(text), objects, settings).plan
-    return Planned(plan, len(effort.known))
+    return Planned(plan, len(effort.results))
 
 
 def of_case(
@@ -288,7 +288,7 @@ def by_facts(text: str, facts: Mapping[str, Operand]) -> Planned:
     effort = Effort()
     request = Request(wanted, effort=effort, sized=True)
     plan = make_plan(assignment, facts, request, Options(libraries=LIBRARIES))
-    return Planned(plan, len(effort.known))
+    return Planned(plan, len(effort.results))
 
 
 def _orders(facts: Mapping[str, Operand]) -> list[int]:

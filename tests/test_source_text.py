@@ -18,7 +18,7 @@ from taco_py.data.kernels import find_routine
 from taco_py.language.diagnostics.errors import InternalError
 from taco_py.running.replay.call_text import HELPERS
 from taco_py.running.replay.helpers import PLACES, Helper
-from taco_py.running.replay.source_text import call_code, checked_name, whole_number
+from taco_py.running.replay.source_text import call_code, checked_name, integer_text
 
 BUILT_IN = frozenset(("eval", "exec", "compile", "__import__"))
 """Python's own: any mention of them is listed, called or not."""
@@ -214,10 +214,10 @@ def test_names_are_identifiers(name: object) -> None:
 
 def test_names_and_numbers_are_written_as_they_are() -> None:
     assert checked_name("x_1") == "x_1"
-    assert whole_number(-3) == "-3"
+    assert integer_text(-3) == "-3"
     for wrong in (True, 1.0, "1", None, 2**63, [1]):
         with pytest.raises(InternalError):
-            whole_number(wrong)
+            integer_text(wrong)
 
 
 FOREIGN = (

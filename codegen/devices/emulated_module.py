@@ -23,9 +23,9 @@ from codegen.devices.device import (
 )
 from codegen.devices.emulated_memory import EmulatedBuffer
 from codegen.devices.emulation_library import EmulationLibrary
+from codegen.devices.fault_report import Names, tell
 from codegen.devices.launch_record import AccessPlace, Launch
 from codegen.devices.reports import EmulationError
-from codegen.devices.told import Names, tell
 from codegen.records import dataclass
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from codegen.ir import Module
 from codegen.machine.target import Target
 from codegen.passes.blocks.block_panels import tile_block_panels
 from codegen.passes.blocks.empty_rows import skip_empty_rows
-from codegen.passes.blocks.held_blocks import hold_blocks
-from codegen.passes.blocks.held_lanes import hold_lanes
-from codegen.passes.blocks.held_turns import hold_turns
+from codegen.passes.blocks.hold_blocks import hold_blocks
+from codegen.passes.blocks.hold_lanes import hold_lanes
+from codegen.passes.blocks.hold_turns import hold_turns
 from codegen.passes.copy_propagation import propagate_copies
 from codegen.passes.counted_places import count_places
 from codegen.passes.dead_code import remove_dead_code

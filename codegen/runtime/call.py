@@ -133,7 +133,7 @@ def _growing_call(
         for k, (i, dtype) in enumerate(growing):
             address, length, mapped, spare_left = grown[4 * k : 4 * k + 4]
             if spare_left:
-                pool.give(values[i][1], spare_left, since[k])
+                pool.put(values[i][1], spare_left, since[k])
             expected[k] = length * dtype.itemsize
             results.append(pool.adopt(address, length, mapped, dtype))
         return tuple(results)

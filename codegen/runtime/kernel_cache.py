@@ -24,13 +24,13 @@ from codegen.runtime.call import KernelCall, callables
 from codegen.runtime.entry import entry_text
 from codegen.runtime.host import Host, load_host
 from codegen.runtime.host_functions import HOST_SIGNATURES
+from codegen.runtime.job_runner import JOBS_KEY, JOBS_SIGNATURE, JOBS_TEXT
 from codegen.runtime.kernel_form import form_of
 from codegen.runtime.memo import KnownArrays, Memo
 from codegen.runtime.memory.memory_limit import MemoryLimit
 from codegen.runtime.memory.memory_pool import Pool
 from codegen.runtime.runtime_library import ARRAYS, PARTS, Part, load_part, parts_of
 from codegen.runtime.signature import Signature, signature_from_json
-from codegen.runtime.together import TOGETHER_KEY, TOGETHER_SIGNATURE, TOGETHER_TEXT
 from codegen.toolchain.compile_unit import (
     Unit,
     build_entry,
@@ -177,14 +177,14 @@ class KernelCache:
         return self._get_host()[1]
 
     @property
-    def together(self) -> KernelCall:
-        """Run independent kernels on threads that share them (`codegen.runtime.together`)."""
-        call: KernelCall | None = self.memo.get(TOGETHER_KEY)
+    def run_jobs(self) -> KernelCall:
+        """Run independent kernels on threads that share them (`codegen.runtime.job_runner`)."""
+        call: KernelCall | None = self.memo.get(JOBS_KEY)
         if call is None:
-            source = KernelSource(TOGETHER_TEXT, (TOGETHER_SIGNATURE,))
-            kernel = self.get_or_build(TOGETHER_KEY, lambda: source).kernel
-            call = self._get_host()[0].bind_together(kernel.functions[TOGETHER_SIGNATURE.name])
-            self.memo.put(TOGETHER_KEY, call)
+            source = KernelSource(JOBS_TEXT, (JOBS_SIGNATURE,))
+            kernel = self.get_or_build(JOBS_KEY, lambda: source).kernel
+            call = self._get_host()[0].bind_together(kernel.functions[JOBS_SIGNATURE.name])
+            self.memo.put(JOBS_KEY, call)
         return call
 
     def keep_memory(self, size: int | None) -> None:

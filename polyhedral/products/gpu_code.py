@@ -150,7 +150,9 @@ class _Code:
             starts.append(Declare(part, div(rest, self.batch), constant=True))
         body = block(*starts, *self.tile(i0, j0, step, part, parts))
         total = mul(tile.parts, self.batch, down, tiles_across)
-        yield For(number, const(0), total, body, kind=LoopKind.BLOCKS, units=self.plan.together)
+        yield For(
+            number, const(0), total, body, kind=LoopKind.BLOCKS, units=self.plan.resident_blocks
+        )
 
     def tile(self, i0: Var, j0: Var, step: Var, part: Var, parts: Array | None) -> Iterator[Stmt]:
         """Yield one tile of the result, of a step of the batch and a part of the depth."""
@@ -219,7 +221,7 @@ class _Code:
             shared,
             ahead,
             register,
-            tile.own_rows if is_left else tile.own_columns,
+            tile.thread_rows if is_left else tile.thread_columns,
             ("i", "k") if is_left else ("j", "l"),
         )
 
@@ -237,7 +239,7 @@ class _Code:
             for x in (*contraction.batch, *contraction.rows, *contraction.columns[:-1])
         ]
         steps += [sizes[last]] if len(contraction.columns) > 1 else []
-        run = run_of(self.plan.tile.own_columns, self.operands.element.itemsize)
+        run = run_of(self.plan.tile.thread_columns, self.operands.element.itemsize)
         ends = (eq(mod(step, run), 0) for step in steps)
         at_once = eq(Lead(data.array, run * self.operands.element.itemsize), 0)
         return replace(into, aligned=and_(*ends, at_once))
@@ -247,7 +249,7 @@ class _Code:
         rows, columns = self.rows.size, self.columns.size
         several = bool(self.plan.contraction.batch)
         number = add(mul(part, self.batch), step) if several else part
-        run = run_of(self.plan.tile.own_columns, self.operands.element.itemsize)
+        run = run_of(self.plan.tile.thread_columns, self.operands.element.itemsize)
         start = mul(number, rows, columns)
         aligned = eq(mod(columns, run), 0)
         return Into(parts, start, _even(columns), _even(const(1)), aligned)

@@ -36,7 +36,7 @@ from polyhedral.products.gpu_tile import (
 class GpuPlan:
     """The tile of a contraction, the copies of its operands to shared memory, and reasons.
 
-    together  the blocks of a multiprocessor that registers must suffice for
+    resident_blocks  the blocks of a multiprocessor that registers must suffice for
     """
 
     contraction: Contraction
@@ -44,7 +44,7 @@ class GpuPlan:
     tile: GpuTile
     left: Staging
     right: Staging
-    together: int
+    resident_blocks: int
     reasons: tuple[str, ...]
 
     @property
@@ -66,8 +66,8 @@ def plan_on_gpu(
     left, right = (
         staging(tile, edge, per_thread, _along_depth(product, loops), machine)
         for edge, per_thread, loops in (
-            (tile.rows, tile.own_rows, _last(product, "left")),
-            (tile.columns, tile.own_columns, _last(product, "right")),
+            (tile.rows, tile.thread_rows, _last(product, "left")),
+            (tile.columns, tile.thread_columns, _last(product, "right")),
         )
     )
     blocks = blocks_asked_for(tile, machine)
@@ -80,7 +80,7 @@ def plan_on_gpu(
         f"copies: left {_copied(left, _last(product, 'left'))}; "
         f"right {_copied(right, _last(product, 'right'))}; "
         f"{_banks(max(write_cycles(operand, machine) for operand in (left, right)))}",
-        f"reads: {_share(tile.own_rows, tile.own_columns)} of shared memory a product, "
+        f"reads: {_share(tile.thread_rows, tile.thread_columns)} of shared memory a product, "
         f"{_share(tile.rows, tile.columns)} of global memory",
         *_split(tile),
         *_expected(plan, extents or {}),
@@ -101,7 +101,7 @@ def _along_depth(product: Contraction, loop: str) -> bool:
 def _registers(plan: GpuPlan) -> str:
     tile, machine = plan.tile, plan.machine
     words = ceil(machine.element_bytes / 4)
-    factors, ahead = tile.own_rows + tile.own_columns, plan.left.copies + plan.right.copies
+    factors, ahead = tile.thread_rows + tile.thread_columns, plan.left.copies + plan.right.copies
     return (
         f"registers: {tile.accumulators * words} of sums, {factors * words} of factors, "
         f"{ahead * words} ahead, {OTHER_REGISTERS} others: "

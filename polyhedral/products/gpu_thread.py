@@ -139,10 +139,13 @@ class Thread:
         """Yield declarations of the first row and the first column of the thread in its block."""
         tile, t, warp = self.tile, self.t, self.warp
         down, lane_columns = lanes(warp)
-        wide = tile.columns // (lane_columns * tile.own_columns)  # warps in a row
-        runs = (run_of(count, self.element.itemsize) for count in (tile.own_rows, tile.own_columns))
-        above = mul(div(t, warp * wide), down * tile.own_rows)
-        before = mul(mod(div(t, warp), wide), lane_columns * tile.own_columns)
+        wide = tile.columns // (lane_columns * tile.thread_columns)  # warps in a row
+        runs = (
+            run_of(count, self.element.itemsize)
+            for count in (tile.thread_rows, tile.thread_columns)
+        )
+        above = mul(div(t, warp * wide), down * tile.thread_rows)
+        before = mul(mod(div(t, warp), wide), lane_columns * tile.thread_columns)
         lane = (div(mod(t, warp), lane_columns), mod(t, lane_columns))
         for var, far, near, run in zip((row, column), (above, before), lane, runs, strict=True):
             yield Declare(var, add(far, mul(near, run)), constant=True)
@@ -236,7 +239,7 @@ class Thread:
 
     def _write(self, sums: Array, row: Var, column: Var) -> Stmt:
         """Return stores of the thread's elements, in vectors where they are aligned."""
-        run = run_of(self.tile.own_columns, self.element.itemsize)
+        run = run_of(self.tile.thread_columns, self.element.itemsize)
         plain = self._stores(sums, row, column, 1)
         if run == 1 or self.into.aligned is None:
             return plain
@@ -250,8 +253,8 @@ class Thread:
         at = add(into.start, into.rows.at(i), into.columns.at(j))
 
         def element(r: Expr, c: Expr) -> Stmt:
-            offset = add(self.right.first, column, *self._spread(c, tile.own_columns, 1, run))
-            position = add(mul(r, tile.own_columns), mul(c, run))
+            offset = add(self.right.first, column, *self._spread(c, tile.thread_columns, 1, run))
+            position = add(mul(r, tile.thread_columns), mul(c, run))
             if run > 1:
                 store: Stmt = VectorStore(into.array, at, VectorLoad(sums, position, run))
             else:
@@ -260,12 +263,12 @@ class Thread:
             return block(Declare(j, offset, constant=True), store)
 
         def line(r: Expr) -> Stmt:
-            down = add(self.left.first, row, *self._spread(r, tile.own_rows, 0))
-            count = tile.own_columns // run
+            down = add(self.left.first, row, *self._spread(r, tile.thread_rows, 0))
+            count = tile.thread_columns // run
             elements = unrolled("c", count, lambda c: element(r, c))
             return block(Declare(i, down, constant=True), elements)
 
-        return unrolled("r", tile.own_rows, line)
+        return unrolled("r", tile.thread_rows, line)
 
 
 def _of_one(copy: Copy, body: Callable[[Copy, Expr], Iterator[Stmt]]) -> Callable[[Var], Stmt]:

@@ -77,23 +77,23 @@ class GpuTile:
     rows: int
     columns: int
     depth: int
-    own_rows: int
-    own_columns: int
+    thread_rows: int
+    thread_columns: int
     parts: int = 1
 
     @property
     def threads(self) -> int:
-        return self.rows * self.columns // (self.own_rows * self.own_columns)
+        return self.rows * self.columns // (self.thread_rows * self.thread_columns)
 
     @property
     def accumulators(self) -> int:
-        return self.own_rows * self.own_columns
+        return self.thread_rows * self.thread_columns
 
     def __str__(self) -> str:
         split = f", {self.parts} parts of the depth" if self.parts > 1 else ""
         return (
             f"tiles of {self.rows} by {self.columns}, depth {self.depth}, "
-            f"{self.own_rows} by {self.own_columns} a thread{split}"
+            f"{self.thread_rows} by {self.thread_columns} a thread{split}"
         )
 
 
@@ -123,7 +123,7 @@ def registers_of(tile: GpuTile, element_bytes: int) -> int:
     Accumulators, an element of left for each row and of right for each column, the elements loaded
     ahead, and others.
     """
-    elements = tile.accumulators + tile.own_rows + tile.own_columns + ahead_of(tile)
+    elements = tile.accumulators + tile.thread_rows + tile.thread_columns + ahead_of(tile)
     return elements * ceil(element_bytes / 4) + OTHER_REGISTERS
 
 
@@ -180,7 +180,7 @@ def seconds_of(tile: GpuTile, machine: GpuArithmetic, of: GpuProduct) -> float:
 def _cycles_of_step(tile: GpuTile, machine: GpuArithmetic) -> float:
     """Return the cycles of a multiprocessor for one step."""
     size, gpu = machine.element_bytes, machine.gpu
-    edges = (tile.own_rows, tile.own_columns)
+    edges = (tile.thread_rows, tile.thread_columns)
     issued = tile.depth * (
         tile.accumulators * machine.product_instructions
         + sum(count / run_of(count, size) for count in edges)

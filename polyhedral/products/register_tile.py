@@ -50,7 +50,7 @@ class Machine:
 
 
 def machine_of(processor: Processor, element: ScalarType) -> Machine:
-    """Return what register tiles of a type of elements depend on."""
+    """Return the facts of a processor that register tiles of an element type depend on."""
     lanes = max(1, processor.vector_bytes // element.itemsize)
     return Machine(lanes, element.itemsize, processor.registers, processor.cache_bytes)
 

@@ -44,7 +44,7 @@ def as_mask(mask: Any, assignment: Assignment) -> Any:
     form = mask.array if isinstance(mask, Mask) else mask
     if not isinstance(form, str):
         return mask
-    from taco_py.language.formats.format import named as format_named
+    from taco_py.language.formats.format import format_named
 
     stored = format_named(form, len(assignment.target.modes))
     return replace(mask, array=stored) if isinstance(mask, Mask) else Mask(stored)

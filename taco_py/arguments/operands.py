@@ -173,7 +173,7 @@ def facts(operands: Mapping[str, BoundOperand], exact: bool = False) -> tuple[ob
             name,
             type(g.object),
             g.operand.type,
-            g.operand.joined,
+            g.operand.contiguous,
             g.data.nnz if exact else g.data.nnz.bit_length(),
             *(g.data.shape if exact else size_classes(g.data.shape)),
             g.data.format if g.lined_up and is_tensor(g) else None,

@@ -16,7 +16,7 @@ from typing import Any
 from codegen.records import dataclass
 from taco_py.graph.number_functions import number_function
 from taco_py.language.diagnostics.errors import InternalError
-from taco_py.running.replay.source_text import LARGEST, whole_number
+from taco_py.running.replay.source_text import LARGEST, integer_text
 
 INFIX = ("+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=")
 """The operators that stand between their arguments."""
@@ -141,7 +141,7 @@ class ExtentWriter:
             place = self.places.get(args[0])
             if place is None:
                 raise InternalError(f"Expected the name of an operand, found {args[0]!r:.80}")
-            axis = f".shape[{whole_number(args[1])}]" if operator == "size" else ""
+            axis = f".shape[{integer_text(args[1])}]" if operator == "size" else ""
             return f"{place}{axis}", 0
         parts, depth = [], 0
         for arg in args:
@@ -174,7 +174,7 @@ class ExtentWriter:
 
     def _const(self, number: Any) -> str:
         if type(number) is int and -LARGEST < number < LARGEST:
-            return f"({whole_number(number)})" if number < 0 else whole_number(number)
+            return f"({integer_text(number)})" if number < 0 else integer_text(number)
         return self._bind(number)
 
     def _bind(self, value: Any) -> str:

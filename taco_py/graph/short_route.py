@@ -16,7 +16,7 @@ from taco_py.graph.graph_call import GraphCall
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.run.graph_program import KernelRun, NumpyRun, Step, has_short_way
 from taco_py.graph.run.left_to_numpy import compute
-from taco_py.running.replay.source_text import whole_number
+from taco_py.running.replay.source_text import integer_text
 
 MOST_STEPS = 12
 """Steps of a program that has a short way."""
@@ -271,7 +271,7 @@ def view_of(source: Sequence[int | None], order: int) -> str:
     >>> view_of((1, None, 0), 3)
     '.transpose(1, 0, 2)[:, None, :, 0]'
     """
-    axes = [int(whole_number(axis)) for axis in source if axis is not None]
+    axes = [int(integer_text(axis)) for axis in source if axis is not None]
     modes = (*axes, *(axis for axis in range(order) if axis not in axes))
     transposed = f".transpose({', '.join(map(str, modes))})" if modes != tuple(range(order)) else ""
     key = ["None" if axis is None else ":" for axis in source] + ["0"] * (order - len(axes))

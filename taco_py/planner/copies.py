@@ -58,7 +58,7 @@ class OnCopies:
             source = facts[access.tensor]
             target = names.fresh(f"{access.tensor}_{''.join(form.stored(access.indices))}")
             type = replace(source.type, format=form, unit_stride=True, stored="")
-            facts[target] = replace(source, type=type, joined=(True,) * (form.order - 1))
+            facts[target] = replace(source, type=type, contiguous=(True,) * (form.order - 1))
             steps[access] = Cast(target, access.tensor, form, source.type.dtype, reason)
         copies = {access: step.target for access, step in steps.items()}
         assignment = replace(self.assignment, value=read_copies(self.assignment.value, copies))

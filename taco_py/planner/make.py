@@ -32,7 +32,7 @@ from taco_py.planner.context import Context
 from taco_py.planner.ir.goal import Request, real_statistics
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.ir.program import Chosen, Define, Program
+from taco_py.planner.ir.program import Define, Program, Selection
 from taco_py.planner.lookahead import Lookahead
 from taco_py.planner.make_kernel import kernel_in_loops_of_text
 from taco_py.planner.make_kernels import with_kernels
@@ -95,7 +95,7 @@ def make_plan(
     kernels, loops = with_kernels(split, context, split.result)
     tidy = apply_rules(catalogue.TIDY, kernels, context)
     tidy = _with_threads(tidy, schedule, context.goal.machine.is_gpu)
-    selection = Chosen(split.without_entries, loops, program.without_entries)
+    selection = Selection(split.without_entries, loops, program.without_entries)
     return plan_of(tidy, split, context, selection)
 
 
@@ -233,7 +233,7 @@ def _program(
 
 
 def plan_of(
-    planned: Program, split: Program, context: Context, selection: Chosen | None = None
+    planned: Program, split: Program, context: Context, selection: Selection | None = None
 ) -> Plan:
     """Return the plan of a program whose kernels are planned, with the reasons for it.
 
@@ -283,8 +283,9 @@ def names_loops(schedule: Schedule | None) -> bool:
 def in_loops_of_text(
     program: Program, context: Context, schedule: Schedule
 ) -> tuple[Program, Program]:
-    """Return the program of one assignment with the kernel whose loops the user names, and the
-    program before that was planned. Raises ScheduleError."""
+    """Plan one assignment whose loops the user orders, and return the plan and its unplanned
+    program. Raises ScheduleError.
+    """
     _check_compared(program)
     program = apply_rules(catalogue.NORMAL, program, context)
     if has_narrow_sums(program.last, program.facts):
@@ -360,7 +361,7 @@ def _distributed(
 
 def with_threads(program: Program, schedule: Schedule, on_gpu: bool, target: str) -> Program:
     """Return the program as the schedule of one kernel wants its loops shared: none, or one."""
-    kernel = next((each for each in program.kernels if each.target == target), None)
+    kernel = next((k for k in program.kernels if k.target == target), None)
     if kernel is None:
         return program
     commands = _with_commands(kernel.schedule, schedule, on_gpu)

@@ -31,7 +31,7 @@ from taco_py.planner.ir.formats import temporary_format
 from taco_py.planner.ir.goal import Request, real_statistics
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.ir.program import Chosen, Define, Program
+from taco_py.planner.ir.program import Define, Program, Selection
 from taco_py.planner.make import (
     Options,
     check_written,
@@ -98,12 +98,12 @@ def plan_statements(
         else:
             program = with_split(program, target, context)
     kernels, loops = with_kernels(program, context)
-    for target, each in commands.items():
-        if each.schedule is not None and not names_loops(each.schedule):
-            kernels = with_threads(kernels, each.schedule, context.goal.machine.is_gpu, target)
+    for target, command in commands.items():
+        if command.schedule is not None and not names_loops(command.schedule):
+            kernels = with_threads(kernels, command.schedule, context.goal.machine.is_gpu, target)
     selection = None
-    if not any(names_loops(each.schedule) for each in commands.values()):
-        selection = Chosen(program.without_entries, loops, text.without_entries)
+    if not any(names_loops(c.schedule) for c in commands.values()):
+        selection = Selection(program.without_entries, loops, text.without_entries)
     return plan_of(apply_rules(catalogue.TIDY, kernels, context), program, context, selection)
 
 

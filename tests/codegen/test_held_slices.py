@@ -19,8 +19,8 @@ from codegen.ir import (
     Store,
     Var,
 )
-from codegen.passes.blocks.held_lanes import hold_lanes
-from codegen.passes.blocks.held_turns import hold_turns
+from codegen.passes.blocks.hold_lanes import hold_lanes
+from codegen.passes.blocks.hold_turns import hold_turns
 from codegen.tree import find
 from codegen.types import FLOAT64, INT32
 from codegen.verify import verify

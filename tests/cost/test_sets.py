@@ -74,4 +74,4 @@ def test_sets_near_an_order_are_few_and_lead_to_all(count: int, width: int) -> N
         assert inner
         assert all(near.sets[k].bit_count() == number.bit_count() + 1 for k in inner)
         assert all(near.sets[k] & number == number for k in inner)
-    assert near.whole == (len(near.sets) == 2**count)
+    assert near.full == (len(near.sets) == 2**count)

@@ -16,7 +16,7 @@ from taco_py.calls.statements.read_text import parsed
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.estimate import Statistics, result_size
 from taco_py.compiler.cost.sets import One
-from taco_py.compiler.cost.spread import COUNTED, TOGETHER, Entries, Spread
+from taco_py.compiler.cost.spread import COUNTED, MOST_JOINT_ENTRIES, Entries, Spread
 from taco_py.data.storage.pack import pack_coo
 from taco_py.data.storage.tensor_data import TensorData
 from taco_py.language.notation.nodes import Assignment, Expr
@@ -123,7 +123,7 @@ def test_patterns_that_never_meet_are_expected_to_meet_hardly_ever() -> None:
 def test_of_many_entries_nothing_is_told_of_several_indices() -> None:
     many = sp.random_array((2000, 2000), density=0.04, format="csr", rng=np.random.default_rng(5))
     entries = {name: Entries(g.data) for name, g in bind_operands({"A": many}).items()}["A"]
-    assert many.nnz > TOGETHER
+    assert many.nnz > MOST_JOINT_ENTRIES
     assert entries.meeting_together((0, 1), entries, (0, 1)) is None
 
 
@@ -266,5 +266,5 @@ def test_empty_and_vast_tensors_say_nothing_wrong() -> None:
     found = spread_of(none, (3, 4), "ds", 1)
     assert (found.distinct, found.most, found.square, found.groups) == (0.0, 0, 0.0, ())
     vast = Entries(packed([np.array([1, 5])] * 2, (2**40, 9), "ss"))
-    assert not vast.known(0)
-    assert vast.known(1)
+    assert not vast.has_counts(0)
+    assert vast.has_counts(1)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from codegen.runtime.together import TOGETHER_KEY
+from codegen.runtime.job_runner import JOBS_KEY
 from taco_py.data.kernels import KERNELS
 
 COLUMN_SUMS = "u[j] = exp(A[i,j]) * B[i,j]; v[j] = sqrt(C[i,j]) + D[i,j]"
@@ -32,14 +32,14 @@ def column_sums(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
 def calls() -> Iterator[list[int]]:
     """The number of kernels of each call of `together`, in a process of two threads."""
     tp.set_threads(2)
-    together, found = KERNELS.together, []
+    together, found = KERNELS.run_jobs, []
 
     def count(threads: int, *kernels: Any) -> Any:
         assert threads == 2
         found.append(len(kernels) // 2)
         return together(threads, *kernels)
 
-    KERNELS.memo.put(TOGETHER_KEY, count)
+    KERNELS.memo.put(JOBS_KEY, count)
     yield found
     tp.set_threads(None)
 
@@ -92,7 +92,7 @@ def test_fused_functions_follow_the_number_of_threads(calls: list[int]) -> None:
     for count in (2, 1, 2):
         tp.set_threads(count)
         calls.clear()
-        KERNELS.memo.put(TOGETHER_KEY, _counted(calls))
+        KERNELS.memo.put(JOBS_KEY, _counted(calls))
         found = [sums(*given.values()) for _ in range(3)][-1]
         for one, other in zip(found, column_sums(*given.values()), strict=True):
             np.testing.assert_allclose(one, other)
@@ -104,7 +104,7 @@ def _counted(calls: list[int]) -> Callable[..., Any]:
         calls.append(len(kernels) // 2)
         return together(threads, *kernels)
 
-    together = KERNELS.together
+    together = KERNELS.run_jobs
     return count
 
 
@@ -127,7 +127,7 @@ def test_a_forked_process_runs_them(calls: list[int]) -> None:
 
 
 def test_wrong_arguments_are_refused() -> None:
-    together = KERNELS.together
+    together = KERNELS.run_jobs
     with pytest.raises(TypeError, match="kernels and tuples in turn"):
         together(2)
     with pytest.raises(ValueError, match="invalid PyCapsule"):

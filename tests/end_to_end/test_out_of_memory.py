@@ -387,12 +387,12 @@ def test_kept_memory_is_set_and_cleared() -> None:
         array = tp.evaluate("y[i] = 2 * x[i]", x=np.ones(2 * MB))
         assert array[-1] == 2
         del array
-        return KERNELS.pool.held
+        return KERNELS.pool.spare_bytes
 
     tp.clear_memory()
     assert held() > 0
     tp.clear_memory()
-    assert KERNELS.pool.held == 0
+    assert KERNELS.pool.spare_bytes == 0
     tp.set_kept_memory(0)
     assert held() == 0
     tp.set_kept_memory(64 * MB)

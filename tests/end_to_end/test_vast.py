@@ -72,7 +72,7 @@ def test_a_copy_is_made_again_without_what_is_kept(monkeypatch: pytest.MonkeyPat
     usual, held = convert.recopied, []
 
     def little_room(*given: object) -> object:
-        held.append(KERNELS.pool.held)
+        held.append(KERNELS.pool.spare_bytes)
         if held[-1]:
             raise MemoryError
         return usual(*given)

@@ -13,7 +13,7 @@ import taco_py as tp
 from taco_py.language.formats import BCSR, BSR, Blocked, Format, RemappedFormat, remapped
 from taco_py.language.formats.remapped_names import MAKERS
 from taco_py.language.formats.sized_names import SIZES
-from taco_py.language.formats.stored_modes import Difference, Quotient, Remainder, Slot, Whole
+from taco_py.language.formats.stored_modes import Difference, PlainMode, Quotient, Remainder, Slot
 
 NAMES = {
     "bsr(3,2)": "BSR(3,2)",
@@ -77,11 +77,11 @@ REFUSED = [
     (lambda: Blocked((2, 2), "sss"), "a format of 2 levels for a tensor of order 2"),
     (lambda: Blocked((2, 2), "uq"), "blocks that are stored once each"),
     (
-        lambda: RemappedFormat("r", Format.parse("ds"), (Quotient(0, 2), Whole(1))),
+        lambda: RemappedFormat("r", Format.parse("ds"), (Quotient(0, 2), PlainMode(1))),
         "stored modes that say each mode, found none for i",
     ),
     (
-        lambda: RemappedFormat("r", Format.parse("ds"), (Whole(0),)),
+        lambda: RemappedFormat("r", Format.parse("ds"), (PlainMode(0),)),
         "a stored mode for each of the 2 levels",
     ),
 ]
@@ -94,9 +94,9 @@ def test_what_is_no_format_is_refused(make: object, message: str) -> None:
     assert message in caught.value.message
 
 
-DIAGONALS = RemappedFormat("diagonals", Format.parse("sd"), (Difference(1, 0), Whole(0)))
+DIAGONALS = RemappedFormat("diagonals", Format.parse("sd"), (Difference(1, 0), PlainMode(0)))
 SLOTS = RemappedFormat(
-    "slots", Format.parse("dss"), (Slot(Whole(1), (Whole(0),)), Whole(0), Whole(1))
+    "slots", Format.parse("dss"), (Slot(PlainMode(1), (PlainMode(0),)), PlainMode(0), PlainMode(1))
 )
 
 
@@ -139,7 +139,7 @@ def test_diagonals_are_counted_from_the_least() -> None:
 
 def test_modes_of_blocks() -> None:
     form = Blocked((2, 1, 3), "dss")
-    outer = (Quotient(0, 2), Whole(1), Quotient(2, 3))
+    outer = (Quotient(0, 2), PlainMode(1), Quotient(2, 3))
     assert form.modes == (*outer, Remainder(0, 2), Remainder(2, 3))
     assert str(form.inner) == "dssdd"
     assert form.cuts == (2, 0, 3)

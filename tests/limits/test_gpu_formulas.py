@@ -113,6 +113,6 @@ def test_a_kernel_of_a_gpu_has_a_bound() -> None:
     (step,) = kernel.plan.kernels
     facts = {name: each.operand for name, each in bind_operands({"A": left, "B": right}).items()}
     found = gpu_bound(step, facts, GPUS["H100"])
-    assert found.limited_by == "peak" and "multiprocessors busy" in found.why
+    assert found.limited_by == "peak" and "multiprocessors busy" in found.reason
     assert found.flops == 2 * 1024 * 1024 * 2048
     assert found.seconds > found.flops / GPUS["H100"].float_operations_per_second

@@ -15,8 +15,8 @@ from taco_py.arguments.operands import bind_operands
 from taco_py.report.limits.ceilings import Ceilings, Rate, Roof
 from taco_py.report.limits.kernel_bound import Bound, bound
 from taco_py.report.limits.kernel_work import Work, work_of_step
-from taco_py.report.limits.operand_memory import APART, operand_memory
-from taco_py.report.limits.plan_bound import least_seconds, plan_bound, step_bound, whole_seconds
+from taco_py.report.limits.operand_memory import SEPARATE, operand_memory
+from taco_py.report.limits.plan_bound import least_seconds, plan_bound, step_bound, total_seconds
 from taco_py.running.execute.independent_kernels import independent_groups
 
 RNG = np.random.default_rng(5)
@@ -89,7 +89,7 @@ def test_an_addition_of_a_sparse_operand_counts_no_products() -> None:
 def test_registers_limit_large_products_and_memory_copies() -> None:
     size, small = np.ones((512, 512)), np.ones((32, 32))
     product = limits("C[i,j] = A[i,k] * B[k,j]", "reorder(i,k,j)", A=small, B=small)
-    assert product.limited_by == "peak" and "registers of a core" in product.why
+    assert product.limited_by == "peak" and "registers of a core" in product.reason
     assert product.seconds == pytest.approx(2 * 32**3 / 5e10)
     copy = limits("C[j,i] = A[i,j]", A=size)
     assert copy.limited_by == "memory"
@@ -108,7 +108,7 @@ def test_threads_share_the_work_but_for_the_remainder() -> None:
     one, two = (limits(text, order, threads, **operands) for threads in (1, 2))
     peaks = [next(e for e in each.limits if e.name == "peak") for each in (one, two)]
     assert peaks[1].seconds == pytest.approx(peaks[0].seconds * 5 / 9)
-    assert "one of 2 threads has 56%" in peaks[1].why
+    assert "one of 2 threads has 56%" in peaks[1].reason
 
 
 def test_orders_that_load_elements_one_by_one_can_do_less() -> None:
@@ -123,7 +123,7 @@ def test_narrow_tiles_leave_lanes_empty() -> None:
     operands = {"A": np.ones((128, 128)), "B": np.ones((128, 128))}
     text = "C[i,j] = A[i,k] * B[k,j]"
     found = limits(text, "split(j,j0,j1,2), reorder(i,j0,k,j1)", **operands)
-    assert "vectors are 50% full" in next(e.why for e in found.limits if e.name == "peak")
+    assert "vectors are 50% full" in next(e.reason for e in found.limits if e.name == "peak")
 
 
 def test_an_order_that_walks_past_a_cache_reads_again() -> None:
@@ -136,7 +136,7 @@ def test_an_order_that_walks_past_a_cache_reads_again() -> None:
         for order in (rows, block)
     ]
     assert moved[0] > 3 * moved[1]
-    told = [each.why for each in limits(text, rows, **operands).limits]
+    told = [each.reason for each in limits(text, rows, **operands).limits]
     assert any("times what its arrays have" in why for why in told)
 
 
@@ -201,7 +201,7 @@ def test_operands_that_are_one_array_count_once() -> None:
 
 def test_bytes_of_operands_count_nothing_where_their_memory_is_unknown() -> None:
     plan, facts = planned("s = a[i] * b[i]", a=np.ones(1 << 22), b=np.ones(1 << 22))
-    assert least_seconds(plan, facts, 1) < least_seconds(plan, facts, 1, APART) / 1.5
+    assert least_seconds(plan, facts, 1) < least_seconds(plan, facts, 1, SEPARATE) / 1.5
 
 
 def test_facts_of_temporaries_hold_for_the_sizes_that_were_planned_alone() -> None:
@@ -222,7 +222,7 @@ def test_kernels_that_may_run_beside_each_other_take_the_longest() -> None:
     plan, _ = planned("y[j] = sum(i, A[i,j]) * sum(k, B[k,j])", **operands)
     assert independent_groups(plan)
     seconds = {step.target: float(n + 1) for n, step in enumerate(plan.kernels)}
-    assert whole_seconds(plan, seconds) == 5.0  # of 1, 2 and 3, the first two together
+    assert total_seconds(plan, seconds) == 5.0  # of 1, 2 and 3, the first two together
     each = [step_bound(step, plan, plan.program.facts, 1, PROCESSOR) for step in plan.kernels]
     first, second, last = (found.seconds for found in each if found is not None)
     whole = plan_bound(plan, None, 1, PROCESSOR)

@@ -117,9 +117,9 @@ def test_turns_of_outer_loops_are_counted() -> None:
 
 def test_entries_are_loaded_each_time_that_loops_meet_them() -> None:
     entries = Counted(
-        "A", ("i", "k"), (100.0, 50.0), 12, 500.0, (100.0, 500.0), sparse=True, listed=True
+        "A", ("i", "k"), (100.0, 50.0), 12, 500.0, (100.0, 500.0), sparse=True, reads_crd=True
     )
-    values = replace(entries, item=8, listed=False)
+    values = replace(entries, item=8, reads_crd=False)
     rows = (NestLoop("i", 100.0), NestLoop("k", 5.0))
     once = LoopNest((*rows, NestLoop("r", 16.0)), (entries,))
     again = LoopNest((NestLoop("j", 4.0), *rows, NestLoop("r", 16.0)), (entries,))

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.report.explanation import told_roofline
+from taco_py.report.explanation import plan_roofline
 from taco_py.report.limits import roofline
 
 PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
@@ -41,7 +41,8 @@ def test_a_call_that_was_timed_is_told_from_then_on() -> None:
     kernel = product(static={"i": 200, "j": 300, "k": 100})
     kernel.roofline(None, DENSE)
     tensors = {name: each.data for name, each in kernel._prepared(DENSE).operands.items()}
-    told = line("\n".join(told_roofline.told_roofline(kernel.plan, kernel.compiled, tensors, 1)))
+    lines = plan_roofline.describe_roofline(kernel.plan, kernel.compiled, tensors, 1)
+    told = line("\n".join(lines))
     assert "measured last" in told
 
 

@@ -34,7 +34,7 @@ def test_formats_in_which_loops_cost_the_same_share_a_table() -> None:
 
 
 def tables(effort: Effort) -> int:
-    return sum(isinstance(found, Steps) for found in effort.known.values())
+    return sum(isinstance(found, Steps) for found in effort.results.values())
 
 
 def test_sparse_results_share_what_loops_cost_and_dense_ones_do_not() -> None:
@@ -54,7 +54,7 @@ def test_a_plan_makes_few_tables() -> None:
     request = Request(known.result, any_order=True)
     make_plan(known.assignment, operands(known), request)
     assert 0 < tables(request.effort) <= 14
-    assert sum(isinstance(found, Ranked) for found in request.effort.known.values()) <= 20
+    assert sum(isinstance(found, Ranked) for found in request.effort.results.values()) <= 20
 
 
 LARGE = {"a": 900, "b": 40, "c": 700, "d": 30, "e": 500}
@@ -69,7 +69,7 @@ def test_some_sets_of_loops_cost_what_they_cost_among_all(
     known = statistics(whole.assignment, operands(whole, LARGE, {"B": 50}))
     (term,) = split_terms(whole.assignment.value)
     every = Steps(whole, term, known)
-    assert every.lattice.whole
+    assert every.lattice.full
     monkeypatch.setattr(steps, "EVERY_SET_LOOPS", 1)
     monkeypatch.setattr(steps, "NEAR_ORDER_LOOPS", 2)
     for around in ((), tuple(reversed(every.indices))):

@@ -26,7 +26,7 @@ def planned(
     known = problem(text, formats)
     given = {
         name: replace(
-            each, joined=tuple(name not in gaps for _ in each.shape[1:] if name not in formats)
+            each, contiguous=tuple(name not in gaps for _ in each.shape[1:] if name not in formats)
         )
         for name, each in operands(known, dict.fromkeys("abcdijk", sizes)).items()
     }

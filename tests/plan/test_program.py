@@ -138,7 +138,7 @@ def test_types_read_back(type: TensorType) -> None:
 def test_facts_read_back(type: TensorType, entries: float, data: st.DataObject) -> None:
     shape = tuple(data.draw(st.integers(0, 2**40)) for _ in range(type.format.order))
     joined = tuple(data.draw(st.lists(st.booleans(), max_size=3)))
-    facts = Operand(type, shape, entries, joined=joined)
+    facts = Operand(type, shape, entries, contiguous=joined)
     assert parse_facts(facts_text(facts)) == facts
 
 

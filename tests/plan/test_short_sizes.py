@@ -22,7 +22,7 @@ def kernel(text: str, sizes: dict[str, int], sized: bool = True, **formats: str)
     """The last kernel of the plan on arrays without gaps."""
     known = problem(text, formats)
     given = {
-        name: replace(each, joined=(True,) * (len(each.shape) - 1))
+        name: replace(each, contiguous=(True,) * (len(each.shape) - 1))
         for name, each in operands(known, sizes).items()
     }
     made = make_plan(known.assignment, given, Request(known.result, sized=sized), Options())

@@ -14,7 +14,7 @@ from codegen.machine.cpu import Processor
 from codegen.machine.target import Target
 from taco_py.compiler.driver import make_source
 from taco_py.data.storage.tensor_data import LevelArrays, TensorData
-from taco_py.report.explanation.memory_traffic import bytes_of, told_traffic
+from taco_py.report.explanation.memory_traffic import bytes_of, describe_traffic
 from tests.problems import plan, problem
 
 SPMM = "C[i,k] = A[i,j] * B[j,k]"
@@ -83,12 +83,12 @@ def test_what_does_not_fit_comes_in_for_every_use() -> None:
     b = TensorData(tp.dense(2), (100, 16), (LevelArrays(),) * 2, np.zeros((100, 16)))
     a = csr(1000, 100, 5)
     small, large = b.values.nbytes - 1, b.values.nbytes
-    told = told_traffic(
+    told = describe_traffic(
         step, {"A": a, "B": b}, Target(machine=Processor(cache_bytes=(small, large)))
     )
     once = bytes_of(a) + 1000 * 16 * 8
     assert bytes_of(a) == 5000 * 12 + 1001 * 4
     amounts = f"{once + 5000 * 16 * 8:.2g} bytes, into cache 2 {once + large:.2g}, at most"
     assert told == f"traffic: into cache 1 {amounts}"
-    assert told_traffic(step, {"A": a}, Target()) == ""
-    assert told_traffic(step, None, Target()) == ""
+    assert describe_traffic(step, {"A": a}, Target()) == ""
+    assert describe_traffic(step, None, Target()) == ""

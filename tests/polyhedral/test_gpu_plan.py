@@ -61,7 +61,7 @@ def test_tiles_stay_within_the_limits(machine: GpuArithmetic) -> None:
 
 def test_large_products_reuse_most_and_small_ones_have_a_block_for_each_multiprocessor() -> None:
     large = best_tile(HOPPER, GpuProduct(1, 4096, 4096, 4096))
-    assert (large.rows, large.columns, large.own_rows, large.own_columns) == (128, 128, 8, 8)
+    assert (large.rows, large.columns, large.thread_rows, large.thread_columns) == (128, 128, 8, 8)
     for size in (256, 512, 1024):
         tile = best_tile(HOPPER, GpuProduct(1, size, size, size))
         assert tile.parts * (size // tile.rows) * (size // tile.columns) >= 64
@@ -97,7 +97,7 @@ def test_every_element_is_copied_once_by_neighbours(
     size = machine.element_bytes
     tiles = {best_tile(machine, sizes) for sizes in SIZES}
     for tile in {replace(tile, parts=1) for tile in tiles}:
-        for edge, own in ((tile.rows, tile.own_rows), (tile.columns, tile.own_columns)):
+        for edge, own in ((tile.rows, tile.thread_rows), (tile.columns, tile.thread_columns)):
             plan = staging(tile, edge, own, along_depth, machine)
             places = _places(plan)
             assert sorted(places) == [(e, k) for e in range(edge) for k in range(tile.depth)]
@@ -112,6 +112,6 @@ def test_every_element_is_copied_once_by_neighbours(
 def test_padding_lets_lanes_write_to_all_banks(size: int) -> None:
     tile = GpuTile(128, 128, 8, 8, 8) if size == 4 else GpuTile(64, 64, 8, 4, 4)
     machine = replace(HOPPER, element_bytes=size)
-    plan = staging(tile, tile.rows, tile.own_rows, True, machine)
+    plan = staging(tile, tile.rows, tile.thread_rows, True, machine)
     assert write_cycles(plan, machine) == 1
     assert write_cycles(replace(plan, padding=0), machine) > 1

@@ -55,17 +55,17 @@ def soon(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
 @needs_mappings
 def test_little_is_kept(nothing_is_old: None, pool: Pool) -> None:
     make_and_drop(pool, *[60] * 8)
-    assert 180 * MB <= pool.held <= MOST_KEPT
+    assert 180 * MB <= pool.spare_bytes <= MOST_KEPT
     make_and_drop(pool, 300)
-    assert pool.held <= MOST_KEPT
+    assert pool.spare_bytes <= MOST_KEPT
     pool.limit(100 * MB)
-    assert 0 < pool.held <= 100 * MB
+    assert 0 < pool.spare_bytes <= 100 * MB
     pool.limit(0)
     make_and_drop(pool, 2, 20, 60)
-    assert pool.held == 0
+    assert pool.spare_bytes == 0
     pool.limit(400 * MB)
     make_and_drop(pool, 300)
-    assert 300 * MB <= pool.held <= 302 * MB
+    assert 300 * MB <= pool.spare_bytes <= 302 * MB
 
 
 @needs_mappings
@@ -74,16 +74,16 @@ def test_an_eighth_of_what_is_free_is_kept(
 ) -> None:
     monkeypatch.setattr(Pool, "free", lambda _: 400 * MB)
     make_and_drop(pool, *[20] * 5)
-    assert 0 < pool.held <= 50 * MB
+    assert 0 < pool.spare_bytes <= 50 * MB
 
 
 @pytest.mark.parametrize("size", [2, pytest.param(40, marks=needs_mappings)])
 def test_what_nothing_uses_is_given_back(pool: Pool, size: int) -> None:
     make_and_drop(pool, size)
-    assert soon(lambda: pool.held == 0)
+    assert soon(lambda: pool.spare_bytes == 0)
     assert soon(lambda: not pool._watch._runs), "the thread ends"
     make_and_drop(pool, size)
-    assert soon(lambda: pool.held == 0), "another one is started"
+    assert soon(lambda: pool.spare_bytes == 0), "another one is started"
 
 
 @pytest.mark.parametrize("size", [2, pytest.param(40, marks=needs_mappings)])
@@ -93,10 +93,10 @@ def test_what_is_old_is_given_back(
     make_and_drop(pool, size)
     wait = pool.expire()
     assert wait is not None and 3000 < wait <= 3600
-    assert pool.held >= size * MB
+    assert pool.spare_bytes >= size * MB
     monkeypatch.setattr(memory_pool, "IDLE", 0.0)
     assert pool.expire() is None
-    assert pool.held == 0
+    assert pool.spare_bytes == 0
 
 
 @needs_mappings
@@ -106,10 +106,12 @@ def test_what_is_used_stays_and_what_is_looked_at_does_not(
     """A block that a call takes and does not need is as old as before."""
     make_and_drop(pool, 100)
     end = time.monotonic() + 5.0
-    while not 0 < pool.held < 100 * MB and time.monotonic() < end:  # on a busy machine both are old
+    while (
+        not 0 < pool.spare_bytes < 100 * MB and time.monotonic() < end
+    ):  # on a busy machine both are old
         make_and_drop(pool, 8)
         time.sleep(0.05)
-    assert 0 < pool.held < 100 * MB
+    assert 0 < pool.spare_bytes < 100 * MB
 
 
 @needs_mappings
@@ -118,17 +120,17 @@ def test_a_kernel_that_needs_no_spare_block_leaves_it_as_old(cache: KernelCache)
     cache.pool.clear()
     make_and_drop(cache.pool, 100)
     end = time.monotonic() + 3.0
-    while cache.pool.held and time.monotonic() < end:
+    while cache.pool.spare_bytes and time.monotonic() < end:
         kernel.functions["iota"](np.zeros(1, np.int64), 0, 10)
         time.sleep(0.05)
-    assert cache.pool.held == 0
+    assert cache.pool.spare_bytes == 0
 
 
 def test_clearing(nothing_is_old: None, pool: Pool) -> None:
     assert not pool.clear()
     make_and_drop(pool, 2, 20)
     assert pool.clear()
-    assert pool.held == 0 and not pool.clear()
+    assert pool.spare_bytes == 0 and not pool.clear()
 
 
 # ---------------------------------------------------------------- where memory lacks
@@ -145,7 +147,7 @@ def test_what_is_kept_is_given_back_before_an_allocation_fails(
 
     def refusing(name: str) -> Callable[..., np.ndarray]:
         def allocate(shape: tuple[int, ...], dtype: object) -> np.ndarray:
-            if pool.held:
+            if pool.spare_bytes:
                 raise MemoryError
             return plain[name](shape, dtype)
 
@@ -155,7 +157,7 @@ def test_what_is_kept_is_given_back_before_an_allocation_fails(
         monkeypatch.setattr(memory_pool.np, name, refusing(name))
     found = getattr(pool, make)((size * MB,), np.uint8)
     assert found.nbytes == size * MB
-    assert pool.held == 0
+    assert pool.spare_bytes == 0
 
 
 def test_a_kernel_runs_again_without_what_is_kept(cache: KernelCache) -> None:
@@ -164,7 +166,7 @@ def test_a_kernel_runs_again_without_what_is_kept(cache: KernelCache) -> None:
     make_and_drop(cache.pool, 30)
     with pytest.raises(MemoryError):
         kernel.functions["pair"](0, 0, 3 * MB, 1)
-    assert cache.pool.held == 0
+    assert cache.pool.spare_bytes == 0
     first, second = kernel.functions["pair"](0, 0, 3 * MB, 0)
     assert first[-1] == 0.5 * (3 * MB - 1) and second[-1] == 1 - 3 * MB
 
@@ -347,4 +349,4 @@ def test_threads_that_keep_at_once(pool: Pool) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert soon(lambda: pool.held == 0)
+    assert soon(lambda: pool.spare_bytes == 0)

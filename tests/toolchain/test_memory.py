@@ -81,12 +81,12 @@ def test_the_array_owns_its_memory(kernel: LoadedKernel) -> None:
 def test_released_blocks_are_recycled(kernel: LoadedKernel, cache: KernelCache) -> None:
     first, _ = iota(kernel, 3 * MB)
     address = first.__array_interface__["data"][0]
-    assert cache.pool.held == 0
+    assert cache.pool.spare_bytes == 0
     del first
-    assert 12 * MB <= cache.pool.held <= 14 * MB
+    assert 12 * MB <= cache.pool.spare_bytes <= 14 * MB
     second, _ = iota(kernel, 3 * MB)
     assert second.__array_interface__["data"][0] == address
-    assert cache.pool.held == 0
+    assert cache.pool.spare_bytes == 0
 
 
 @needs_mappings
@@ -95,16 +95,16 @@ def test_a_spare_that_is_too_small_is_enlarged(kernel: LoadedKernel, cache: Kern
         result, _ = iota(kernel, n)
         np.testing.assert_array_equal(result[::4099], np.arange(0, n, 4099, dtype=np.int32))
         del result
-    assert cache.pool.held > 0
+    assert cache.pool.spare_bytes > 0
 
 
 @needs_mappings
 def test_an_unused_spare_returns(kernel: LoadedKernel, cache: KernelCache) -> None:
     big, _ = iota(kernel, 3 * MB)
     del big
-    held = cache.pool.held
+    held = cache.pool.spare_bytes
     small, _ = iota(kernel, 10)
-    assert cache.pool.held == held
+    assert cache.pool.spare_bytes == held
     assert small.tolist() == list(range(10))
 
 
@@ -112,7 +112,7 @@ def test_an_unused_spare_returns(kernel: LoadedKernel, cache: KernelCache) -> No
 def test_results_are_trimmed(kernel: LoadedKernel, cache: KernelCache) -> None:
     result, _ = iota(kernel, 10, room=64 * MB)
     del result
-    assert cache.pool.held <= 2 * MB
+    assert cache.pool.spare_bytes <= 2 * MB
 
 
 @needs_mappings
@@ -123,7 +123,7 @@ def test_what_is_in_an_array_fits_the_spare_block_it_moves_to(
     cache.pool.clear()
     small, _ = iota(kernel, 10, room=64 * MB)
     del small
-    assert cache.pool.held == 2 * MB
+    assert cache.pool.spare_bytes == 2 * MB
     large, _ = iota(kernel, 3 * MB, room=9 * MB // 10)
     assert np.array_equal(large, np.arange(3 * MB))
 
@@ -158,10 +158,10 @@ def test_refused_calls_do_not_leak(kernel: LoadedKernel, cache: KernelCache) -> 
         block = cache.pool.empty((64 * MB,), np.uint8)
         block[:] = 1
         del block
-        before = mapped() - cache.pool.held
+        before = mapped() - cache.pool.spare_bytes
         with pytest.raises((TypeError, ValueError, MemoryError)):
             kernel.functions[name](*wrong)
-        assert mapped() - cache.pool.held <= before + 8 * MB
+        assert mapped() - cache.pool.spare_bytes <= before + 8 * MB
         cache.pool.clear()
 
 
@@ -180,12 +180,12 @@ def test_the_pool_has_a_limit(kernel: LoadedKernel, cache: KernelCache) -> None:
         array[:] = 1
     del array, arrays
     gc.collect()
-    assert pool.held == 16 * MB
+    assert pool.spare_bytes == 16 * MB
     huge = pool.empty((32 * MB,), np.uint8)
     del huge
-    assert pool.held == 16 * MB
+    assert pool.spare_bytes == 16 * MB
     pool.clear()
-    assert pool.held == 0
+    assert pool.spare_bytes == 0
 
 
 def test_empty(cache: KernelCache) -> None:
@@ -215,10 +215,10 @@ def test_arrays_of_some_megabytes_are_recycled(cache: KernelCache) -> None:
     assert (third.shape, third.dtype, third.nbytes) == ((700, 700), np.float32, 700 * 700 * 4)
     third[...] = 2.0
     del third, other
-    assert pool.held == 2 * 512 * 512 * 8
+    assert pool.spare_bytes == 2 * 512 * 512 * 8
     assert address(pool.empty((MB,), np.uint8)) != where, "much less would waste what it keeps"
     pool.clear()
-    assert pool.held == 0
+    assert pool.spare_bytes == 0
 
 
 @pytest.mark.parametrize("size", [0, 100, MB, 3 * MB, 4 * MB, 9 * MB, 40 * MB])
@@ -244,9 +244,9 @@ def test_zeros(cache: KernelCache, size: int, dtype: str) -> None:
 def test_large_zeros_take_no_memory_before_they_are_written(cache: KernelCache) -> None:
     cache.pool.clear()
     cache.pool.empty((40 * MB,), "int8").fill(1)  # kept, and not taken to be cleared
-    held = cache.pool.held
+    held = cache.pool.spare_bytes
     found = cache.pool.zeros((40 * MB,), "int8")
-    assert cache.pool.held == held and not found[::MB].any()
+    assert cache.pool.spare_bytes == held and not found[::MB].any()
 
 
 def test_the_latest_array_is_taken_first(cache: KernelCache) -> None:
@@ -264,7 +264,7 @@ def test_few_arrays_are_kept(cache: KernelCache) -> None:
     pool = Pool(cache._get_host()[0])
     arrays = [pool.empty((3 * MB,), np.uint8) for _ in range(40)]
     del arrays
-    assert pool.held == 30 * MB
+    assert pool.spare_bytes == 30 * MB
     pool = Pool(cache._get_host()[0], limit=MB)
     pool.empty((3 * MB,), np.uint8)
-    assert pool.held == 0
+    assert pool.spare_bytes == 0

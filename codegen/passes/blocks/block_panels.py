@@ -43,7 +43,7 @@ from codegen.ir import (
 )
 from codegen.machine.target import Target
 from codegen.names import Names
-from codegen.passes.blocks.held_blocks import Turns
+from codegen.passes.blocks.hold_blocks import Turns
 from codegen.passes.panels import WIDTHS, in_lanes, only_store
 from codegen.passes.simplify import simplify_tree
 from codegen.passes.vectorize import stride

@@ -23,24 +23,24 @@ class ShortageError(MemoryError):
     """`wanted` bytes are more than may be taken of those that are `free`, or than a limit of users
     allows, which `free` is then."""
 
-    def __init__(self, wanted: int, free: int, limited: bool = False) -> None:
+    def __init__(self, size: int, free: int, limited: bool = False) -> None:
         self.limited = limited
-        self.wanted = wanted
+        self.wanted = size
         self.free = free
-        super().__init__(f"Expected {wanted} bytes of memory, found {free} free")
+        super().__init__(f"Expected {size} bytes of memory, found {free} free")
 
 
 def require(
-    wanted: int, free: Callable[[], int], give_back: Callable[[], bool], most: int | None = None
+    size: int, free: Callable[[], int], give_back: Callable[[], bool], most: int | None = None
 ) -> None:
-    """Raise ShortageError unless `wanted` bytes may be taken.
+    """Raise ShortageError unless `size` bytes may be taken.
 
     free       how many bytes this process may still use
     give_back  makes more of them free; whether there was something to give back
     most       bytes that a caller allows, whatever is free
     """
     left = free()
-    if wanted > SHARE * left and give_back():
+    if size > SHARE * left and give_back():
         left = free()
-    if wanted > SHARE * left or (most is not None and wanted > most):
-        raise ShortageError(wanted, left if most is None else min(left, most))
+    if size > SHARE * left or (most is not None and size > most):
+        raise ShortageError(size, left if most is None else min(left, most))

@@ -48,7 +48,7 @@ class MemoryLimit:
         return budget_
 
     @contextmanager
-    def within(self, limit: int) -> Iterator[None]:
+    def restricted_to(self, limit: int) -> Iterator[None]:
         """Let the calls in a block take at most `limit` bytes, whatever the process may."""
         stack = self._here.__dict__.setdefault("limits", [])
         stack.append(limit)

@@ -70,7 +70,7 @@ class Block:
         }
 
     def __del__(self) -> None:
-        self._pool.give(self._address, self._mapped)
+        self._pool.put(self._address, self._mapped)
 
 
 class Loan:
@@ -108,7 +108,7 @@ class Pool:
         self.limit(limit)
 
     @property
-    def held(self) -> int:
+    def spare_bytes(self) -> int:
         """Return bytes kept for reuse."""
         return self._in_blocks + self._in_arrays
 
@@ -132,12 +132,12 @@ class Pool:
         """Return bytes that this process may still use, as `require` has it."""
         return int(self._host.lib.taco_free_memory(b""))
 
-    def require(self, wanted: int, most: int | None = None) -> None:
-        """Raise ShortageError unless `wanted` bytes may be taken, also from the pool."""
-        if self.memory.on and (limit := self.memory.limit) is not None and wanted > limit:
-            raise ShortageError(wanted, limit, True)
-        if wanted > TRUSTED or most is not None:
-            require(wanted, self.free, self.clear, most)
+    def require(self, size: int, most: int | None = None) -> None:
+        """Raise ShortageError unless `size` bytes may be taken, also from the pool."""
+        if self.memory.on and (limit := self.memory.limit) is not None and size > limit:
+            raise ShortageError(size, limit, True)
+        if size > TRUSTED or most is not None:
+            require(size, self.free, self.clear, most)
 
     def take(self, bytes_wanted: int) -> Spare:
         """Return a kept block: the smallest that suffices, else the largest, or NOTHING."""
@@ -151,7 +151,7 @@ class Pool:
             self._blocks.remove(best)
             return best
 
-    def give(self, address: int, mapped: int, since: float | None = None) -> None:
+    def put(self, address: int, mapped: int, since: float | None = None) -> None:
         """Keep the block, or return it to the system when it is small or the pool is full.
 
         since  when it was last used; now where it is left out
@@ -227,7 +227,7 @@ class Pool:
         """Give the oldest back until `most` bytes are kept."""
         while self._arrays and self._in_arrays > min(_FEW, most):
             del self._arrays[0]
-        while self._blocks and self.held > most:
+        while self._blocks and self.spare_bytes > most:
             address, mapped, _ = self._blocks.pop(0)
             self._give_back(address, mapped)
 
@@ -325,7 +325,7 @@ class Pool:
         if size <= mapped <= size + size // 4 + 2 * 1024**2:
             return (address, mapped)
         if address:
-            self.give(address, mapped, since)
+            self.put(address, mapped, since)
         return (0, 0)
 
     def _fresh(self, size: int) -> tuple[int, int]:

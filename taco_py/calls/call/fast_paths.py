@@ -21,7 +21,7 @@ from taco_py.running.execute.run import Execution
 from taco_py.running.replay.call_text import by_place
 from taco_py.running.replay.find import ShortCall, no_short_way
 from taco_py.running.replay.make_call import compiled_kernels, keep_call, make_call
-from taco_py.running.replay.state import Task, Wanted
+from taco_py.running.replay.state import ResultSpec, Task
 
 
 def task_of(
@@ -50,7 +50,7 @@ def task_of(
     for name, target in prepared.outputs.items():
         dtype = prepared.dtype_of(target)
         results.append(
-            Wanted(
+            ResultSpec(
                 target,
                 plan.steps[-1].target if single else target,
                 prepared.kinds[target],

@@ -17,4 +17,4 @@ def peak(computation: Computation) -> tuple[int, int]:
     tensors = {name: operand.data for name, operand in prepared.operands.items()}
     limit = computation.options.threads or KERNELS.cores
     steps = tuple(moments(prepared.plan, tensors, prepared.kernels, limit, False))
-    return max((step.most for step in steps), default=0), sum(step.made.most for step in steps)
+    return max((step.most for step in steps), default=0), sum(step.result.most for step in steps)

@@ -278,7 +278,7 @@ def _read(operands: Mapping[str, BoundOperand], read: Read) -> BoundOperand:
         return read_as({read.source: source}, {read.source: dtype})[read.source]
     with room(f"{read.source} as {dtype}", source.data.values.size * dtype.itemsize):
         data = converted_to(dtype, source.data)
-    operand = replace(source.operand, type=type_of(data), joined=joined_of(data))
+    operand = replace(source.operand, type=type_of(data), contiguous=joined_of(data))
     return replace(source, data=data, operand=operand)
 
 
@@ -365,7 +365,7 @@ def read_as(
         computed = computed_dtype(dtype)
         if data.dtype != computed:
             type = type.read_as(computed.name)
-        operand = replace(g.operand, type=type, joined=levels)
+        operand = replace(g.operand, type=type, contiguous=levels)
         converted[name] = replace(g, data=data, operand=operand)
     return converted
 

@@ -73,7 +73,7 @@ def _copied(name: str, source: BoundOperand) -> BoundOperand:
         raise no_room(f"a copy of {name} in C order", error) from error
     read = source.operand.type
     type = replace(type_of(data), dtype=read.dtype, stored=read.stored)
-    operand = replace(source.operand, type=type, joined=joined_of(data))
+    operand = replace(source.operand, type=type, contiguous=joined_of(data))
     return replace(source, data=data, operand=operand, lined_up=True)
 
 

@@ -24,7 +24,7 @@ from taco_py.calls.call.kept_order import kept_order
 from taco_py.calls.call.sum_bounds import narrow_sum
 from taco_py.calls.call.views import look_of
 from taco_py.data.storage.tensor_data import TensorData
-from taco_py.data.tensors.traced_operands import said_options, taken_over, taker_of
+from taco_py.data.tensors.traced_operands import explicit_options, taken_over, taker_of
 from taco_py.language.diagnostics.errors import NotationError, OperandError, OperandTypeError
 from taco_py.language.diagnostics.suggest import with_suggestion
 from taco_py.language.notation.dtypes import common_dtype
@@ -56,7 +56,7 @@ def compute_einsum(
     """
     masks = () if over is None else over.arrays
     if key is None and (taker := taker_of((*operands, *masks))) is not None:
-        return taken_over(taker, "tp.einsum", operands, said_options(keywords, over))
+        return taken_over(taker, "tp.einsum", operands, explicit_options(keywords, over))
     left = left_to_numpy(operands, keywords) if over is None else None
     if left is not None:
         return left.run(keywords)

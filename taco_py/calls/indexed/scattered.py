@@ -23,7 +23,7 @@ from taco_py.language.legal.absent import fill_of
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.dtypes import DType, dtype_of_number, is_weak, value_dtype
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
-from taco_py.language.notation.operators import ADD, KEPT, MUL, VALUE, Operator
+from taco_py.language.notation.operators import ADD, KEEP, MUL, VALUE, Operator
 from taco_py.language.notation.rewrites.fills import filled_of_type
 from taco_py.language.notation.tree import has_reductions, map_children, walk
 
@@ -50,7 +50,7 @@ class Meeting:
             value = reduce(lambda inner, one: Call(MUL, (one, inner)), selections, value)
         else:
             value = Call(VALUE, (value,)) if self.absent else value
-            value = reduce(lambda inner, one: Call(KEPT, (inner, one)), selections, value)
+            value = reduce(lambda inner, one: Call(KEEP, (inner, one)), selections, value)
             value = filled_of_type(value, operator.identity_of(self.dtype), self.dtype)
         operator = replace(operator, needs_elements=False)
         return reduce(lambda body, index: Reduce(operator, index, body), reversed(over), value)

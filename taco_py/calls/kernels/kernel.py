@@ -324,7 +324,7 @@ class Kernel:
     def _limit(self, limit: int | str | None = None) -> AbstractContextManager[None]:
         """Return the context within which a call takes no more memory than it may."""
         most = check_memory_limit(limit) or self.options.memory_limit
-        return nullcontext() if most is None else KERNELS.memory.within(most)
+        return nullcontext() if most is None else KERNELS.memory.restricted_to(most)
 
     def _result(self, objects: dict[str, Any], out: Any, threads: int | None) -> Any:
         """Return the outputs for operands by name."""
@@ -332,7 +332,7 @@ class Kernel:
             objects = self._from_identity(objects, out)
         if out is None and threads is None:
             ways = self.ways
-            for call in ways.within(objects) if KERNELS.memory.on else ways.calls:
+            for call in ways.known_to_fit(objects) if KERNELS.memory.on else ways.calls:
                 result = call(objects)
                 if result is not None:
                     return result
@@ -342,7 +342,7 @@ class Kernel:
             arrays = tuple(outs[name] for name in self.requested.outputs if name in outs)
             limit = check_threads(threads) or self.options.threads or KERNELS.cores
             ways = self.writing if outs else self.ways
-            for call in ways.within(objects) if KERNELS.memory.on else ways.calls:
+            for call in ways.known_to_fit(objects) if KERNELS.memory.on else ways.calls:
                 result = call(objects, *arrays, limit)
                 if result is not None:
                     return result

@@ -20,7 +20,7 @@ from taco_py.data.tensors.remapped_tensor import RemappedTensor
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.language.fill import as_number
 from taco_py.language.formats import BSR, LETTERS, Blocked, Format, RemappedFormat
-from taco_py.language.formats.stored_modes import Quotient, Remainder, StoredMode, Whole
+from taco_py.language.formats.stored_modes import PlainMode, Quotient, Remainder, StoredMode
 
 
 def joined_array(
@@ -41,7 +41,7 @@ def stored_modes(cuts: Sequence[int]) -> tuple[StoredMode, ...]:
     """Return the modes of a result over stored modes: quotient and remainder beside one another."""
     found: list[StoredMode] = []
     for mode, cut in enumerate(cuts):
-        found += [Quotient(mode, cut), Remainder(mode, cut)] if cut else [Whole(mode)]
+        found += [Quotient(mode, cut), Remainder(mode, cut)] if cut else [PlainMode(mode)]
     return tuple(found)
 
 

@@ -24,7 +24,7 @@ class Effort:
     seconds  that they may take together; each finds something even when none are left
     rows     whether kernels may look up rows of operands that they would merge
     clock    tells the time in seconds
-    known    what was found, by what was asked
+    results  what was found, by what was asked
     near     for many loops the order near which the best was found last
     cuts     what ran out after what: "of search nodes ran out after 120 of 5040 orders of i,j,k,l"
     parts    what searches were limited to from the beginning
@@ -33,7 +33,7 @@ class Effort:
     seconds: float | None = None
     rows: bool = True
     clock: Callable[[], float] = monotonic
-    known: dict[Hashable, object] = field(default_factory=dict)
+    results: dict[Hashable, object] = field(default_factory=dict)
     near: dict[Hashable, tuple[str, ...]] = field(default_factory=dict)
     cuts: list[str] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
@@ -54,16 +54,16 @@ class Effort:
 
     def recall(self, key: Hashable, find: Callable[[], T]) -> T:
         """Return the cached result of `find`, which is called one time for each key."""
-        asked = self.rows, key
-        if asked not in self.known:
-            self.known[asked] = find()
-        found: T = self.known[asked]  # type: ignore[assignment]
-        return found
+        full_key = self.rows, key
+        if full_key not in self.results:
+            self.results[full_key] = find()
+        result: T = self.results[full_key]  # type: ignore[assignment]
+        return result
 
     def cut(self, after: str) -> None:
         """Note that a search ended early: the time ran out, or else the nodes that it may visit."""
-        named = f"of {self.seconds:g} s" if self.over else "of search nodes"
-        self.cuts.append(f"{named} ran out {after}")
+        limit = f"of {self.seconds:g} s" if self.over else "of search nodes"
+        self.cuts.append(f"{limit} ran out {after}")
 
     @property
     def notes(self) -> tuple[str, ...]:

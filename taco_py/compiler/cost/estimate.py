@@ -59,21 +59,21 @@ class Statistics:
     machine: Machine = NOMINAL
     joints: dict[Expr, Joint] = field(init=False, default_factory=dict, compare=False, repr=False)
 
-    def key(self, *found: Access) -> tuple[object, ...]:
+    def key(self, *uses: Access) -> tuple[object, ...]:
         """Return a hashable key of the facts about these accesses and their indices."""
-        return self.machine, self._sizes(found), tuple(self._patterns(found))
+        return self.machine, self._sizes(uses), tuple(self._patterns(uses))
 
-    def stored(self, *found: Access) -> tuple[object, ...]:
+    def stored(self, *uses: Access) -> tuple[object, ...]:
         """Return `key` but for the formats of sparse tensors."""
-        known = ((name, p and (p.nnz, p.entries, p.sparse)) for name, p in self._patterns(found))
-        return self.machine, self._sizes(found), tuple(known)
+        facts = ((name, p and (p.nnz, p.entries, p.sparse)) for name, p in self._patterns(uses))
+        return self.machine, self._sizes(uses), tuple(facts)
 
-    def _sizes(self, found: Iterable[Access]) -> tuple[tuple[str, float | None], ...]:
-        indices = dict.fromkeys(i for access in found for i in access.indices)
+    def _sizes(self, uses: Iterable[Access]) -> tuple[tuple[str, float | None], ...]:
+        indices = dict.fromkeys(i for access in uses for i in access.indices)
         return tuple((index, self.sizes.get(index)) for index in indices)
 
-    def _patterns(self, found: Iterable[Access]) -> Iterator[tuple[str, Pattern | None]]:
-        tensors = dict.fromkeys(access.tensor for access in found)
+    def _patterns(self, uses: Iterable[Access]) -> Iterator[tuple[str, Pattern | None]]:
+        tensors = dict.fromkeys(access.tensor for access in uses)
         return ((name, self.patterns.get(name)) for name in tensors)
 
     def volume(self, indices: Iterable[str]) -> float:
@@ -94,58 +94,59 @@ class Statistics:
         pattern = self.patterns[access.tensor]
         if not pattern.sparse:
             return 1.0
-        own = tuple(dict.fromkeys(access.indices))
-        sizes = tuple(self.sizes.get(index, 1.0) for index in own)
+        indices = tuple(dict.fromkeys(access.indices))
+        sizes = tuple(self.sizes.get(index, 1.0) for index in indices)
 
         def find(some: Bound) -> Number:
-            return self._share(pattern, access, own, sizes, some)
+            return self._share(pattern, access, indices, sizes, some)
 
         form = pattern.format
         block = form.stored(access.indices)[form.depth :]
         key = (access.indices, sizes, pattern.nnz, form.levels[0].full, block)
-        return bound.each(own, find, recall_in(pattern.entries, key))
+        return bound.map_over(indices, find, recall_in(pattern.entries, key))
 
     def _share(
         self,
         pattern: Pattern,
         access: Access,
-        own: tuple[str, ...],
+        indices: tuple[str, ...],
         sizes: tuple[float, ...],
         bound: Bound,
     ) -> Number:
-        listed = _listed(pattern, access)
-        size_of = [size if index in listed else 1.0 for index, size in zip(own, sizes, strict=True)]
-        volume = bound.most(1.0, bound.product(own, size_of))
+        compressed = _compressed_indices(pattern, access)
+        pairs = zip(indices, sizes, strict=True)
+        size_of = [size if index in compressed else 1.0 for index, size in pairs]
+        volume = bound.most(1.0, bound.product(indices, size_of))
         blocks = pattern.nnz / self._block(pattern, access)
-        found = bound.least(1.0, blocks / volume)
+        share = bound.least(1.0, blocks / volume)
         if pattern.nnz < 1.0:
-            found = self._anywhere(own, bound, found)
-        told = pattern.entries is not None or pattern.format.levels[0].full
-        if told and len(access.indices) > 1:
-            alone = [self._alone(pattern, access, index) for index in own]
-            found = bound.alone(own, alone, found)
-        return found
+            share = self._anywhere(indices, bound, share)
+        is_known = pattern.entries is not None or pattern.format.levels[0].full
+        if is_known and len(access.indices) > 1:
+            alone = [self._alone(pattern, access, index) for index in indices]
+            share = bound.alone(indices, alone, share)
+        return share
 
     def _block(self, pattern: Pattern, access: Access) -> float:
         """Return the elements of each block of a tensor with dense inner levels, 1 of one
         without."""
-        inner = set(access.indices) - _listed(pattern, access)
+        inner = set(access.indices) - _compressed_indices(pattern, access)
         return max(1.0, prod((self.sizes.get(index, 1.0) for index in inner), start=1.0))
 
-    def _anywhere(self, own: Sequence[str], bound: Bound, share: Number) -> Number:
+    def _anywhere(self, indices: Sequence[str], bound: Bound, share: Number) -> Number:
         """Return the share where some of an access's own indices are bound, all where none is."""
-        found: Number = 1.0
-        for index in own:
-            found = bound.where(index, share, found)
-        return found
+        total: Number = 1.0
+        for index in indices:
+            total = bound.where(index, share, total)
+        return total
 
     def _alone(self, pattern: Pattern, access: Access, index: str) -> float:
         """Return the share of one index's coordinates under which anything is stored."""
         if pattern.format.levels[0].full:
             return 1.0
         mode = access.indices.index(index)
-        if pattern.entries is None or not pattern.entries.known(mode):
-            if index not in _listed(pattern, access):
+        if pattern.entries is None or not pattern.entries.has_counts(mode):
+            if index not in _compressed_indices(pattern, access):
                 return 1.0
             blocks = pattern.nnz / self._block(pattern, access)
             return min(1.0, blocks / max(1.0, self.sizes.get(index, 1.0)))
@@ -157,30 +158,30 @@ class Statistics:
         return float(self.share(expr, One(bound)))
 
     def share(
-        self, expr: Expr, bound: Bound, known: Callable[[Access], Number] | None = None
+        self, expr: Expr, bound: Bound, share_of: Callable[[Access], Number] | None = None
     ) -> Number:
         """Return `fraction` for one set of indices, or for each of many.
 
-        known  `access_share` of its accesses, where that is at hand
+        share_of  `access_share` of its accesses, where that is at hand
         """
-        found = independent(expr, bound, known or (lambda a: self.access_share(a, bound)))
+        result = independent(expr, bound, share_of or (lambda a: self.access_share(a, bound)))
         joint = self.joint(expr)
         if not joint.pairs:
-            return found
+            return result
         factor = joint.factor(bound)
-        found = found * factor
+        result = result * factor
         if not np.any(factor > 1.0):
-            return found
+            return result
         most = bound.least(joint.most(bound), 1.0)  # as many as when independent can always be
-        return np.where(factor > 1.0, bound.least(found, most), found)
+        return np.where(factor > 1.0, bound.least(result, most), result)
 
     def joint(self, expr: Expr) -> Joint:
         """Return the joint facts of the operands without which `expr` is zero."""
         if expr not in self.joints:
-            found = [a for a in accesses(expr) if self.patterns[a.tensor].entries is not None]
-            known = {a.tensor: e for a in found if (e := self.patterns[a.tensor].entries)}
-            restricting = (a for a in found if restricts(expr, a))
-            self.joints[expr] = Joint(restricting, known, self.sizes)
+            uses = [a for a in accesses(expr) if self.patterns[a.tensor].entries is not None]
+            entries = {a.tensor: e for a in uses if (e := self.patterns[a.tensor].entries)}
+            restricting = (a for a in uses if restricts(expr, a))
+            self.joints[expr] = Joint(restricting, entries, self.sizes)
         return self.joints[expr]
 
     def iterations(self, expr: Expr, bound: frozenset[str]) -> float:
@@ -188,7 +189,7 @@ class Statistics:
         return self.volume(bound) * self.fraction(expr, bound)
 
 
-def _listed(pattern: Pattern, access: Access) -> set[str]:
+def _compressed_indices(pattern: Pattern, access: Access) -> set[str]:
     """Return the indices down to the last of which `access` has a list of coordinates."""
     return set(pattern.format.stored(access.indices)[: pattern.format.depth])
 
@@ -213,8 +214,8 @@ def result_size(stats: Statistics, value: Expr, keep: Sequence[str]) -> float:
         if len(cells) * len(groups) > CELLS:
             groups = ((stats.sizes[index], 1.0 / max(stats.sizes[index], 1.0)),)
         cells = [(n * count, p * share) for n, p in cells for count, share in groups]
-    found = sum(count * -expm1(-min(total * share, 700.0)) for count, share in cells)
-    return min(found, stats.iterations(value, frozenset(keep)))
+    size = sum(count * -expm1(-min(total * share, 700.0)) for count, share in cells)
+    return min(size, stats.iterations(value, frozenset(keep)))
 
 
 def _shares(stats: Statistics, value: Expr, index: str) -> tuple[tuple[float, float], ...]:
@@ -224,8 +225,8 @@ def _shares(stats: Statistics, value: Expr, index: str) -> tuple[tuple[float, fl
         entries = stats.patterns[access.tensor].entries
         if index in access.indices and entries is not None:
             mode = access.indices.index(index)
-            if entries.known(mode):
+            if entries.has_counts(mode):
                 spread = entries.spread(mode)
-                whole = max(spread.entries, 1)
-                return tuple((count, each / whole) for count, each in spread.groups)
+                total = max(spread.entries, 1)
+                return tuple((count, share / total) for count, share in spread.groups)
     return ((size, 1.0 / max(size, 1.0)),)

@@ -30,11 +30,11 @@ class Joint:
     """
 
     def __init__(
-        self, found: Iterable[Access], entries: Mapping[str, Entries], sizes: Mapping[str, float]
+        self, uses: Iterable[Access], entries: Mapping[str, Entries], sizes: Mapping[str, float]
     ) -> None:
         self.entries = entries
         self.sizes = sizes
-        self.accesses = tuple(a for a in dict.fromkeys(found) if a.tensor in entries)
+        self.accesses = tuple(a for a in dict.fromkeys(uses) if a.tensor in entries)
         self.pairs = tuple(self._pairs())
 
     def factor(self, bound: Bound) -> Number:
@@ -43,13 +43,13 @@ class Joint:
         Of an access of which one index alone is bound more than that counts the coordinates that
         store something, not the entries, so that it says nothing.
         """
-        found: Number = 1.0
+        ratio: Number = 1.0
         for pair in self.pairs:
-            times = bound.each(pair.indices, pair.times, pair.recall)
-            for apart in pair.apart:
-                times = bound.alone(apart, (1.0,) * len(apart), times)
-            found = found * times
-        return found
+            times = bound.map_over(pair.indices, pair.times, pair.recall)
+            for indices in pair.separate:
+                times = bound.alone(indices, (1.0,) * len(indices), times)
+            ratio = ratio * times
+        return ratio
 
     def most(self, bound: Bound) -> Number:
         """Return an upper bound of the share of tuples at which all operands store an entry.
@@ -70,79 +70,79 @@ class Joint:
 
     def _more(self, access: Access, covered: Container[str], bound: Bound) -> Number:
         """Return the largest share of an access's entries at one tuple of covered indices."""
-        own = tuple(dict.fromkeys(access.indices))
+        indices = tuple(dict.fromkeys(access.indices))
         entries = self.entries[access.tensor]
-        old = tuple(index for index in own if index in covered)
-        rest = tuple(index for index in own if index not in covered)
+        old = tuple(index for index in indices if index in covered)
+        rest = tuple(index for index in indices if index not in covered)
         sizes = tuple(self.sizes[index] for index in rest)
 
         def find(some: Bound) -> Number:
             volume = some.most(1.0, some.product(rest, sizes))
             return some.least(1.0, _most(entries, access, old, some) / volume)
 
-        return bound.each(own, find, partial(entries.recall, (access.indices, old, sizes)))
+        return bound.map_over(indices, find, partial(entries.recall, (access.indices, old, sizes)))
 
     def _pairs(self) -> Iterable[_Pair]:
         """Return each two accesses that have an index in common, with how often coordinates meet
         there."""
         for left, right in combinations(self.accesses, 2):
             mine, other = self.entries[left.tensor], self.entries[right.tensor]
-            often = {
+            rates = {
                 index: mine.meeting(a, other, right.indices.index(index))
                 for a, index in enumerate(left.indices)
                 if index in right.indices
-                and mine.known(a)
-                and other.known(right.indices.index(index))
+                and mine.has_counts(a)
+                and other.has_counts(right.indices.index(index))
             }
-            if often:
+            if rates:
                 recall = partial(mine.recall, (other, left.indices, right.indices))
-                own = (tuple(dict.fromkeys(a.indices)) for a in (left, right))
-                apart = tuple(indices for indices in own if len(indices) > 1)
-                known = tuple(often), tuple(often.values())
-                yield _Pair(*known, self._together(left, right, often), apart, recall)
+                index_sets = (tuple(dict.fromkeys(a.indices)) for a in (left, right))
+                separate = tuple(indices for indices in index_sets if len(indices) > 1)
+                named_rates = tuple(rates), tuple(rates.values())
+                yield _Pair(*named_rates, self._joint_ratio(left, right, rates), separate, recall)
 
-    def _together(self, left: Access, right: Access, often: Mapping[str, float]) -> float:
+    def _joint_ratio(self, left: Access, right: Access, rates: Mapping[str, float]) -> float:
         """Return the ratio of meetings of two accesses to the number under independence."""
-        if len(often) < 2:
+        if len(rates) < 2:
             return 1.0
-        mine, its = (tuple(map(a.indices.index, often)) for a in (left, right))
+        mine, its = (tuple(map(a.indices.index, rates)) for a in (left, right))
         other = self.entries[right.tensor]
-        met = self.entries[left.tensor].meeting_together(mine, other, its)
-        apart = prod(often.values())
-        return met / apart if met is not None and apart else 1.0
+        meetings = self.entries[left.tensor].meeting_together(mine, other, its)
+        independent = prod(rates.values())
+        return meetings / independent if meetings is not None and independent else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
     """Two accesses with indices in common.
 
-    often  how many times more often their coordinates meet there than were they independent
-    together  the same at all of them, beside each by itself
-    apart  the indices of each that has more than one
-    recall  keeps what is known of them
+    rates        how many times more often their coordinates meet there than were they independent
+    joint_ratio  the same at all of them, beside each by itself
+    separate     the indices of each that has more than one
+    recall       keeps what is known of them
     """
 
     indices: tuple[str, ...]
-    often: tuple[float, ...]
-    together: float
-    apart: tuple[tuple[str, ...], ...]
+    rates: tuple[float, ...]
+    joint_ratio: float
+    separate: tuple[tuple[str, ...], ...]
     recall: Recall
 
     def times(self, bound: Bound) -> Number:
         """Return how many times more often they meet at all of them that are bound."""
-        met: Number = self.together
+        ratio: Number = self.joint_ratio
         for index in self.indices:
-            met = bound.where(index, met, 1.0)
-        return met * bound.product(self.indices, self.often)
+            ratio = bound.where(index, ratio, 1.0)
+        return ratio * bound.product(self.indices, self.rates)
 
 
 def _most(entries: Entries, access: Access, covered: Iterable[str], bound: Bound) -> Number:
     """Return the most entries that have one coordinate of each of these indices that is bound."""
     every = float(max(entries.data.nnz, 1))
-    found: Number = every
+    least: Number = every
     for index in covered:
         mode = access.indices.index(index)
-        if entries.known(mode):
+        if entries.has_counts(mode):
             most = float(entries.spread(mode).most)
-            found = bound.least(found, bound.where(index, most, every))
-    return found
+            least = bound.least(least, bound.where(index, most, every))
+    return least

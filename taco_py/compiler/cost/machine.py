@@ -52,8 +52,8 @@ class Machine:
         changes: dict[str, Any] = {}
         for name in ("loops", "copies", "dense", "calls", "units"):
             record = getattr(self, name)
-            own = {field.name for field in fields(record)} & costs.keys()
-            changes[name] = replace(record, **{field: costs.pop(field) for field in own})
+            names = {field.name for field in fields(record)} & costs.keys()
+            changes[name] = replace(record, **{field: costs.pop(field) for field in names})
         return replace(self, **(changes | costs))
 
     @property

@@ -45,7 +45,7 @@ class Bound(Protocol):
     def product(self, indices: Sequence[str], numbers: Sequence[float]) -> Number:
         """Return the product of the numbers of those indices that are bound, one for each."""
 
-    def each(
+    def map_over(
         self, indices: Sequence[str], find: Callable[[Bound], Number], recall: Recall
     ) -> Number:
         """Return the value of `find` for each set, which depends on some indices alone.
@@ -70,13 +70,13 @@ class One:
         return yes if index in self.names else no
 
     def alone(self, indices: Sequence[str], numbers: Sequence[float], other: Number) -> Number:
-        found = self._of(indices, numbers)
-        return found[0] if len(found) == 1 else other
+        bound_numbers = self._of(indices, numbers)
+        return bound_numbers[0] if len(bound_numbers) == 1 else other
 
     def product(self, indices: Sequence[str], numbers: Sequence[float]) -> Number:
         return prod(self._of(indices, numbers), start=1.0)
 
-    def each(
+    def map_over(
         self, indices: Sequence[str], find: Callable[[Bound], Number], recall: Recall
     ) -> Number:
         return find(self)
@@ -97,16 +97,16 @@ class One:
 class Sets:
     """Columns of bits over `names`: `has[k]` says which sets have the index `names[k]`.
 
-    weighs  the same as numbers to multiply by, where these are at hand
-    codes   how `code` is found from that of others
-    known   what it has told
+    weighs    the same as numbers to multiply by, where these are at hand
+    codes     how `code` is found from that of others
+    codes_of  what it has told
     """
 
     names: tuple[str, ...]
     has: Bits
     weighs: Numbers | None = None
     codes: Callable[[tuple[str, ...]], Places] | None = None
-    known: dict[tuple[str, ...], Places] = field(default_factory=dict, repr=False)
+    codes_of: dict[tuple[str, ...], Places] = field(default_factory=dict, repr=False)
 
     @property
     def count(self) -> int:
@@ -114,34 +114,34 @@ class Sets:
 
     def code(self, indices: tuple[str, ...]) -> Places:
         """Return the position of each set's part of some indices among all subsets."""
-        if indices not in self.known:
-            self.known[indices] = (self.codes or self._code)(indices)
-        return self.known[indices]
+        if indices not in self.codes_of:
+            self.codes_of[indices] = (self.codes or self._code)(indices)
+        return self.codes_of[indices]
 
     def where(self, index: str, yes: Number, no: Number) -> Number:
         return np.where(self.has[self.names.index(index)], yes, no) if index in self.names else no
 
     def alone(self, indices: Sequence[str], numbers: Sequence[float], other: Number) -> Number:
         code = self.code(tuple(indices))
-        found = np.empty(len(code))
-        found[:] = other
+        values = np.empty(len(code))
+        values[:] = other
         single = np.flatnonzero((code & (code - 1) == 0) & (code > 0))
-        found[single] = np.array(numbers)[np.log2(code[single]).astype(np.int64)]
-        return found
+        values[single] = np.array(numbers)[np.log2(code[single]).astype(np.int64)]
+        return values
 
     def product(self, indices: Sequence[str], numbers: Sequence[float]) -> Number:
-        known = [k for k, index in enumerate(indices) if index in self.names]
-        rows = self.of(indices[k] for k in known)
-        return product(np.array([numbers[k] for k in known], np.float64), rows)
+        places = [k for k, index in enumerate(indices) if index in self.names]
+        rows = self.of(indices[k] for k in places)
+        return product(np.array([numbers[k] for k in places], np.float64), rows)
 
-    def each(
+    def map_over(
         self, indices: Sequence[str], find: Callable[[Bound], Number], recall: Recall
     ) -> Number:
         if len(indices) > TABLE:
             return find(self)
-        own = tuple(indices)
-        table = recall(lambda: np.ones(1 << len(own)) * find(Sets(own, every_set(len(own)).has)))
-        return np.asarray(table)[self.code(own)]
+        key = tuple(indices)
+        table = recall(lambda: np.ones(1 << len(key)) * find(Sets(key, every_set(len(key)).has)))
+        return np.asarray(table)[self.code(key)]
 
     def _code(self, indices: tuple[str, ...]) -> Places:
         weights = np.zeros(len(self.names))
@@ -149,8 +149,8 @@ class Sets:
             if index in self.names:
                 weights[self.names.index(index)] = 1 << place
         has = self.has if self.weighs is None else self.weighs
-        found: Places = (weights @ has).astype(np.int64)
-        return found
+        code: Places = (weights @ has).astype(np.int64)
+        return code
 
     def least(self, left: Number, right: Number) -> Number:
         return np.minimum(left, right)
@@ -162,7 +162,7 @@ class Sets:
         """Return the rows of some indices."""
         return self.has[np.array([self.names.index(i) for i in indices], np.int64)]
 
-    def joined(self, places: Places, rows: Sequence[int]) -> Sets:
+    def unite(self, places: Places, rows: Sequence[int]) -> Sets:
         """Return some of the sets, each with the indices of some rows."""
         has = self.has[:, places]
         has[list(rows)] = True
@@ -177,8 +177,8 @@ class Sets:
 
 def product(numbers: Numbers, bits: Bits) -> Numbers:
     """Return for each set the product of the numbers of its indices."""
-    found: Numbers = np.where(bits, numbers[:, None], 1.0).prod(axis=0)
-    return found
+    products: Numbers = np.where(bits, numbers[:, None], 1.0).prod(axis=0)
+    return products
 
 
 # ---------------------------------------------------------------- families of sets
@@ -209,7 +209,7 @@ class Lattice:
     levels: tuple[Places | slice, ...]
 
     @property
-    def whole(self) -> bool:
+    def full(self) -> bool:
         """Tell whether all sets there are belong to it."""
         return len(self.sets) == 1 << len(self.has)
 

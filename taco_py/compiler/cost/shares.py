@@ -40,11 +40,11 @@ def _differing(
             share, fill = _differing(body, bound, access)
             return share, reduced_fill(operator, fill)
         case Call(_, args):
-            found = [_differing(arg, bound, access) for arg in args]
-            fills = [fill for _, fill in found]
+            parts = [_differing(arg, bound, access) for arg in args]
+            fills = [fill for _, fill in parts]
             operator = operator_of(expr)
             groups = differing(operator, fills)
-            shares = (_sum(bound, [found[place][0] for place in group]) for group in groups)
+            shares = (_sum(bound, [parts[place][0] for place in group]) for group in groups)
             return fold(mul, shares), call_fill(operator, fills)
         case _:
             assert_never(expr)

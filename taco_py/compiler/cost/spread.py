@@ -30,7 +30,7 @@ COUNTED = 1 << 18
 """Positions up to which all are counted; those of the root, which need no coordinates, always."""
 LARGEST = 1 << 22
 """Coordinates up to which a mode has an array of counts."""
-TOGETHER, SPARE = 1 << 17, 2
+MOST_JOINT_ENTRIES, SPARE = 1 << 17, 2
 """Entries up to which coordinates of several modes together are counted; and the bits that hashed
 numbers of coordinates have more than the number of entries. [2 to 4 ms for 100 000]"""
 MIXED = (30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)
@@ -79,7 +79,7 @@ class Entries:
         self._spreads: dict[int, Spread] = {}
         self._known: dict[Hashable, object] = {}
 
-    def known(self, mode: int) -> bool:
+    def has_counts(self, mode: int) -> bool:
         """Tell whether its coordinates are few enough to be counted."""
         return self._sparse and 0 < self.data.shape[mode] <= LARGEST
 
@@ -101,8 +101,8 @@ class Entries:
         """Return the cached result of `find`, which is called one time for each key."""
         if key not in self._known:
             self._known[key] = find()
-        found: T = self._known[key]  # type: ignore[assignment]
-        return found
+        result: T = self._known[key]  # type: ignore[assignment]
+        return result
 
     def meeting(self, mode: int, other: Entries, its: int) -> float:
         """Return the ratio of coinciding pairs of entries to the number under independence."""
@@ -112,14 +112,14 @@ class Entries:
         if self is other and mode == its and not self.exact(mode):
             spread = self.spread(mode)
             return spread.size * spread.square / max(spread.entries, 1)
-        mine, met = self.counts(mode), other.counts(its)
-        both = float(mine.sum()) * float(met.sum())
-        return len(mine) * float(mine @ met) / both if both else 1.0
+        mine, theirs = self.counts(mode), other.counts(its)
+        product = float(mine.sum()) * float(theirs.sum())
+        return len(mine) * float(mine @ theirs) / product if product else 1.0
 
     def meeting_together(self, modes: Modes, other: Entries, its: Modes) -> float | None:
         """Return `meeting` at the coordinates of several modes together; None where entries are
         many."""
-        if max(self.data.nnz, other.data.nnz) > TOGETHER:
+        if max(self.data.nnz, other.data.nnz) > MOST_JOINT_ENTRIES:
             return None
         key = (modes, other, its)
         return self.recall(key, lambda: self._meeting_together(modes, other, its))
@@ -130,11 +130,11 @@ class Entries:
         hashed = volume > 1 << bits
         count = 1 << bits if hashed else volume
         mine = _numbered(self.data, modes, count)
-        met = mine if self is other and modes == its else _numbered(other.data, its, count)
-        both = float(mine.sum()) * float(met.sum())
+        theirs = mine if self is other and modes == its else _numbered(other.data, its, count)
+        product = float(mine.sum()) * float(theirs.sum())
         chance = 1.0 / count if hashed else 0.0  # at which others fall on the same number
-        pairs = (float(mine @ met) - both * chance) / (1.0 - chance)
-        return volume * max(pairs, 1.0) / both if both else 1.0
+        pairs = (float(mine @ theirs) - product * chance) / (1.0 - chance)
+        return volume * max(pairs, 1.0) / product if product else 1.0
 
     def _counted(self, mode: int) -> tuple[Counts, Counts, bool]:
         """Return the entries at each coordinate, how often it was met, and whether that is all."""
@@ -143,21 +143,21 @@ class Entries:
         return self._counts[mode]
 
     def _summary(self, mode: int) -> Spread:
-        counts, met, exact = self._counted(mode)
+        counts, sampled, exact = self._counted(mode)
         data = self.data
         entries, size = data.nnz, data.shape[mode]
         positive = counts[counts > 0]
         distinct, square = float(len(positive)), float((positive * positive).sum())
         most = int(counts.max()) if exact else entries
         if not exact:
-            once, twice = float((met == 1).sum()), float((met == 2).sum())
-            unseen = once * once / (2.0 * max(twice, 1.0))  # Chao 1984
-            few = positive[met[counts > 0] == 1].sum()
+            singles, twice = float((sampled == 1).sum()), float((sampled == 2).sum())
+            unseen = singles * singles / (2.0 * max(twice, 1.0))  # Chao 1984
+            few = positive[sampled[counts > 0] == 1].sum()
             distinct = min(distinct + unseen, float(size), float(entries))
-            square = max(square - float((counts * counts / np.maximum(met, 1.0)).sum()), 0.0)
+            square = max(square - float((counts * counts / np.maximum(sampled, 1.0)).sum()), 0.0)
             square += entries
-            rest = distinct - len(positive) + once
-            positive = positive[met[counts > 0] > 1]
+            rest = distinct - len(positive) + singles
+            positive = positive[sampled[counts > 0] > 1]
             groups = (*_grouped(positive), *(((rest, float(few) / rest),) if rest > 0 else ()))
         else:
             groups = _grouped(positive)
@@ -173,9 +173,9 @@ def _grouped(counts: Counts) -> tuple[tuple[float, float], ...]:
     """Count how many counts there are between each two powers of two, and their mean."""
     kinds = np.floor(np.log2(counts)).astype(np.int64)
     return tuple(
-        (float(len(own)), float(own.mean()))
+        (float(len(group)), float(group.mean()))
         for kind in np.unique(kinds)
-        for own in [counts[kinds == kind]]
+        for group in [counts[kinds == kind]]
     )
 
 
@@ -189,13 +189,13 @@ def _counted(data: TensorData, mode: int) -> tuple[Counts, Counts, bool]:
     positions = _positions(data, level)
     exact = level == 0 or positions <= COUNTED
     if exact:
-        chosen = np.arange(positions)
+        sample = np.arange(positions)
     else:
-        chosen = np.random.default_rng(level).integers(0, positions, SAMPLE)
+        sample = np.random.default_rng(level).integers(0, positions, SAMPLE)
     size = data.shape[mode]
     crd = data.levels[level].crd
-    coordinates = chosen % size if crd is None else crd[chosen].astype(np.int64)
-    weights = _below(data, level, chosen) * (1.0 if exact else positions / SAMPLE)
+    coordinates = sample % size if crd is None else crd[sample].astype(np.int64)
+    weights = _below(data, level, sample) * (1.0 if exact else positions / SAMPLE)
     counts = np.bincount(coordinates, weights, size).astype(np.float64)
     return counts, np.bincount(coordinates, None, size).astype(np.float64), exact
 
@@ -224,9 +224,9 @@ def _positions(data: TensorData, last: int) -> int:
     return count
 
 
-def _below(data: TensorData, level: int, chosen: NDArray[np.int64]) -> Counts:
+def _below(data: TensorData, level: int, positions: NDArray[np.int64]) -> Counts:
     """Return the entries below each of the chosen positions of a level."""
-    begin, end = chosen, chosen + 1
+    begin, end = positions, positions + 1
     for place in range(level + 1, data.format.order):
         arrays = data.levels[place]
         if arrays.pos is not None:

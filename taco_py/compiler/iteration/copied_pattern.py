@@ -14,7 +14,7 @@ from taco_py.language.legal.absent import restricts
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Access, Call, Expr
-from taco_py.language.notation.operators import ADD, FILLED, KEPT, SELECTED
+from taco_py.language.notation.operators import ADD, FILLED, KEEP, SELECTED
 from taco_py.language.notation.tree import walk
 from taco_py.language.problem import Problem
 
@@ -56,7 +56,7 @@ def copied_pattern(problem: Problem) -> CopiedPattern | None:
 
 
 def _is_conditional(node: Expr) -> bool:
-    return isinstance(node, Call) and node.operator in (FILLED, KEPT, SELECTED)
+    return isinstance(node, Call) and node.operator in (FILLED, KEEP, SELECTED)
 
 
 def _has_levels(problem: Problem, access: Access, depth: int) -> bool:

@@ -21,7 +21,7 @@ from taco_py.language.legal.absent import same
 from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.functions.function_table import AND, nonzero
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal
-from taco_py.language.notation.operators import FILLED, KEPT, SELECTED, Number
+from taco_py.language.notation.operators import FILLED, KEEP, SELECTED, Number
 from taco_py.language.notation.tree import is_call_of
 
 ALWAYS = build.const(True)
@@ -35,7 +35,7 @@ def condition_of(value: Expr, nothing: Number | None) -> tuple[Expr | None, Expr
     selected(c, a, inf)  →  c, a                of nothing = inf
     """
     match value:
-        case Call(operator, (kept, condition)) if operator == KEPT and same(nothing, 0):
+        case Call(operator, (kept, condition)) if operator == KEEP and same(nothing, 0):
             return _combine(condition, *condition_of(kept, nothing))
         case Call(operator, (condition, kept, Literal(other))) if operator == SELECTED:
             if same(other, nothing):
@@ -117,7 +117,7 @@ def condition_on(value: Expr, access: Access) -> Expr | None:
     match value:
         case Call(operator, (kept, Literal())) if operator == FILLED:
             return condition_on(kept, access)
-        case Call(operator, (_, condition)) if operator == KEPT:
+        case Call(operator, (_, condition)) if operator == KEEP:
             pass
         case Call(operator, (condition, _, other)) if operator == SELECTED:
             if access in accesses(other):

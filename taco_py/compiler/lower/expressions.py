@@ -19,7 +19,7 @@ from taco_py.language.notation.functions.function_table import WHERE
 from taco_py.language.notation.operators import (
     CORRECTED,
     FILLED,
-    KEPT,
+    KEEP,
     NONZERO,
     PLACE,
     PRESENT,
@@ -152,7 +152,7 @@ _LOWERINGS = {
     STORED: _stored,
     PRESENT: _stored,
     NONZERO: _nonzero,
-    KEPT: _masked,
+    KEEP: _masked,
     FILLED: _filled,
     WRAPPED: _filled,
     CORRECTED: _corrected,

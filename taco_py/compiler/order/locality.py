@@ -203,11 +203,11 @@ class Locality:
 
     def _count_joined(self, rows: Sequence[int], places: Places) -> Numbers:
         """Return the iterations over each set joined with the indices of some rows."""
-        if self.lattice.whole:
+        if self.lattice.full:
             bits = sum(1 << row for row in set(rows))
             counts: Numbers = self.counts[places | bits]
             return counts
-        return self.count_of(self.sets.joined(places, rows))
+        return self.count_of(self.sets.unite(places, rows))
 
     def _fits(self, touched: Sequence[Fetch], room: int) -> Bits:
         """Tell for which sets of outer loops the inner loops are a nest, for caches of `room`

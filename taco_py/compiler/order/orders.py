@@ -79,7 +79,7 @@ def _search_order(problem: Problem, term: Term, statistics: Statistics, effort: 
     """
     steps = known_steps(problem, term, statistics, effort)
     costs = LoopCosts(problem, term, statistics, steps, effort.rows)
-    if steps.lattice.whole:
+    if steps.lattice.full:
         return _Search(costs, effort).run()
     before = _priced(costs, steps.indices)
     best = _Search(costs, effort, Ranked(steps.indices, before)).run()

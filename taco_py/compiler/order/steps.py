@@ -165,7 +165,7 @@ class Steps:
         The innermost loop counts at its best, with the cost of strides that are not one.
         """
         place = self.lattice.place.get(bound)
-        is_priced = self.lattice.whole or bound | self.bits[index] in self.lattice.place
+        is_priced = self.lattice.full or bound | self.bits[index] in self.lattice.place
         if place is None or not is_priced:
             return self.nest(self._names_of(bound), (index,))
         if place not in self.columns:
@@ -211,7 +211,7 @@ class Steps:
     def nest(self, outer: Iterable[str], inner: Sequence[str]) -> float:
         """Return the cost of loops over `inner`, outermost first, inside loops over `outer`."""
         order = tuple(dict.fromkeys(outer))
-        steps = self if self.lattice.whole else self._steps_for((*order, *inner))
+        steps = self if self.lattice.full else self._steps_for((*order, *inner))
         cost, bound = 0.0, steps.bits_of(order)
         for index in inner:
             cost += steps.step(bound, index)

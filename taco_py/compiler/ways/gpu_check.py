@@ -60,9 +60,9 @@ def check_order(problem: Problem, module: Module, target: Target) -> None:
     except UnsupportedError:  # which is said where it is compiled
         return
     same = _in_any_order(problem)
-    found = dict.fromkeys(name for kernel in kernels for name in _open_sums(kernel, same))
-    if found:
-        raise open_order(problem, tuple(found))
+    sums = dict.fromkeys(name for kernel in kernels for name in _open_sums(kernel, same))
+    if sums:
+        raise open_order(problem, tuple(sums))
 
 
 def open_order(problem: Problem, arrays: tuple[str, ...]) -> ScheduleError:
@@ -84,7 +84,7 @@ def _in_any_order(problem: Problem) -> frozenset[str]:
     assignment = problem.assignment
     reduced = {node.operator for node in all_reductions(assignment.value)}
     return frozenset(
-        each.c_operator for each in (*reduced, assignment.operator) if each and each.idempotent
+        op.c_operator for op in (*reduced, assignment.operator) if op and op.idempotent
     )
 
 

@@ -51,8 +51,8 @@ def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | N
     """Return the expected seconds of loops that are shared in a way with a price."""
     from taco_py.compiler.ways.unit_choices import price_of
 
-    found = price_of(problem, schedule, stats)
-    return None if found is None else found.seconds
+    price = price_of(problem, schedule, stats)
+    return None if price is None else price.seconds
 
 
 def can(question: Question) -> bool:

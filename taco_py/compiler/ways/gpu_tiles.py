@@ -49,12 +49,12 @@ def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
     """
     from polyhedral.products.gpu_tile import best_tile, seconds_of
 
-    found = question.recall(product_on_gpu)
-    if found is None:
+    contraction = question.recall(product_on_gpu)
+    if contraction is None:
         return None
     stats = question.stats
     machine = arithmetic_of(question.problem.result.dtype, stats.machine.target.gpu)
-    product = _product(found, machine, stats)
+    product = _product(contraction, machine, stats)
     tile = best_tile(machine, product)
     tiles, loops = seconds_of(tile, machine, product), _seconds_of_loops(product, stats.machine)
     few = min(product.rows, product.columns) <= stats.machine.dense.tile_few_rows
@@ -70,32 +70,33 @@ def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | N
     """Return the expected seconds of a kernel in tiles."""
     from polyhedral.products.gpu_tile import GpuTile, seconds_of
 
-    found = contraction_of(problem, has_tiles_on_gpu)
-    if found is None:
+    contraction = contraction_of(problem, has_tiles_on_gpu)
+    if contraction is None:
         return None
     machine = arithmetic_of(problem.result.dtype, stats.machine.target.gpu)
     tile = GpuTile(*schedule.make.parameters)
-    return seconds_of(tile, machine, _product(found, machine, stats))
+    return seconds_of(tile, machine, _product(contraction, machine, stats))
 
 
-def _product(found: Contraction, machine: GpuArithmetic, stats: Statistics) -> GpuProduct:
+def _product(contraction: Contraction, machine: GpuArithmetic, stats: Statistics) -> GpuProduct:
     """Return the sizes of a contraction."""
     from polyhedral.products.gpu_tile import GpuProduct
 
     batch, rows, columns, depth = (
-        prod((stats.sizes[loop] for loop in loops), start=1.0) for loops in found.of_classes
+        prod((stats.sizes[loop] for loop in loops), start=1.0) for loops in contraction.of_classes
     )
-    spread = _spread(found, machine)
+    spread = _spread(contraction, machine)
     return GpuProduct(batch, rows, columns, depth, spread)
 
 
-def _spread(found: Contraction, machine: GpuArithmetic) -> float:
+def _spread(contraction: Contraction, machine: GpuArithmetic) -> float:
     """Return how many times the bytes of operands are read where the batch runs along their
     lines."""
-    lasts = [last for side in (found.left, found.right) for last in side.subscripts[-1:]]
-    along = sum(any(loop in found.batch for loop in last.names) for last in lasts)
+    sides = (contraction.left, contraction.right)
+    lasts = [last for side in sides for last in side.subscripts[-1:]]
+    batched = sum(any(loop in contraction.batch for loop in last.names) for last in lasts)
     sector = max(1.0, machine.gpu.sector_bytes / machine.element_bytes)
-    return 1.0 + along / 2 * (sector - 1.0)
+    return 1.0 + batched / 2 * (sector - 1.0)
 
 
 def _seconds_of_loops(of: GpuProduct, machine: Machine) -> float:
@@ -125,17 +126,17 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     from polyhedral.products.gpu_tile import GpuTile
 
     problem = recipe.problem
-    found = contraction_of(problem, has_tiles_on_gpu)
-    if found is None:
+    contraction = contraction_of(problem, has_tiles_on_gpu)
+    if contraction is None:
         raise InternalError(f"Expected a contraction of two dense tensors, found {problem}")
     machine = arithmetic_of(problem.result.dtype, target.gpu)
     tile = GpuTile(*recipe.schedule.make.parameters)
-    plan = plan_on_gpu(found, machine, tile, dict(problem.static))
-    left, right = ordered(problem, found)
-    given, operands = product_arrays(problem, left, right, recipe.phase)
-    module = to_gpu_module(plan, operands, given.head, given.names)
-    facts = dense_facts(recipe, "blocks share tiles", str(plan), str(found.statement))
-    return LoweredRecipe(replace(module, header=recipe.header(str(plan))), given.bindings, facts)
+    plan = plan_on_gpu(contraction, machine, tile, dict(problem.static))
+    left, right = ordered(problem, contraction)
+    arrays, operands = product_arrays(problem, left, right, recipe.phase)
+    module = to_gpu_module(plan, operands, arrays.head, arrays.names)
+    facts = dense_facts(recipe, "blocks share tiles", str(plan), str(contraction.statement))
+    return LoweredRecipe(replace(module, header=recipe.header(str(plan))), arrays.bindings, facts)
 
 
 def can(question: Question) -> bool:
@@ -149,9 +150,9 @@ def choose(question: Question) -> Offer | None:
     best = question.recall(best_on_gpu) if can(question) else None
     if best is None:
         return None
-    tile, why = best
-    sizes = (tile.rows, tile.columns, tile.depth, tile.own_rows, tile.own_columns)
-    return Offer((*sizes, tile.parts) if tile.parts > 1 else sizes, why)
+    tile, comparison = best
+    sizes = (tile.rows, tile.columns, tile.depth, tile.thread_rows, tile.thread_columns)
+    return Offer((*sizes, tile.parts) if tile.parts > 1 else sizes, comparison)
 
 
 WAY = Way(

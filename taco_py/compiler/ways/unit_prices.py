@@ -120,7 +120,7 @@ class Nest:
                 continue
             entries = self.stats.patterns[access.tensor].entries
             mode = access.indices.index(above[0])
-            if entries is None or not entries.known(mode):
+            if entries is None or not entries.has_counts(mode):
                 size = min(size, self.machine.units.unknown_rows_ratio * self.mean(depth))
             elif len(above) == 1:
                 size = min(size, entries.spread(mode).most)
@@ -144,7 +144,7 @@ class Nest:
             if not above:
                 continue
             mode = access.indices.index(above[0])
-            if len(above) > 1 or entries is None or not entries.known(mode):
+            if len(above) > 1 or entries is None or not entries.has_counts(mode):
                 return 1.5 * mean
             return max(mean, _expected_most(entries.spread(mode).groups, lanes))
         return mean

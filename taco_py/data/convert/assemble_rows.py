@@ -34,7 +34,14 @@ from taco_py.data.storage.room import room
 from taco_py.data.storage.tensor_data import LevelArrays, TensorData
 from taco_py.language.diagnostics.errors import StructureError
 from taco_py.language.formats import LevelKind, RemappedFormat
-from taco_py.language.formats.stored_modes import Quotient, Remainder, Run, Slot, StoredMode, Whole
+from taco_py.language.formats.stored_modes import (
+    PlainMode,
+    Quotient,
+    Remainder,
+    Run,
+    Slot,
+    StoredMode,
+)
 
 MOST_KEYS = 4
 """The largest range of keys, per entry, for which occurring keys are marked in a table."""
@@ -54,7 +61,7 @@ def coordinate(k: int, mode: StoredMode) -> str | None:
         )
     if not isinstance(mode, Slot):
         return None
-    if not mode.within:
+    if not mode.group_by:
         key = expression(mode.of_mode)
         return None if key is None else f"const int64_t c{k} = rank{k}[{key}];"
     return _counter(k, mode)
@@ -62,14 +69,14 @@ def coordinate(k: int, mode: StoredMode) -> str | None:
 
 def _counter(k: int, mode: Slot) -> str | None:
     """Write the rank of an entry in its row, or in its group of adjacent entries."""
-    if Whole(0) not in mode.within:
+    if PlainMode(0) not in mode.group_by:
         return None
-    groups = [mode for mode in mode.within if mode != Whole(0)]
+    groups = [mode for mode in mode.group_by if mode != PlainMode(0)]
     ranked = mode.of_mode
     inside = (
         isinstance(ranked, Remainder) and groups == [Quotient(1, ranked.block)] and ranked.mode == 1
     )
-    if ranked == Whole(1) and not groups:
+    if ranked == PlainMode(1) and not groups:
         return f"const int64_t c{k} = p - pos[i];"
     if not inside:
         return None
@@ -82,7 +89,7 @@ def _counter(k: int, mode: Slot) -> str | None:
 
 def is_ranked(mode: StoredMode) -> bool:
     """Tell whether a mode ranks keys of the full matrix in a table of occurring keys."""
-    return isinstance(mode, Slot) and not mode.within
+    return isinstance(mode, Slot) and not mode.group_by
 
 
 def is_open(mode: StoredMode, kind: LevelKind) -> bool:
@@ -202,8 +209,8 @@ class Assembly:
             if not self._level(k, level.kind):
                 return None
         itemsize = self.data.dtype.itemsize
-        wanted = self.counts[-1] * itemsize
-        with room(self.name, wanted, SPARSER):
+        size = self.counts[-1] * itemsize
+        with room(self.name, size, SPARSER):
             self.values = np.zeros(self.counts[-1], self.data.dtype)
         self.run("assemble")
         levels = tuple(

@@ -70,12 +70,14 @@ def diagonal_format(format: Format, labels: Sequence[Hashable]) -> Format:
     down = list(dict.fromkeys(labels[mode] for mode in format.mode_order))
     levels = []
     for label in down:
-        own = [
+        label_levels = [
             level
             for level, mode in zip(format.levels, format.mode_order, strict=True)
             if labels[mode] == label
         ]
-        full = all(level.full for level in own) and not _listed_below(format, labels, label)
+        full = all(level.full for level in label_levels) and not _listed_below(
+            format, labels, label
+        )
         levels.append(LETTERS["d" if full else "s"])
     return Format(tuple(levels), tuple(distinct.index(label) for label in down))
 
@@ -85,7 +87,7 @@ def _listed_below(format: Format, labels: Sequence[Hashable], label: Hashable) -
     down = format.stored(labels)
     place = down.index(label)
     below = zip(down[place:], format.levels[place:], strict=True)
-    return any(each in down[:place] and not level.full for each, level in below)
+    return any(inner in down[:place] and not level.full for inner, level in below)
 
 
 def size_of(data: TensorData, labels: Sequence[Hashable], label: Hashable) -> int:

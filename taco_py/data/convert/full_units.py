@@ -57,7 +57,9 @@ def _units(
     keys: Array = np.zeros(len(coordinates[0]), np.int64)
     size = 1
     for mode in unit_modes:
-        if isinstance(mode, Slot) and all(mode_within in unit_modes for mode_within in mode.within):
+        if isinstance(mode, Slot) and all(
+            mode_within in unit_modes for mode_within in mode.group_by
+        ):
             mode = mode.of_mode  # the ranked coordinate identifies units as well
         column = mode.of(coordinates, shape).astype(np.int64, copy=False)
         low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)

@@ -28,7 +28,7 @@ from taco_py.data.storage.by_level.row_walks import WALKS
 from taco_py.data.storage.by_level.sound_levels import are_sound
 from taco_py.data.storage.tensor_data import LevelArrays, TensorData
 from taco_py.language.formats import CSR, RemappedFormat
-from taco_py.language.formats.stored_modes import Quotient, Remainder, StoredMode, Whole
+from taco_py.language.formats.stored_modes import PlainMode, Quotient, Remainder, StoredMode
 
 WASTE = 4
 """The largest number of visited positions per stored one."""
@@ -41,8 +41,8 @@ def is_of_row(mode: StoredMode) -> bool:
 
 def column(modes: tuple[StoredMode, ...]) -> str | None:
     """Write the column from stored coordinates in C; None where it is not a simple expression."""
-    if Whole(1) in modes:
-        return f"c{modes.index(Whole(1))}"
+    if PlainMode(1) in modes:
+        return f"c{modes.index(PlainMode(1))}"
     for k, mode in enumerate(modes):
         if isinstance(mode, Quotient) and mode.mode == 1:
             rest = Remainder(1, mode.block)

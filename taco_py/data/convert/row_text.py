@@ -16,7 +16,13 @@ from codegen.toolchain.errors import NoCompilerError
 from codegen.types import INT32, INT64, UINT8, ScalarType
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.tensor_data import Array, TensorData
-from taco_py.language.formats.stored_modes import Difference, Quotient, Remainder, StoredMode, Whole
+from taco_py.language.formats.stored_modes import (
+    Difference,
+    PlainMode,
+    Quotient,
+    Remainder,
+    StoredMode,
+)
 from taco_py.language.notation.half_types import is_half
 
 LEAST = 1 << 15
@@ -36,7 +42,7 @@ def is_known(index: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
 
 def expression(mode: StoredMode) -> str | None:
     """Write a stored mode of an entry (i, j) in C; None where it depends on other entries."""
-    if isinstance(mode, Whole):
+    if isinstance(mode, PlainMode):
         return MODES[mode.mode]
     if isinstance(mode, Quotient):
         return f"{MODES[mode.mode]} / {mode.block}"

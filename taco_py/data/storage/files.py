@@ -39,7 +39,7 @@ from taco_py.language.diagnostics.errors import (
     TacoError,
 )
 from taco_py.language.fill import Fill, as_number, fill_of
-from taco_py.language.formats import COO, CSF, CSR, Format, named
+from taco_py.language.formats import COO, CSF, CSR, Format, format_named
 from taco_py.language.notation.half_types import number_kind
 
 TEXTS = (".tns", ".ttx", ".mtx")
@@ -269,7 +269,7 @@ def choose_format(format: Format | str | None, default: Format, name: str) -> Fo
     """Return the requested format, by default the file's own."""
     if format is None:
         return default
-    target = format if isinstance(format, Format) else named(format, default.order)
+    target = format if isinstance(format, Format) else format_named(format, default.order)
     if target.order != default.order:
         raise FormatError(
             f"Expected a format of {default.order} levels for {name}, found {str(target)!r} of "

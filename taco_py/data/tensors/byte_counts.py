@@ -75,7 +75,7 @@ def limited(function: Callable[..., T], arguments: Mapping[str, Any]) -> T:
     operands = [operand for value in arguments.values() for operand in _spread(value)]
     if (taker := taker_of(operands)) is not None:
         taken_over(taker, "tp.kernel", ((), {}, ()), {"memory_limit": limit})
-    with KERNELS.memory.within(limit):
+    with KERNELS.memory.restricted_to(limit):
         return call_again(function, arguments, memory_limit=None)
 
 

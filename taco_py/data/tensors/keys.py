@@ -49,9 +49,9 @@ def call_key(identity: Hashable, operands: Iterable[Any]) -> Signature | None:
     return tuple(key)
 
 
-def options_key(out: Any, dtype: Any, *others: Any) -> Signature:
+def options_key(out: Any, dtype: Any, *options: Any) -> Signature:
     """Return the key of rarely used options; equal values of different types differ."""
-    return (None if out is None else (type(out), getattr(out, "dtype", None)), dtype, repr(others))
+    return (None if out is None else (type(out), getattr(out, "dtype", None)), dtype, repr(options))
 
 
 def by_outputs(outputs: Any, format: Any, out: Any) -> tuple[Signature, Any, tuple[Any, ...]]:

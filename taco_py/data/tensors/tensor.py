@@ -48,7 +48,7 @@ from taco_py.language.diagnostics.errors import (
     OperandTypeError,
 )
 from taco_py.language.fill import fill_of
-from taco_py.language.formats import CSF, Format, RemappedFormat, named, remapped
+from taco_py.language.formats import CSF, Format, RemappedFormat, format_named, remapped
 
 
 class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
@@ -384,7 +384,7 @@ def as_format(format: Format | RemappedFormat | str | None, order: int) -> Forma
             hint="calls of one assignment over indices alone take it; here say a plain format, as "
             f"tp.CSR, and convert the result: .to_format({str(form)!r})",
         )
-    parsed = named(format, order) if isinstance(format, str) else format
+    parsed = format_named(format, order) if isinstance(format, str) else format
     if parsed is not None and not isinstance(parsed, Format):
         raise FormatError(
             f"Expected a Format or its letters, found {parsed!r}",

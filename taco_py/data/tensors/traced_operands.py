@@ -18,8 +18,8 @@ USUAL: Mapping[str, Any] = MappingProxyType({
 """The defaults of options other than None."""
 
 
-def said_options(keywords: Mapping[str, Any], over: Any) -> dict[str, Any]:
-    """Return the options of a call that are not what they are by default.
+def explicit_options(keywords: Mapping[str, Any], over: Any) -> dict[str, Any]:
+    """Return the options of a call that differ from their defaults.
 
     keywords  the arguments of the call by parameter
     over      its semiring and mask, None without

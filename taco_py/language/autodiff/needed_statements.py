@@ -23,5 +23,5 @@ def statements_for(
 
 def names_of(statement: Assignment) -> tuple[str, ...]:
     """List the tensors that a statement reads in order, then the one that it accumulates into."""
-    added = () if statement.operator is None else (statement.target.tensor,)
-    return (*operand_names(statement), *added)
+    accumulator = () if statement.operator is None else (statement.target.tensor,)
+    return (*operand_names(statement), *accumulator)

@@ -74,16 +74,16 @@ def refuse_others(what: str, options: Mapping[str, Any]) -> None:
 
 
 def refuse_of_other_kind(
-    subscripts: bool, named: Mapping[str, Any], keywords: Mapping[str, Any]
+    subscripts: bool, operands: Mapping[str, Any], keywords: Mapping[str, Any]
 ) -> None:
     """Raise OperandError for an option of `explain` that texts of the other kind have.
 
     subscripts  whether it is einsum's, whose operands go by position
-    named       operands by name
+    operands    operands by name
     keywords    the arguments of the call by parameter
     """
     if subscripts:
         options = {name: keywords[name] for name in _OF_TEXTS}
-        refuse_others("einsum's subscripts", {**options, **dict.fromkeys(named, ...)})
+        refuse_others("einsum's subscripts", {**options, **dict.fromkeys(operands, ...)})
     else:
         refuse_others("index notation", {"optimize": keywords["optimize"]})

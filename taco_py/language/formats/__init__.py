@@ -14,7 +14,7 @@ from taco_py.language.formats.format import (
     Format,
     Level,
     dense,
-    named,
+    format_named,
 )
 from taco_py.language.formats.level_kind import KINDS, LevelKind
 from taco_py.language.formats.padded_rows import ELL, NM, SELL
@@ -26,5 +26,5 @@ from taco_py.language.formats.symmetric import SYM
 __all__ = [
     "BCSR", "BSR", "COO", "CSC", "CSF", "CSR", "DCSC", "DCSR", "DIA", "DOK", "ELL", "HASH",
     "KINDS", "LETTERS", "NM", "RLE", "SDIA", "SELL", "SYM", "Blocked", "Format", "Level",
-    "LevelKind",     "RemappedFormat", "dense", "named", "remapped",
+    "LevelKind", "RemappedFormat", "dense", "format_named", "remapped",
 ]  # fmt: skip

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from taco_py.language.formats.format import Format
 from taco_py.language.formats.remapped import RemappedFormat, sizes_of_blocks
-from taco_py.language.formats.stored_modes import Difference, Quotient, Remainder, Slot, Whole
+from taco_py.language.formats.stored_modes import Difference, PlainMode, Quotient, Remainder, Slot
 
-ROW, COLUMN = Whole(0), Whole(1)
+ROW, COLUMN = PlainMode(0), PlainMode(1)
 DIA = RemappedFormat("DIA", Format.parse("dbo"), (Slot(Difference(1, 0)), ROW, COLUMN), (0,))
 """Diagonals with an entry, each from its first to its last entry."""
 DIA_OF_COLUMNS = RemappedFormat(

@@ -62,7 +62,7 @@ LETTERS: dict[str, Level] = {
     **{kind.letter: Level(kind) for kind in KINDS.values()},
     **{kind.repeated: Level(kind, unique=False) for kind in KINDS.values() if kind.repeated},
 }
-NAMED = {"CSR": "ds", "CSC": "ds:1,0", "DCSR": "ss", "DCSC": "ss:1,0", "PATTERN": "de"}
+FORMAT_LETTERS = {"CSR": "ds", "CSC": "ds:1,0", "DCSR": "ss", "DCSC": "ss:1,0", "PATTERN": "de"}
 """Letters of the named formats."""
 OF_ANY_ORDER = ("coo", "csf", "dense", "hash", "dok")
 """Names of formats for tensors of any order."""
@@ -174,7 +174,7 @@ class Format:
             raise FormatError(
                 f"Expected level letters as a string, found {text!r}", hint='as in "ds:1,0"'
             )
-        letters, _, order = NAMED.get(text.upper(), text).partition(":")
+        letters, _, order = FORMAT_LETTERS.get(text.upper(), text).partition(":")
         if read_sizes(text) is not None:
             raise FormatError(
                 f"Expected letters of levels, found {text!r}, a format of derived modes",
@@ -184,8 +184,8 @@ class Format:
         for place, letter in enumerate(letters):
             if levels[place] is None:
                 raise FormatError(
-                    f"Expected level letters out of {', '.join(_written())}, found {letter!r} at "
-                    f"place {place} of {text!r}",
+                    f"Expected level letters out of {', '.join(_level_letters())}, found "
+                    f"{letter!r} at place {place} of {text!r}",
                     hint=_other_format(letters),
                 )
         try:
@@ -219,10 +219,10 @@ def _check_above(kind: LevelKind, above: tuple[Level, ...]) -> None:
             hint='the pattern is the last level, as in "de"',
         )
     if len(above) < kind.above:
-        found = "it at the root" if not above else f"it below {len(above)} alone"
+        place = "it at the root" if not above else f"it below {len(above)} alone"
         raise FormatError(
             f"Expected {'a level' if kind.above == 1 else f'{kind.above} levels'} above a "
-            f"{kind.value} level, found {found}",
+            f"{kind.value} level, found {place}",
             hint='COO is "uc" for matrices: a compressed level, then singletons',
         )
     if kind is LevelKind.SINGLETON and above[-1].full:
@@ -235,11 +235,11 @@ def _check_above(kind: LevelKind, above: tuple[Level, ...]) -> None:
 
 def _level_of(letter: str) -> Level | None:
     """Return the level of a letter, None for other letters."""
-    added = ADDED_KINDS.by_letter(letter)
-    return LETTERS.get(letter) if added is None else Level(added)
+    kind = ADDED_KINDS.by_letter(letter)
+    return LETTERS.get(letter) if kind is None else Level(kind)
 
 
-def _written() -> list[str]:
+def _level_letters() -> list[str]:
     """Return the letters that users write: all except those of derived formats."""
     kinds = [kind for kind in ADDED_KINDS.all() if not kind.derived]
     return [letter for kind in kinds for letter in (kind.letter, kind.repeated) if letter]
@@ -254,14 +254,14 @@ def _other_format(word: str) -> str:
     if word.lower() in CONVERTED:
         return (
             f"operands of scipy's {word} are converted to CSR, and nothing is stored in it; the "
-            f"names are {', '.join((*NAMED, *OF_ANY_ORDER))}"
+            f"names are {', '.join((*FORMAT_LETTERS, *OF_ANY_ORDER))}"
         )
     hint = (
         "d dense, s compressed, u compressed with duplicates, c singleton, q singleton with "
         "duplicates, r ragged, b banded, m bitmap, h hashed, e pattern; "
-        f"or {', '.join((*NAMED, *OF_ANY_ORDER))}"
+        f"or {', '.join((*FORMAT_LETTERS, *OF_ANY_ORDER))}"
     )
-    names = [name.lower() for name in (*NAMED, *OF_ANY_ORDER)]
+    names = [name.lower() for name in (*FORMAT_LETTERS, *OF_ANY_ORDER)]
     return with_suggestion(hint, word.lower(), names)
 
 
@@ -364,7 +364,7 @@ DCSR = Format.parse("DCSR")
 DCSC = Format.parse("DCSC")
 
 
-def named(text: str, order: int) -> Format:
+def format_named(text: str, order: int) -> Format:
     """Parse a format of `order` modes from letters, or from a name as in "coo".
 
     >>> named("coo", 3) == COO(3), named("csr", 2) == Format.parse("ds")
@@ -374,9 +374,9 @@ def named(text: str, order: int) -> Format:
     make = makers.get(text.lower())
     if make is not None:
         return make(order)
-    letters = NAMED.get(text.upper(), text).partition(":")[0]
+    letters = FORMAT_LETTERS.get(text.upper(), text).partition(":")[0]
     if len(letters) != order and all(map(_level_of, letters)):
-        names = [name.lower() for name in (*NAMED, *OF_ANY_ORDER)]
+        names = [name.lower() for name in (*FORMAT_LETTERS, *OF_ANY_ORDER)]
         sized = SIZES.get(text.lower())
         hint = with_suggestion("write one level letter a mode", text.lower(), names)
         raise FormatError(

@@ -97,24 +97,26 @@ class LevelKind:
         return kind_named, (self.value,)  # each is there once
 
 
-BOTH = ("pos", "crd")
+POS_AND_CRD = ("pos", "crd")
 LevelKind.DENSE = LevelKind("dense", "d", (), full=True, usual=True)
-LevelKind.COMPRESSED = LevelKind("compressed", "s", BOTH, listed=True, repeated="u", usual=True)
+LevelKind.COMPRESSED = LevelKind(
+    "compressed", "s", POS_AND_CRD, listed=True, repeated="u", usual=True
+)
 LevelKind.SINGLETON = LevelKind(
     "singleton", "c", ("crd",), branchless=True, above=1, repeated="q", usual=True
 )
 LevelKind.RAGGED = LevelKind("ragged", "r", ("pos",), fills=True)
-LevelKind.BANDED = LevelKind("banded", "b", BOTH, fills=True)
+LevelKind.BANDED = LevelKind("banded", "b", POS_AND_CRD, fills=True)
 LevelKind.BITMAP = LevelKind("bitmap", "m", ("crd",), gaps=True, bits=True)
-LevelKind.HASHED = LevelKind("hashed", "h", BOTH, gaps=True, ordered=False)
+LevelKind.HASHED = LevelKind("hashed", "h", POS_AND_CRD, gaps=True, ordered=False)
 LevelKind.PADDED = LevelKind(
     "padded", "p", ("crd",), branchless=True, gaps=True, above=1, derived=True
 )
 LevelKind.OFFSET = LevelKind(
     "offset", "o", ("crd",), branchless=True, gaps=True, above=2, derived=True
 )
-LevelKind.INTERVAL = LevelKind("interval", "i", BOTH, shared=True, above=1, derived=True)
-LevelKind.PATTERN = LevelKind("pattern", "e", BOTH, shared=True, last=True)
+LevelKind.INTERVAL = LevelKind("interval", "i", POS_AND_CRD, shared=True, above=1, derived=True)
+LevelKind.PATTERN = LevelKind("pattern", "e", POS_AND_CRD, shared=True, last=True)
 LevelKind.PAIR = LevelKind("pair", "w", (), shared=True, above=2, derived=True)
 LevelKind.MIRRORED = LevelKind(
     "mirrored", "y", (), branchless=True, gaps=True, above=3, derived=True
@@ -144,8 +146,8 @@ class AddedKinds:
 
         Raises FormatError where the name or the letter is in use.
         """
-        letters = {each.letter for each in self.all()} | {each.repeated for each in self.all()}
-        if kind.value in {each.value for each in self.all()}:
+        letters = {other.letter for other in self.all()} | {other.repeated for other in self.all()}
+        if kind.value in {other.value for other in self.all()}:
             raise FormatError(
                 f"Expected a new kind of level, found {kind.value!r}, which there is",
                 hint="kinds stay as they are while a process runs: choose another name",
@@ -182,10 +184,10 @@ ADDED_KINDS = AddedKinds()
 
 def kind_named(name: str) -> LevelKind:
     """Return the kind of a name, also of an added one."""
-    found = next((kind for kind in ADDED_KINDS.all() if kind.value == name), None)
-    if found is None:
+    named_kind = next((kind for kind in ADDED_KINDS.all() if kind.value == name), None)
+    if named_kind is None:
         raise FormatError(
             f"Expected a kind of levels that there is, found {name!r}",
             hint="add it first, as the process did that wrote the tensor: tp.add_level_kind",
         )
-    return found
+    return named_kind

@@ -14,9 +14,9 @@ from __future__ import annotations
 from taco_py.language.diagnostics.errors import FormatError
 from taco_py.language.formats.format import Format
 from taco_py.language.formats.remapped import RemappedFormat, sizes_of_blocks
-from taco_py.language.formats.stored_modes import Quotient, Remainder, Slot, Whole
+from taco_py.language.formats.stored_modes import PlainMode, Quotient, Remainder, Slot
 
-ROW, COLUMN = Whole(0), Whole(1)
+ROW, COLUMN = PlainMode(0), PlainMode(1)
 ELL = RemappedFormat("ELL", Format.parse("ddp"), (ROW, Slot(COLUMN, (ROW,)), COLUMN), (1,))
 """Every row has as many places as the fullest row has entries."""
 

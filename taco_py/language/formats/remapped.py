@@ -17,13 +17,13 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.language.diagnostics.errors import FormatError
-from taco_py.language.formats.format import LETTERS, Format, named
+from taco_py.language.formats.format import LETTERS, Format, format_named
 from taco_py.language.formats.stored_modes import (
     Coordinates,
+    PlainMode,
     Quotient,
     Remainder,
     StoredMode,
-    Whole,
     letter,
 )
 
@@ -90,7 +90,7 @@ class RemappedFormat:
     @property
     def is_blocked(self) -> bool:
         """Tell whether all stored modes are modes of the tensor or blocks of them."""
-        return all(isinstance(mode, Whole | Quotient | Remainder) for mode in self.modes)
+        return all(isinstance(mode, PlainMode | Quotient | Remainder) for mode in self.modes)
 
     @property
     def is_bsr(self) -> bool:
@@ -133,7 +133,7 @@ class RemappedFormat:
     @property
     def is_walkable(self) -> bool:
         """Tell whether loops over stored modes have all indices of a text, split or not."""
-        kinds = Whole | Quotient | Remainder
+        kinds = PlainMode | Quotient | Remainder
         return all(mode.is_summed or isinstance(mode, kinds) for mode in self.modes)
 
     def check(self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any) -> None:
@@ -236,7 +236,7 @@ def Blocked(blocks: Sequence[int], format: Format | str = "csf") -> RemappedForm
     Raises FormatError for sizes below 1, or for a format with another number of modes.
     """
     sizes = sizes_of_blocks(blocks, "Blocked((3, 3))")
-    outer = named(format, len(sizes)) if isinstance(format, str) else format
+    outer = format_named(format, len(sizes)) if isinstance(format, str) else format
     if not isinstance(outer, Format) or outer.order != len(sizes):
         raise FormatError(
             f"Expected a format of {len(sizes)} levels for blocks of as many modes, found "
@@ -253,7 +253,7 @@ def Blocked(blocks: Sequence[int], format: Format | str = "csf") -> RemappedForm
     inside = (LETTERS["d"],) * len(cut)
     places = range(len(sizes), len(sizes) + len(cut))
     inner = Format((*outer.levels, *inside), (*outer.mode_order, *places))
-    modes = tuple(Quotient(m, n) if n > 1 else Whole(m) for m, n in enumerate(sizes))
+    modes = tuple(Quotient(m, n) if n > 1 else PlainMode(m) for m, n in enumerate(sizes))
     rests = tuple(Remainder(mode, size) for mode, size in cut)
     name = f"Blocked({','.join(map(str, sizes))},{outer})"
     unit = tuple(range(len(sizes)))

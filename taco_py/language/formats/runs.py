@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from taco_py.language.formats.format import Format
 from taco_py.language.formats.remapped import RemappedFormat
-from taco_py.language.formats.stored_modes import Run, Whole
+from taco_py.language.formats.stored_modes import PlainMode, Run
 
-RLE = RemappedFormat("RLE", Format.parse("dri"), (Whole(0), Run(1, (0,)), Whole(1)))
+RLE = RemappedFormat("RLE", Format.parse("dri"), (PlainMode(0), Run(1, (0,)), PlainMode(1)))
 """Runs of adjacent columns with one value, in each row."""

@@ -88,7 +88,7 @@ class OfOneMode(StoredMode):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(OfOneMode):
+class PlainMode(OfOneMode):
     """The mode itself."""
 
     mode: int
@@ -199,17 +199,17 @@ class Difference(StoredMode):
 
 @dataclass(frozen=True, slots=True)
 class Slot(StoredMode):
-    """The rank of an entry's `of_mode` among the distinct ones of entries with equal `within`.
+    """The rank of an entry's `of_mode` among the distinct ones of entries with equal `group_by`.
 
     of_mode the coordinate that is ranked, in ascending order
-    within  the group, in which ranks begin at 0
-    most    the number of places of a group; 0 for as many as the entries need
+    group_by  the group, in which ranks begin at 0
+    most      the number of places of a group; 0 for as many as the entries need
 
     No loop of a text is over a slot: loops over stored modes sum over it.
     """
 
     of_mode: StoredMode
-    within: tuple[StoredMode, ...] = ()
+    group_by: tuple[StoredMode, ...] = ()
     most: int = 0
 
     @property
@@ -220,7 +220,7 @@ class Slot(StoredMode):
     @property
     def reads(self) -> tuple[int, ...]:
         """Return the modes of the tensor that the stored mode depends on."""
-        parts = (self.of_mode, *self.within)
+        parts = (self.of_mode, *self.group_by)
         return tuple(dict.fromkeys(mode for one in parts for mode in one.reads))
 
     def size(self, shape: Sequence[int]) -> int | None:
@@ -231,7 +231,7 @@ class Slot(StoredMode):
         self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any = None
     ) -> Coordinates:
         """Rank the entries. Raises FormatError for more than `most` in a group."""
-        groups = [mode.of(coordinates, shape, values) for mode in self.within]
+        groups = [mode.of(coordinates, shape, values) for mode in self.group_by]
         ranks = numbered(self.of_mode.of(coordinates, shape, values), groups)
         if self.most and len(ranks) and ranks.max() >= self.most:
             raise FormatError(
@@ -243,19 +243,19 @@ class Slot(StoredMode):
 
     @property
     def _place(self) -> str:
-        return ", ".join(map(str, self.within)) or "tensor"
+        return ", ".join(map(str, self.group_by)) or "tensor"
 
     def __str__(self) -> str:
-        group = f" in {self._place}" if self.within else ""
+        group = f" in {self._place}" if self.group_by else ""
         return f"#{self.of_mode}{group}"
 
 
 @dataclass(frozen=True, slots=True)
 class Run(StoredMode):
-    """The rank of an entry's run among runs of adjacent equal values, within equal `within`."""
+    """The rank of an entry's run among runs of adjacent equal values, within equal `group_by`."""
 
     mode: int
-    within: tuple[int, ...] = ()
+    group_by: tuple[int, ...] = ()
 
     @property
     def is_summed(self) -> bool:
@@ -265,7 +265,7 @@ class Run(StoredMode):
     @property
     def reads(self) -> tuple[int, ...]:
         """Return the modes of the tensor that the stored mode depends on."""
-        return (*self.within, self.mode)
+        return (*self.group_by, self.mode)
 
     def size(self, shape: Sequence[int]) -> int | None:
         """Return None: the entries determine the size."""
@@ -275,7 +275,7 @@ class Run(StoredMode):
         self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any = None
     ) -> Coordinates:
         """Rank the runs."""
-        columns, groups = coordinates[self.mode], [coordinates[mode] for mode in self.within]
+        columns, groups = coordinates[self.mode], [coordinates[mode] for mode in self.group_by]
         order = np.lexsort((columns, *groups[::-1]))
         new = np.ones(len(order), np.bool_)
         same = values[order][1:] == values[order][:-1]

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from taco_py.language.formats.format import Format
 from taco_py.language.formats.remapped import RemappedFormat
-from taco_py.language.formats.stored_modes import Folded, Whole
+from taco_py.language.formats.stored_modes import Folded, PlainMode
 
 SYM = RemappedFormat(
     "SYM",
     Format.parse("dswyy"),
-    (Folded("larger"), Folded("smaller"), Folded("turn"), Whole(0), Whole(1)),
+    (Folded("larger"), Folded("smaller"), Folded("turn"), PlainMode(0), PlainMode(1)),
 )
 """The lower triangle of a symmetric matrix, with its diagonal, in CSR."""

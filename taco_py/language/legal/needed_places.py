@@ -18,7 +18,7 @@ from taco_py.language.legal.absent import arg_fill, call_fill, differing
 from taco_py.language.legal.stored_places import Accesses, Atom, Modes, Places, StoredPlaces
 from taco_py.language.notation.checks import free_indices
 from taco_py.language.notation.nodes import Access, Call, Expr, Reduce
-from taco_py.language.notation.operators import KEPT, STORED
+from taco_py.language.notation.operators import KEEP, STORED
 from taco_py.language.notation.parser import parse_assignment
 
 EVERYWHERE = None
@@ -164,7 +164,7 @@ def kept_where(value: Expr, stored: Sequence[Expr]) -> Expr:
     kept_where(sum(k, Q[i,k] * K[j,k]), [M[i,j]])   →   kept(sum(…), stored(M[i,j]))
     """
     conditions: list[Expr] = [Call(STORED, (operand,)) for operand in stored]
-    return Call(KEPT, (value, reduce(lambda a, b: Call(EITHER, (a, b)), conditions)))
+    return Call(KEEP, (value, reduce(lambda a, b: Call(EITHER, (a, b)), conditions)))
 
 
 def depends(inputs: Mapping[str, Sequence[str]], name: str, on: str) -> bool:

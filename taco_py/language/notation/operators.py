@@ -316,7 +316,7 @@ PRESENT = replace(STORED, name="present", symbol="present", linear=(True,))
 """The same for sums of booleans, which are "or": entries with equal coordinates count as one.
 Internal."""
 
-KEPT = Operator(
+KEEP = Operator(
     "kept", "kept", 2, "kept", 4, annihilators=(0, 0), linear=(True, False), condition=1,
     cotangents=("kept((d), b)", "0"),
     evaluate=lambda x, condition: np.where(np.not_equal(condition, 0), x, np.zeros_like(condition)),
@@ -398,7 +398,7 @@ COMPILER: dict[str, Operator] = {
         STORED,
         PRESENT,
         VALUE,
-        KEPT,
+        KEEP,
         QUOTIENT,
         SELECTED,
         FILLED,

@@ -100,7 +100,7 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class PairOrder:
     """The cheapest order, what it costs, and how many orders it was chosen from.
 
     products  the multiplications alone
@@ -112,14 +112,14 @@ class Chosen:
     candidates: int
 
 
-def cheapest_order(network: Network, effort: Effort, element_steps: float) -> Chosen:
+def cheapest_order(network: Network, effort: Effort, element_steps: float) -> PairOrder:
     """Return the order of least cost, in multiplications and in stored products.
 
     element_steps  writing and reading an element of a product, in multiplications
     """
 
     usual = _greedy(network)
-    best = Chosen(usual, *network.cost(usual, element_steps), 1)
+    best = PairOrder(usual, *network.cost(usual, element_steps), 1)
     for search in _searches(network, best.cost, effort):
         if effort.over:
             effort.cut(
@@ -129,7 +129,7 @@ def cheapest_order(network: Network, effort: Effort, element_steps: float) -> Ch
         pairs = search()
         cost, products = network.cost(pairs, element_steps)
         if cost < best.cost:
-            best = Chosen(pairs, cost, products, best.candidates + 1)
+            best = PairOrder(pairs, cost, products, best.candidates + 1)
         else:
             best = replace(best, candidates=best.candidates + 1)
     return best

@@ -25,15 +25,15 @@ class Operand:
     """What planning knows of a tensor: its type, its shape, how many entries it stores, and which
     where it exists.
 
-    joined  of a dense array, for each level but the last, whether a step along it is as long as the
-            whole next level; none where that is not known
+    contiguous  of a dense array, for each level but the last, whether a step along it is as long as
+                the next level; none where that is not known
     """
 
     type: TensorType
     shape: tuple[int, ...]
     nnz: float
     entries: Entries | None = field(default=None, compare=False, repr=False)
-    joined: tuple[bool, ...] = ()
+    contiguous: tuple[bool, ...] = ()
 
     @property
     def stored(self) -> float:

@@ -176,7 +176,7 @@ def parse_facts(text: str) -> Operand:
     shape = () if match["shape"] == "one number" else map(int, match["shape"].split(" by "))
     contiguous = tuple(word == "yes" for word in (match["joined"] or "").split())
     return Operand(
-        parse_type(match["type"]), tuple(shape), float(match["entries"]), joined=contiguous
+        parse_type(match["type"]), tuple(shape), float(match["entries"]), contiguous=contiguous
     )
 
 

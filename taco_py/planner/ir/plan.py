@@ -10,7 +10,7 @@ from taco_py.compiler.ways.recipe import Recipe
 from taco_py.language.problem import TensorType
 from taco_py.planner.ir.log import Log
 from taco_py.planner.ir.nodes import KernelStep, Step
-from taco_py.planner.ir.program import Chosen, Define, Program
+from taco_py.planner.ir.program import Define, Program, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Plan:
     rewritten: bool = False
     sizes: str = ""
     machine: Machine = NOMINAL
-    selection: Chosen | None = field(default=None, compare=False, repr=False)
+    selection: Selection | None = field(default=None, compare=False, repr=False)
     log: Log = field(default_factory=Log, compare=False, repr=False)
 
     @property

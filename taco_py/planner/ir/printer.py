@@ -138,7 +138,7 @@ def facts_text(facts: Operand) -> str:
     joined=(True, False)  →  … , joined yes no
     """
     shape = " by ".join(map(str, facts.shape)) or "one number"
-    marks = "".join(" yes" if contiguous else " no" for contiguous in facts.joined)
+    marks = "".join(" yes" if contiguous else " no" for contiguous in facts.contiguous)
     return (
         f"{type_text(facts.type)} of {shape}, {number(facts.nnz)} entries"
         f"{marks and f', joined{marks}'}"

@@ -79,7 +79,7 @@ class _DTypes(Mapping[str, DType]):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Selection:
     """A program whose kernels are planned, and the loops of each.
 
     loops  by the tensor that an assignment makes: the loop order of each of its terms; None where

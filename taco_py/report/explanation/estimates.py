@@ -44,7 +44,7 @@ SEARCH = 2 / 3
 
 
 def with_estimates(
-    found: Frontier, operands: Mapping[str, Operand], request: Request, until: float = inf
+    schedules: Frontier, operands: Mapping[str, Operand], request: Request, until: float = inf
 ) -> Frontier:
     """Return the frontier with the expected cost of each schedule, the cheapest first.
 
@@ -54,25 +54,25 @@ def with_estimates(
 
     until  the time (`monotonic`) after which those left have no estimate, and come last
     """
-    runs = _Runs(found.assignment, operands, request)
-    known: dict[Statement, float | None] = {}
+    runs = _Runs(schedules.assignment, operands, request)
+    costs: dict[Statement, float | None] = {}
     late = 0
 
     def estimated(candidate: Candidate) -> Candidate:
         nonlocal late
         statement = candidate.statement
-        if statement not in known:
-            if known and monotonic() > until:
+        if statement not in costs:
+            if costs and monotonic() > until:
                 late += 1
                 return replace(candidate, runs=runs)
             cost = _cost(candidate, operands, request)
-            known[statement] = None if cost is None or isinf(cost) else cost
-        return replace(candidate, estimate=known[statement], runs=runs)
+            costs[statement] = None if cost is None or isinf(cost) else cost
+        return replace(candidate, estimate=costs[statement], runs=runs)
 
     candidates = sorted(
-        map(estimated, found), key=lambda c: inf if c.estimate is None else c.estimate
+        map(estimated, schedules), key=lambda c: inf if c.estimate is None else c.estimate
     )
-    return replace(found, candidates=tuple(candidates), late=late)
+    return replace(schedules, candidates=tuple(candidates), late=late)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,12 +82,12 @@ class _Runs:
     assignment: Assignment
     operands: Mapping[str, Operand]
     request: Request
-    known: dict[Schedule, bool] = field(default_factory=dict)
+    results: dict[Schedule, bool] = field(default_factory=dict)
 
     def __call__(self, schedule: Schedule) -> bool:
-        if schedule not in self.known:
-            self.known[schedule] = self.takes(schedule)
-        return self.known[schedule]
+        if schedule not in self.results:
+            self.results[schedule] = self.takes(schedule)
+        return self.results[schedule]
 
     def takes(self, schedule: Schedule) -> bool:
         options = Options(schedule=schedule)
@@ -103,12 +103,13 @@ class _Runs:
 def _cost(candidate: Candidate, operands: Mapping[str, Operand], request: Request) -> float | None:
     if candidate.kernels is not None:
         return sequence_cost(candidate.kernels, operands, request)
-    order, whole = one_order(candidate.statement), sums_outside(candidate.assignment)
-    terms = split_terms(whole.value)
-    known = set(all_indices(whole))
-    if order is not None and len(terms) == 1 and known.issuperset(order):
-        draft = draft_of(whole, operands, request)
-        costs = LoopCosts(draft, terms[0], statistics(whole, operands, request.machine), rows=False)
+    order, assignment = one_order(candidate.statement), sums_outside(candidate.assignment)
+    terms = split_terms(assignment.value)
+    indices = set(all_indices(assignment))
+    if order is not None and len(terms) == 1 and indices.issuperset(order):
+        draft = draft_of(assignment, operands, request)
+        stats = statistics(assignment, operands, request.machine)
+        costs = LoopCosts(draft, terms[0], stats, rows=False)
         cost = costs.fused(candidate.statement, order)
         if not isinf(cost):  # as it is where a quotient's sums are around it in these loops alone
             return cost
@@ -133,23 +134,23 @@ def sequence_cost(
     program = Program((), facts, (result,), _sizes(kernels, operands))
     total = 0.0
     for kernel in before:
-        made = described(program, context, kernel.assignment)
-        made = made if stored else _as_filled(made, kernel)
-        program = program.with_facts({kernel.assignment.target.tensor: made})
-        total += keeping(made, request.machine) if stored else 0.0
-        total += kernel_cost(kernel, program.facts, replace(request, type=made.type))
+        temporary = described(program, context, kernel.assignment)
+        temporary = temporary if stored else _as_filled(temporary, kernel)
+        program = program.with_facts({kernel.assignment.target.tensor: temporary})
+        total += keeping(temporary, request.machine) if stored else 0.0
+        total += kernel_cost(kernel, program.facts, replace(request, type=temporary.type))
     return total + kernel_cost(last, program.facts, request)
 
 
-def _as_filled(made: Operand, kernel: ScheduledKernel) -> Operand:
+def _as_filled(temporary: Operand, kernel: ScheduledKernel) -> Operand:
     """Return a temporary that is stored as its kernel's loops come to it."""
     indices = kernel.assignment.target.indices
-    form = made.type.format
+    form = temporary.type.format
     level = dict(zip(form.mode_order, form.levels, strict=True))
     loops = _loops(kernel)
     modes = sorted(range(form.order), key=lambda mode: loops.index(indices[mode]))
     stored = Format(tuple(level[mode] for mode in modes), tuple(modes))
-    return replace(made, type=replace(made.type, format=stored))
+    return replace(temporary, type=replace(temporary.type, format=stored))
 
 
 def kernel_cost(
@@ -172,8 +173,8 @@ def _order(kernel: ScheduledKernel, term: Term) -> Order:
 
 def _loops(kernel: ScheduledKernel) -> Order:
     """Return the loops of a kernel, the outermost first."""
-    named = [i for c in kernel.schedule.commands if isinstance(c, Reorder) for i in c.indices]
-    return tuple(dict.fromkeys((*named, *all_indices(kernel.assignment))))
+    reordered = [i for c in kernel.schedule.commands if isinstance(c, Reorder) for i in c.indices]
+    return tuple(dict.fromkeys((*reordered, *all_indices(kernel.assignment))))
 
 
 def _sizes(kernels: Sequence[ScheduledKernel], operands: Mapping[str, Operand]) -> dict[str, float]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NOT_COMPILED = 'emulated; target="cuda" has registers and what runs at once'
 
 
-def told_resources(kernel: CompiledKernel, target: Target) -> Iterator[str]:
+def describe_resources(kernel: CompiledKernel, target: Target) -> Iterator[str]:
     """Yield a line for each kernel, or why there is none."""
     blocks = dict(kernel.report.blocks)
     if not blocks:
@@ -42,11 +42,11 @@ def told_resources(kernel: CompiledKernel, target: Target) -> Iterator[str]:
     for name, block in blocks.items():
         report = reports.get(name)
         if report is not None:
-            yield f"{name}: {_told(report, block)}"
+            yield f"{name}: {_describe_kernel(report, block)}"
     yield f"compiled for {architecture}" if reports else "the compiler does not say it"
 
 
-def _told(report: KernelReport, block: int) -> str:
+def _describe_kernel(report: KernelReport, block: int) -> str:
     """Describe the resources of a thread, and how many blocks a multiprocessor runs at once."""
     spills = f"{report.spills} bytes spilled" if report.spills else "no spills"
     takes = f"{report.registers} registers a thread, {spills}"
@@ -55,12 +55,12 @@ def _told(report: KernelReport, block: int) -> str:
     has = MULTIPROCESSORS.get(report.architecture)
     if has is None or block == 1:
         return takes
-    found = occupancy(has, block, report.registers, report.shared_bytes)
-    why = {
+    resident = occupancy(has, block, report.registers, report.shared_bytes)
+    reason = {
         "warps": "which is all",
         "registers": f"for there are {has.registers} registers",
         "shared memory": f"for there are {has.shared_bytes} bytes of shared memory",
         "blocks": f"for there are at most {has.blocks} blocks",
-    }[found.limiter]
-    warps = f"{found.warps} of {found.most_warps} warps"
-    return f"{takes}; {found.blocks} blocks at once, {warps}, {why}"
+    }[resident.limiter]
+    warps = f"{resident.warps} of {resident.most_warps} warps"
+    return f"{takes}; {resident.blocks} blocks at once, {warps}, {reason}"

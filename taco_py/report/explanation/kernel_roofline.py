@@ -10,7 +10,7 @@ from taco_py.arguments.operands import BoundOperand
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.data.kernels import KERNELS
 from taco_py.planner.ir.plan import Plan
-from taco_py.report.explanation.told_roofline import timed_roofline
+from taco_py.report.explanation.plan_roofline import timed_roofline
 
 if TYPE_CHECKING:
     from taco_py.report.show.graphs import Drawing
@@ -21,19 +21,19 @@ def kernel_roofline(
     plan: Plan,
     kernels: Sequence[CompiledKernel],
     threads: int | None,
-    given: Mapping[str, BoundOperand] | None,
+    operands: Mapping[str, BoundOperand] | None,
     call: Callable[[], object] | None,
 ) -> Drawing:
     """Draw the kernels of a plan below the roofs of the processor.
 
-    path   of a file to write, None for none
-    given  operands, with which `call` is timed; None for those that the plan was made for
+    path      of a file to write, None for none
+    operands  operands, with which `call` is timed; None for those that the plan was made for
 
     Raises CompilerError where the processor cannot be measured, OutputError for the file.
     """
     from taco_py.report.limits.roofline_picture import draw_roofline
 
-    tensors = None if given is None else {name: each.data for name, each in given.items()}
+    tensors = None if operands is None else {name: o.data for name, o in operands.items()}
     drawing = draw_roofline(timed_roofline(plan, kernels, tensors, threads or KERNELS.cores, call))
     if path is not None:
         drawing.save(path)

@@ -23,35 +23,36 @@ from taco_py.running.execute.run import sizes_of
 from taco_py.running.execute.work import work_of
 
 
-def told_traffic(
+def describe_traffic(
     step: KernelStep,
     tensors: Mapping[str, TensorData] | None,
     target: Target,
     machine: Machine = NOMINAL,
 ) -> str:
     """Return a line for a kernel whose way knows; nothing where an operand is not known."""
-    known = {n: (tensors or {}).get(step.source(n)) for n, _ in step.problem.operands}
-    found = {name: data for name, data in known.items() if data is not None}
-    if not known or len(found) < len(known) or not step.schedule.orders[0]:
+    data_of = {n: (tensors or {}).get(step.source(n)) for n, _ in step.problem.operands}
+    present = {name: data for name, data in data_of.items() if data is not None}
+    if not data_of or len(present) < len(data_of) or not step.schedule.orders[0]:
         return ""
     way = way_of(step.schedule.make)
     if way.traffic is not None:
-        return way.traffic(step.problem, step.schedule.make, sizes_of(step, found), target)
+        return way.traffic(step.problem, step.schedule.make, sizes_of(step, present), target)
     return (
-        _of_loops(step, found, target.processor.cache_bytes, machine.loops.line_bytes)
+        _of_loops(step, present, target.processor.cache_bytes, machine.loops.line_bytes)
         if way.in_loops
         else ""
     )
 
 
 def _of_loops(
-    step: KernelStep, found: Mapping[str, TensorData], caches: Sequence[int], line: int
+    step: KernelStep, tensors: Mapping[str, TensorData], caches: Sequence[int], line: int
 ) -> str:
-    work = work_of(step.problem, found)
+    work = work_of(step.problem, tensors)
     used = tuple(dict.fromkeys(accesses(step.problem.assignment)))
-    written = _written(step, found, work)
+    result_bytes = _written_bytes(step, tensors, work)
     amounts = [
-        written + sum(_read(step, each, found[each.tensor], work, cache, line) for each in used)
+        result_bytes
+        + sum(_read(step, access, tensors[access.tensor], work, cache, line) for access in used)
         for cache in caches
     ]
     return f"{traffic_line(amounts)}, at most"
@@ -69,7 +70,7 @@ def _read(
     return work * (data.values.itemsize if stored[-1] == order[-1] else line)
 
 
-def _written(step: KernelStep, tensors: Mapping[str, TensorData], work: int) -> int:
+def _written_bytes(step: KernelStep, tensors: Mapping[str, TensorData], work: int) -> int:
     target, result = step.problem.assignment.target, step.problem.result
     sizes = sizes_of(step, tensors)
     places = prod(sizes[index] for index in target.indices)

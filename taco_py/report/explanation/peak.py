@@ -15,7 +15,7 @@ from taco_py.planner.ir.plan import Plan
 from taco_py.running.execute.peak_memory import moments
 
 
-def told_peak(
+def describe_peak(
     plan: Plan,
     kernels: Sequence[CompiledKernel],
     tensors: Mapping[str, TensorData],
@@ -24,12 +24,12 @@ def told_peak(
     """Describe the peak memory of a plan besides its operands, and its limit."""
     steps = zip(plan.kernels, kernels, strict=True)
     compiled = {(step.target, "evaluate"): kernel for step, kernel in steps}
-    found = tuple(moments(plan, tensors, compiled, threads, False))
-    if not found:
+    every = tuple(moments(plan, tensors, compiled, threads, False))
+    if not every:
         return
-    peak = max(found, key=lambda moment: moment.most)
+    peak = max(every, key=lambda moment: moment.most)
     up_to = "up to " if peak.least < peak.most else ""
-    listed = ", ".join(f"{part.what} {part.described_size}" for part in peak.parts(True))
+    parts = ", ".join(f"{part.what} {part.described_size}" for part in peak.parts(True))
     limit = KERNELS.memory.limit
     allowed = "" if limit is None else f"; allowed are {bytes_text(limit)}"
-    yield f"memory    {up_to}{bytes_text(peak.most)} at once: {listed or 'nothing'}{allowed}"
+    yield f"memory    {up_to}{bytes_text(peak.most)} at once: {parts or 'nothing'}{allowed}"

@@ -17,15 +17,15 @@ from taco_py.planner.ir.nodes import (
     reads_elements,
 )
 from taco_py.planner.ir.plan import Plan
-from taco_py.report.explanation.gpu_resources import told_resources
-from taco_py.report.explanation.memory_traffic import told_traffic
-from taco_py.report.explanation.peak import told_peak
+from taco_py.report.explanation.gpu_resources import describe_resources
+from taco_py.report.explanation.memory_traffic import describe_traffic
+from taco_py.report.explanation.peak import describe_peak
+from taco_py.report.explanation.plan_roofline import describe_roofline
 from taco_py.report.explanation.summary import summary
-from taco_py.report.explanation.told_roofline import told_roofline
 from taco_py.running.execute.independent_kernels import independent_groups, least_taken_over
 from taco_py.running.execute.run import IN_ORDER
 from taco_py.running.execute.transform import transformed
-from taco_py.running.execute.work import told_threads
+from taco_py.running.execute.work import describe_threads
 
 ON_HOST = ", on the host, to which arrays of a device are copied for it"
 """What is said of steps without a kernel in the plan of a GPU."""
@@ -46,29 +46,29 @@ def explain(
     limit    the most threads that a call may use
     tensors  the operands, where they are known
     """
-    known = None if tensors is None else _with_copies(plan, tensors)
-    lines = [*summary(plan, limit), *told_roofline(plan, kernels, tensors, limit)]
+    operands = None if tensors is None else _with_copies(plan, tensors)
+    lines = [*summary(plan, limit), *describe_roofline(plan, kernels, tensors, limit)]
     if tensors is not None and not plan.machine.is_gpu:
-        lines += told_peak(plan, kernels, tensors, limit)
+        lines += describe_peak(plan, kernels, tensors, limit)
     lines += [f"copy      {copy}" for copy in copies]
     lines += [f"budget    {cut}" for cut in plan.cuts]
     lines += [f"result    {plan.stored}"] if plan.stored else []
     lines += [f"sizes     {plan.sizes}"] if plan.sizes else []
     lines += [f"sums      {form}" for form in plan.forms]
-    lines += _together(plan, limit)
+    lines += _concurrent_kernels(plan, limit)
     compiled = iter(kernels)
     for note in plan.notes:
         lines.append(f"split     {note}")
     for step in plan.steps:
         if isinstance(step, KernelStep):
-            lines += _kernel(step, next(compiled), known, limit, plan.machine)
+            lines += _kernel(step, next(compiled), operands, limit, plan.machine)
         else:
             moves = plan.machine.is_gpu and reads_elements(step)
             lines.append(f"{step.line}{ON_HOST * moves}")
     return "\n".join(lines)
 
 
-def _together(plan: Plan, limit: int) -> Iterator[str]:
+def _concurrent_kernels(plan: Plan, limit: int) -> Iterator[str]:
     """Tell which kernels run beside each other in later calls, and from when on."""
     for group in independent_groups(plan) if limit > 1 else ():
         names = ", ".join(plan.steps[number].target for number in group)
@@ -81,16 +81,16 @@ def _together(plan: Plan, limit: int) -> Iterator[str]:
 
 def _with_copies(plan: Plan, tensors: Mapping[str, TensorData]) -> Mapping[str, TensorData]:
     """Return the operands, and as many entries of the same shapes for copies of them."""
-    known = dict(tensors)
+    operands = dict(tensors)
     for step in plan.steps:
-        if isinstance(step, KernelStep) or step.source not in known:
+        if isinstance(step, KernelStep) or step.source not in operands:
             continue
-        source = known[step.source]
+        source = operands[step.source]
         if has_format(step):
-            known[step.target] = source
+            operands[step.target] = source
         if isinstance(step, Locate | TakeValues):
-            known[step.target] = transformed(step, source)
-    return known
+            operands[step.target] = transformed(step, source)
+    return operands
 
 
 def _kernel(
@@ -103,8 +103,8 @@ def _kernel(
     problem = step.problem
     yield f"kernel    {to_text(problem.assignment)}"
     if step.sources:
-        named = [f"{name} = {tensor}" for name, tensor in step.sources]
-        yield f"  computes    {step.target}, with " + ", ".join(named)
+        sources = [f"{name} = {tensor}" for name, tensor in step.sources]
+        yield f"  computes    {step.target}, with " + ", ".join(sources)
     types = [*problem.operands, (problem.assignment.target.tensor, problem.result)]
     yield "  formats     " + ", ".join(f"{name}: {type}" for name, type in types)
     if problem.static:
@@ -130,9 +130,9 @@ def _kernel(
         yield f"  otherwise   {IN_ORDER}"
     yield from _block("  parallel    ", kernel.report.parallel.replace("; loop ", "\nloop "))
     yield from _block("  launches    ", "\n".join(kernel.report.launches))
-    yield from _block("  takes       ", "\n".join(told_resources(kernel, machine.target)))
+    yield from _block("  takes       ", "\n".join(describe_resources(kernel, machine.target)))
     if kernel.threaded:
-        yield f"  threads     {told_threads(step, tensors, limit, machine)}"
+        yield f"  threads     {describe_threads(step, tensors, limit, machine)}"
     yield f"  compiled    {kernel.seconds * 1e3:.1f} ms, {_hit(kernel.hit)}"
 
 
@@ -140,9 +140,10 @@ def _order(step: KernelStep) -> str:
     """Return the loops of each term; that nobody chose them, where a schedule derives others from
     them."""
     order = "; ".join(",".join(order) for order in step.schedule.orders)
-    written = step.schedule.orders == textual_orders(step.problem.assignment)
-    asked = step.schedule.shapes and not (step.looked_up or step.in_turn or step.reason)
-    if not (asked and written and any(len(each) > 1 for each in step.schedule.orders)):
+    is_textual = step.schedule.orders == textual_orders(step.problem.assignment)
+    has_commands = step.schedule.shapes and not (step.looked_up or step.in_turn or step.reason)
+    has_choice = any(len(loops) > 1 for loops in step.schedule.orders)
+    if not (has_commands and is_textual and has_choice):
         return order
     return f"{order}, as written: with commands on loops, reorder(…) alone changes it"
 
@@ -156,7 +157,7 @@ def _tiles(
     """Describe the loops after tiling, and the bytes that move where the sizes are known."""
     tiles = kernel.report.tiles
     yield from tiles
-    traffic = told_traffic(step, tensors, native_target(), machine) if tiles else ""
+    traffic = describe_traffic(step, tensors, native_target(), machine) if tiles else ""
     if traffic and not any("traffic: " in line for line in tiles):
         yield f"  {traffic}"
 

@@ -22,7 +22,7 @@ from taco_py.planner.ir.nodes import KernelStep
 from taco_py.planner.ir.plan import Plan
 
 
-def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
+def schedule_of(plan: Plan, requested: Schedule | None) -> Schedule:
     """Return commands that lead to the same kernels again.
 
     What was asked for, and what was chosen besides: the order of loops, how they meet operands, the
@@ -30,24 +30,24 @@ def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
     sums multiplied out, copies of operands or register tiles, are left open, and made again the
     same way.
     """
-    wanted = asked or OPEN
-    *others, kernel = plan.steps
-    several = others or plan.rewritten
+    schedule = requested or OPEN
+    *earlier, kernel = plan.steps
+    several = earlier or plan.rewritten
     if several or not isinstance(kernel, KernelStep) or not way_of(kernel.schedule.make).in_loops:
-        return wanted
-    if wanted.shapes:
-        return Schedule((*wanted.commands, *_sharing(kernel, wanted)))
+        return schedule
+    if schedule.shapes:
+        return Schedule((*schedule.commands, *_sharing(kernel, schedule)))
     orders = reordering(kernel.problem.assignment, kernel.schedule.orders)
     if orders is None:
-        return wanted
+        return schedule
     on_gpu = way_of(kernel.schedule.make).on_gpu  # whose units share loops that commands derive
-    met = (c for c in kernel.schedule.on_loops.commands if on_gpu or isinstance(c, _CHOSEN))
-    chosen = (c for c in met if c not in wanted.commands)
-    whole = Schedule((*orders, *chosen, *wanted.commands))
-    return whole.then(Schedule(_sharing(kernel, whole)))
+    recorded = (c for c in kernel.schedule.on_loops.commands if on_gpu or isinstance(c, _RECORDED))
+    remaining = (c for c in recorded if c not in schedule.commands)
+    full = Schedule((*orders, *remaining, *schedule.commands))
+    return full.then(Schedule(_sharing(kernel, full)))
 
 
-_CHOSEN = Precompute | MergeBy | Fission
+_RECORDED = Precompute | MergeBy | Fission
 
 
 def graphs_of(plan: Plan) -> tuple[IterationGraph, ...]:
@@ -61,8 +61,8 @@ def reordering(assignment: Assignment, orders: tuple[Order, ...]) -> tuple[Comma
     Terms with the same indices cannot be told apart by a command.
     """
     loops = Loops(assignment, textual_orders(assignment))
-    wanted = sorted(dict.fromkeys(o for o in orders if o not in loops.orders), key=len)
-    commands = tuple(Reorder(order) for order in wanted)
+    targets = sorted(dict.fromkeys(o for o in orders if o not in loops.orders), key=len)
+    commands = tuple(Reorder(order) for order in targets)
     try:
         reached = apply_all(loops, Schedule(commands)).orders
     except ScheduleError:
@@ -70,15 +70,15 @@ def reordering(assignment: Assignment, orders: tuple[Order, ...]) -> tuple[Comma
     return commands if reached == orders else None
 
 
-def _sharing(kernel: KernelStep, wanted: Schedule) -> tuple[Command, ...]:
+def _sharing(kernel: KernelStep, schedule: Schedule) -> tuple[Command, ...]:
     """Return the loop that threads share where nobody said which."""
-    if wanted.serial or wanted.parallel is not None:
+    if schedule.serial or schedule.parallel is not None:
         return ()
     graph = graph_of(kernel.recipe())
     shared = ((graph.called(loop), loop.mode) for loop in graph.loops)
-    found = (
+    commands = (
         Parallelize(index, mode.parallel, mode.unit)
         for index, mode in shared
         if mode.parallel is not None
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(commands))

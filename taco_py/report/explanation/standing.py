@@ -32,7 +32,7 @@ from taco_py.compiler.concrete.nodes import (
     forall,
 )
 from taco_py.compiler.concrete.nodes import (
-    Sequence as Both,
+    Sequence as LoopSequence,
 )
 from taco_py.compiler.concrete.printer import to_text
 from taco_py.compiler.concrete.terms import Term, reductions, split_terms
@@ -48,7 +48,7 @@ from taco_py.planner.algebra.normalize import normal_form
 from taco_py.planner.ir.goal import Request, draft_of, statistics
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.ir.program import Chosen, Program
+from taco_py.planner.ir.program import Program, Selection
 from taco_py.planner.price import keeping, term_cost
 from taco_py.report.explanation.estimates import SEARCH, with_estimates
 
@@ -77,31 +77,31 @@ class Verdict:
     share: float = 1.0
 
 
-def chosen_nests(chosen: Chosen, request: Request) -> Nests | None:
+def chosen_nests(selection: Selection, request: Request) -> Nests | None:
     """Return the kernels of a plan as one statement; None where one runs over other indices than
     its text: over modes that were fused, or over values alone."""
-    program, loops = chosen.program, chosen.loops
+    program, loops = selection.program, selection.loops
     parts = (*program.temporaries, program.define(program.result))
     if any(loops.get(part.target) is None for part in parts):
         return None
     kernels = [
         _Kernel(program, part.assignment, loops[part.target] or (), request) for part in parts
     ]
-    *others, whole = (kernel.nest() for kernel in kernels)
+    *inner, nest = (kernel.nest() for kernel in kernels)
     estimate = sum(kernel.cost() for kernel in kernels)
-    for part, statement in zip(reversed(program.temporaries), reversed(others), strict=True):
+    for part, statement in zip(reversed(program.temporaries), reversed(inner), strict=True):
         facts = program.facts[part.target]
         target = part.assignment.target
         kind = _kind(facts.type)
         workspace = Workspace(target.tensor, target.indices, kind, facts.type.dtype)
-        whole = Where(workspace, whole, statement)
-        if part.target in chosen.fused:
-            whole = fused_inside(whole)
+        nest = Where(workspace, nest, statement)
+        if part.target in selection.fused:
+            nest = fused_inside(nest)
         else:
             estimate += keeping(facts, request.machine)
     targets = [part.assignment.target for part in program.temporaries]
     walked = tuple(t for t in targets if not program.facts[t.tensor].type.format.is_dense)
-    return Nests(whole, walked, estimate)
+    return Nests(nest, walked, estimate)
 
 
 def _kind(type: TensorType) -> WorkspaceKind:
@@ -153,7 +153,7 @@ class _Kernel:
             forall(order[len(shared) :], Assign(target, term.body, SUB if term.negative else ADD))
             for term, order in zip(terms, orders, strict=True)
         )
-        return nests[0] if len(nests) == 1 else forall(shared, Both(nests))
+        return nests[0] if len(nests) == 1 else forall(shared, LoopSequence(nests))
 
 
 def _any_sum(term: Term) -> bool:
@@ -170,14 +170,14 @@ def _in_turn(statement: Statement) -> bool:
         case Where(_, consumer, producer):
             return _in_turn(consumer) or _in_turn(producer)
         case _:
-            return isinstance(statement, Both)
+            return isinstance(statement, LoopSequence)
 
 
 def verdict(
     nests: Nests,
     assignment: Assignment,
     operands: Mapping[str, Operand],
-    found: Frontier,
+    schedules: Frontier,
     scope: Scope = Scope.ALL,
     budget: float = inf,
 ) -> Verdict | None:
@@ -190,7 +190,7 @@ def verdict(
     read = tuple(dict.fromkeys(accesses(assignment)))
     sparse = tuple(a for a in read if not operands[a.tensor].type.format.is_dense)
     costs = Costs(assumptions(sparse, (assignment.target, *read)))
-    least_found = [(cost, costs.union(cost.queries)) for cost in found.costs]
+    least_found = [(cost, costs.union(cost.queries)) for cost in schedules.costs]
     least = _least(costs, nests, sparse, scope, end)
     if not least:
         return None
@@ -221,9 +221,10 @@ def report(
     plan: Plan,
     budget: float,
 ) -> str:
-    """Return the schedules of an assignment, and where the kernels of its plan stand among them,
-    half of the `budget` (seconds) for each, with the estimates; why not, where the model of costs
-    does not cover them."""
+    """Return the schedules of an assignment with estimates, and the rank of its plan's kernels.
+
+    Each of the two takes half of the `budget`, in seconds. Where the model of costs does not cover
+    the kernels, the text says why."""
     every = (assignment.target, *accesses(assignment))
     twice = [a.tensor for a in every if len(set(a.indices)) < len(a.indices)]
     if twice:
@@ -234,22 +235,22 @@ def report(
     formats = {name: operand.type.format for name, operand in operands.items()}
     half = budget / 2
     until = monotonic() + half
-    found = frontier(assignment, formats, budget=half * SEARCH, dtype=request.type.dtype)
-    known = with_estimates(found, operands, request, until)
+    schedules = frontier(assignment, formats, budget=half * SEARCH, dtype=request.type.dtype)
+    estimates = with_estimates(schedules, operands, request, until)
     nests = None
     if plan.selection is not None:
         program = plan.selection.program.with_facts(operands)
         nests = chosen_nests(replace(plan.selection, program=program), request)
     if nests is None:
-        why = "for its kernels run over other indices than the text: modes fused, or values alone"
-        return f"{known.explain()}\nchosen: not compared, {why}"
-    met = {loop.index for loop in foralls(nests.statement)}
-    foreign = met - set(all_indices(assignment))
+        reason = "its kernels run over other indices than the text: modes fused, or values alone"
+        return f"{estimates.explain()}\nchosen: not compared, for {reason}"
+    indices = {loop.index for loop in foralls(nests.statement)}
+    foreign = indices - set(all_indices(assignment))
     if foreign:
-        why = f"not compared, for the text has no loops over {', '.join(sorted(foreign))}"
-        return f"{known.explain()}\nchosen, estimated {nests.estimate:.3g}: {why}"
-    standing = verdict(nests, assignment, operands, known, budget=half)
-    return "\n".join((known.explain(), *_standing(standing, nests, found.complete)))
+        reason = f"not compared, for the text has no loops over {', '.join(sorted(foreign))}"
+        return f"{estimates.explain()}\nchosen, estimated {nests.estimate:.3g}: {reason}"
+    standing = verdict(nests, assignment, operands, estimates, budget=half)
+    return "\n".join((estimates.explain(), *_standing(standing, nests, schedules.complete)))
 
 
 def _standing(standing: Verdict | None, nests: Nests, complete: bool) -> Iterator[str]:
@@ -280,21 +281,21 @@ def _least(
     that is no less than one found already has nothing less below it.
     """
     recorder = Recorder(scope)
-    found: list[Union] = []
+    least: list[Union] = []
 
     def decide(steps: Mapping[Access, frozenset[str]], open_: tuple[Access, ...]) -> None:
         if monotonic() > end:
             return
         directed = Directed(nests.statement, steps)
         union = costs.union(recorder.queries(directed, frozenset(open_)))
-        if any(costs.below(low, union) for low in found):
+        if any(costs.below(low, union) for low in least):
             return
         if not open_:
-            found[:] = [*(old for old in found if not costs.below(union, old)), union]
+            least[:] = [*(old for old in least if not costs.below(union, old)), union]
             return
         access, *rest = open_
-        for chosen in choices(access):
-            decide({**steps, access: chosen}, tuple(rest))
+        for protocols in choices(access):
+            decide({**steps, access: protocols}, tuple(rest))
 
     decide({}, (*sparse, *nests.temporaries))
-    return tuple(found)
+    return tuple(least)

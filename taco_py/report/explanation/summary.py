@@ -35,7 +35,7 @@ from taco_py.planner.ir.nodes import (
     TakeValues,
 )
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.ir.program import Chosen, Program
+from taco_py.planner.ir.program import Program, Selection
 from taco_py.planner.lookahead import Lookahead
 from taco_py.planner.rules.base import Numbers
 from taco_py.planner.rules.catalogue import CATALOGUE
@@ -94,19 +94,19 @@ def _count(number: int, one: str, several: str = "") -> str:
 
 def _expected(plan: Plan) -> str:
     """Return the expected seconds of the program and of the text's own loops."""
-    chosen = plan.selection
-    if chosen is None:
+    selection = plan.selection
+    if selection is None:
         return "not estimated: a schedule says which loops there are"
     if plan.machine.is_gpu:
         return _expected_on_gpu(plan)
-    ours = f"{_seconds(chosen.program, plan):.1e} s"
-    if len(chosen.text.sizes) > MOST_LOOPS:
+    ours = f"{_seconds(selection.program, plan):.1e} s"
+    if len(selection.text.sizes) > MOST_LOOPS:
         return ours
-    text = chosen.text
+    text = selection.text
     for define in text.defines:
         text = text.with_assignment(sums_outside(normal_form(define.assignment, text.facts)))
     where = "in one kernel" if len(text.steps) == 1 else "in one kernel for each statement"
-    if chosen.program.steps == text.steps:
+    if selection.program.steps == text.steps:
         return f"{ours}, {where} as the text has it"
     return f"{ours}, {where} as the text has it {_seconds(text, plan):.1e} s"
 
@@ -119,14 +119,14 @@ def expected_of(plan: Plan, facts: Mapping[str, Operand]) -> float | None:
     """
     if plan.selection is None:
         return None
-    if any(facts[name].shape != each.shape for name, each in plan.program.facts.items()):
+    if any(facts[name].shape != planned.shape for name, planned in plan.program.facts.items()):
         resized = _resized(plan, facts)
         return None if resized is None or plan.machine.is_gpu else _seconds(resized, plan)
     if not plan.machine.is_gpu:
         return _seconds(plan.selection.program, plan)
     prices = [*_prices_on_gpu(plan)]
-    known = [seconds for seconds in prices if seconds is not None]
-    return sum(known) if prices and len(known) == len(prices) else None
+    estimates = [seconds for seconds in prices if seconds is not None]
+    return sum(estimates) if prices and len(estimates) == len(prices) else None
 
 
 def _resized(plan: Plan, facts: Mapping[str, Operand]) -> Program | None:
@@ -138,8 +138,8 @@ def _resized(plan: Plan, facts: Mapping[str, Operand]) -> Program | None:
     sizes = dict(program.sizes)
     for access in accesses(program.last.value):
         sizes.update(zip(access.indices, map(float, facts[access.tensor].shape), strict=True))
-    known = {name: facts[name] for name in program.facts if name in facts}
-    return replace(program.with_facts(known), sizes=sizes)
+    operands = {name: facts[name] for name in program.facts if name in facts}
+    return replace(program.with_facts(operands), sizes=sizes)
 
 
 def _prices_on_gpu(plan: Plan) -> Iterator[float | None]:
@@ -156,13 +156,13 @@ def _expected_on_gpu(plan: Plan) -> str:
     """Return the expected seconds of kernels, of which there are figures for dense results
     alone."""
     prices = [*_prices_on_gpu(plan)]
-    known = [seconds for seconds in prices if seconds is not None]
-    if not known:
+    estimates = [seconds for seconds in prices if seconds is not None]
+    if not estimates:
         return "not estimated: there are no figures for such kernels of a GPU"
     some, rest = "kernels", ""
-    if len(known) < len(prices):
-        some, rest = f"{len(known)} of {len(prices)} kernels", "; no figures for the others"
-    return f"{sum(known):.1e} s in {some} of a GPU, without copies to it and back{rest}"
+    if len(estimates) < len(prices):
+        some, rest = f"{len(estimates)} of {len(prices)} kernels", "; no figures for the others"
+    return f"{sum(estimates):.1e} s in {some} of a GPU, without copies to it and back{rest}"
 
 
 def expected_seconds(plan: Plan, goal: Request) -> float:
@@ -197,14 +197,14 @@ def _planned_seconds(kernel: KernelStep, program: Program, machine: Machine) -> 
     return machine.calls.plan_step_seconds + products * steps * machine.step_seconds
 
 
-def _largest(chosen: Chosen | None) -> str:
+def _largest(selection: Selection | None) -> str:
     """Return the largest temporary tensor."""
-    if chosen is None:
+    if selection is None:
         return "no temporary"
-    temporaries = (step.target for step in chosen.program.temporaries)
-    made = [target for target in temporaries if target not in chosen.fused]
-    made += [kernel.target for kernel in chosen.program.kernels]
-    stored = {target: chosen.program.facts[target].stored for target in made}
+    temporaries = (step.target for step in selection.program.temporaries)
+    targets = [target for target in temporaries if target not in selection.fused]
+    targets += [kernel.target for kernel in selection.program.kernels]
+    stored = {target: selection.program.facts[target].stored for target in targets}
     if not stored:
         return "no temporary"
     name = max(stored, key=lambda target: stored[target])
@@ -214,7 +214,7 @@ def _largest(chosen: Chosen | None) -> str:
 def numbers(plan: Plan) -> str:
     """Describe the changes in numbers that the rules of the plan may cause, by rule."""
     facts = (plan.program.facts.get(name) for name in plan.program.results)
-    types = [plan.result, *(each.type for each in facts if each is not None)]
+    types = [plan.result, *(operand.type for operand in facts if operand is not None)]
     if all(computes_exactly(type.dtype) for type in types):
         return "are those of the text"
     rules = [r for r in dict.fromkeys(rule for rule, _ in CATALOGUE) if any(plan.log.of(r.name))]

@@ -86,21 +86,21 @@ class Ceilings:
         return self.vector_bytes * self.registers
 
 
-def higher(found: Ceilings, before: Ceilings) -> Ceilings:
+def higher(ceilings: Ceilings, before: Ceilings) -> Ceilings:
     """Return the ceilings with the higher of both figures each; others where the caches are not
     alike."""
-    alike = [roof.name for roof in found.roofs] == [roof.name for roof in before.roofs]
+    alike = [roof.name for roof in ceilings.roofs] == [roof.name for roof in before.roofs]
     if not alike:
-        return found
+        return ceilings
     roofs = (
         replace(one, rate=_higher(one.rate, other.rate))
-        for one, other in zip(found.roofs, before.roofs, strict=True)
+        for one, other in zip(ceilings.roofs, before.roofs, strict=True)
     )
     return replace(
-        found,
-        doubles=_higher(found.doubles, before.doubles),
-        floats=_higher(found.floats, before.floats),
-        loads=_higher(found.loads, before.loads),
+        ceilings,
+        doubles=_higher(ceilings.doubles, before.doubles),
+        floats=_higher(ceilings.floats, before.floats),
+        loads=_higher(ceilings.loads, before.loads),
         roofs=tuple(roofs),
     )
 
@@ -109,37 +109,37 @@ def _higher(one: Rate, other: Rate) -> Rate:
     return Rate(max(one.one, other.one), max(one.all, other.all))
 
 
-def to_json(found: Ceilings) -> dict[str, Any]:
+def to_json(ceilings: Ceilings) -> dict[str, Any]:
     """Return the fields that a file keeps of the ceilings."""
     return {
-        "processor": found.processor,
-        "when": found.when,
-        "threads": found.threads,
-        "vector_bytes": found.vector_bytes,
-        "registers": found.registers,
-        "doubles": _pair(found.doubles),
-        "floats": _pair(found.floats),
-        "loads": _pair(found.loads),
-        "roofs": [[r.name, r.bytes, r.shared, *_pair(r.rate)] for r in found.roofs],
+        "processor": ceilings.processor,
+        "when": ceilings.when,
+        "threads": ceilings.threads,
+        "vector_bytes": ceilings.vector_bytes,
+        "registers": ceilings.registers,
+        "doubles": _pair(ceilings.doubles),
+        "floats": _pair(ceilings.floats),
+        "loads": _pair(ceilings.loads),
+        "roofs": [[r.name, r.bytes, r.shared, *_pair(r.rate)] for r in ceilings.roofs],
     }
 
 
-def from_json(kept: Mapping[str, Any]) -> Ceilings:
+def from_json(fields: Mapping[str, Any]) -> Ceilings:
     """Return the ceilings that `to_json` has written. Raises KeyError, TypeError or ValueError for
     something else."""
     roofs = tuple(
         Roof(str(name), int(size), bool(shared), _rate(rates))
-        for name, size, shared, *rates in kept["roofs"]
+        for name, size, shared, *rates in fields["roofs"]
     )
     return Ceilings(
-        str(kept["processor"]),
-        str(kept["when"]),
-        int(kept["threads"]),
-        int(kept["vector_bytes"]),
-        int(kept["registers"]),
-        _rate(kept["doubles"]),
-        _rate(kept["floats"]),
-        _rate(kept["loads"]),
+        str(fields["processor"]),
+        str(fields["when"]),
+        int(fields["threads"]),
+        int(fields["vector_bytes"]),
+        int(fields["registers"]),
+        _rate(fields["doubles"]),
+        _rate(fields["floats"]),
+        _rate(fields["loads"]),
         roofs,
     )
 
@@ -149,7 +149,7 @@ def _pair(rate: Rate) -> list[float]:
 
 
 def _rate(pair: Sequence[float]) -> Rate:
-    one, all_ = (float(each) for each in pair)
+    one, all_ = (float(figure) for figure in pair)
     if not (one > 0 and all_ > 0):
         raise ValueError(f"Expected rates above 0, found {one} and {all_}")
     return Rate(one, all_)

@@ -50,31 +50,31 @@ def gpu_bound(
         return Bound(0.0, "nothing", "nothing is known of it", work.flops, work.bytes)
     limits.sort(key=lambda limit: -limit.seconds)
     first = limits[0]
-    return Bound(first.seconds, first.name, first.why, work.flops, work.bytes, tuple(limits))
+    return Bound(first.seconds, first.name, first.reason, work.flops, work.bytes, tuple(limits))
 
 
 def _limits(step: KernelStep, work: Work, gpu: Gpu) -> list[Limit]:
-    found = []
-    moved = max(0.0, work.bytes - gpu.cache_bytes)
-    if moved:
-        why = f"{bytes_text(round(moved))} must come from the memory of the {gpu.name}"
-        found.append(
+    limits = []
+    traffic = max(0.0, work.bytes - gpu.cache_bytes)
+    if traffic:
+        reason = f"{bytes_text(round(traffic))} must come from the memory of the {gpu.name}"
+        limits.append(
             Limit(
                 "memory",
-                moved / gpu.memory_bytes_per_second,
-                moved,
+                traffic / gpu.memory_bytes_per_second,
+                traffic,
                 gpu.memory_bytes_per_second,
-                why,
+                reason,
             )
         )
     peak = gpu.peak(work.problem.result.dtype)
     if peak and work.flops:
-        share, why = _balance(step, work, gpu)
-        told = f"its {work.flops:.3g} operations take as long on the {gpu.name}{why}"
+        share, reason = _balance(step, work, gpu)
+        peak_reason = f"its {work.flops:.3g} operations take as long on the {gpu.name}{reason}"
         rate = peak * share
         seconds = work.flops / rate if rate else float("inf")
-        found.append(Limit("peak", seconds, work.flops, rate, told))
-    return found
+        limits.append(Limit("peak", seconds, work.flops, rate, peak_reason))
+    return limits
 
 
 def _balance(step: KernelStep, work: Work, gpu: Gpu) -> tuple[float, str]:
@@ -84,11 +84,11 @@ def _balance(step: KernelStep, work: Work, gpu: Gpu) -> tuple[float, str]:
         return 1.0, ""
     from polyhedral.products.gpu_tile import GpuProduct, GpuTile, blocks_of
 
-    found = contraction_of(step.problem, has_tiles_on_gpu)
-    if found is None:
+    contraction = contraction_of(step.problem, has_tiles_on_gpu)
+    if contraction is None:
         return 1.0, ""
     tile = GpuTile(*step.schedule.make.parameters)
-    of = GpuProduct(*(prod(work.sizes[i] for i in loops) for loops in found.of_classes))
+    of = GpuProduct(*(prod(work.sizes[i] for i in loops) for loops in contraction.of_classes))
     blocks = blocks_of(tile, of)
     if not has_room(block_resources(tile, 4), gpu):
         return 0.0, ", which has no room for a block of its tiles"

@@ -43,5 +43,5 @@ def has_room(block: BlockResources, gpu: Gpu) -> bool:
     """Compute COEF_r: whether at least one block fits a multiprocessor, by `codegen.occupancy`."""
     if block.threads > gpu.most_block_threads:
         return False
-    found = occupancy(gpu.multiprocessor, block.threads, block.registers, block.shared_bytes)
-    return found.blocks >= 1
+    resident = occupancy(gpu.multiprocessor, block.threads, block.registers, block.shared_bytes)
+    return resident.blocks >= 1

@@ -44,7 +44,7 @@ class Limit:
     seconds: float
     amount: float
     rate: float
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Bound:
     """The least seconds that a kernel, or several in turn, can take here.
 
     limited_by  the name of what takes longest: "peak", "loads", "L1", "L2", "L3", "memory"
-    why         the same in words
+    reason      the same in words
     flops       operations that it cannot do without, 0 where nobody counts them
     bytes       that it reads and writes at least
     limits      all that was looked at, the longest first; of several kernels, those of the longest
@@ -60,7 +60,7 @@ class Bound:
 
     seconds: float
     limited_by: str
-    why: str
+    reason: str
     flops: float
     bytes: float
     limits: tuple[Limit, ...] = ()
@@ -103,15 +103,15 @@ def bound_of_work(
     if nest is not None and nest.shared_at == len(nest.loops):
         threads = 1
     tile = shape if isinstance(shape, TileNest) else None
-    found = [*_peak(work, nest, tile, ceilings, threads)]
-    found += _from_caches(work, nest, ceilings, threads)
+    limits = [*_peak(work, nest, tile, ceilings, threads)]
+    limits += _from_caches(work, nest, ceilings, threads)
     if nest is not None and tile is None:
-        found += _loads(nest, ceilings, threads)
-    found.sort(key=lambda limit: -limit.seconds)
-    if not found:
+        limits += _loads(nest, ceilings, threads)
+    limits.sort(key=lambda limit: -limit.seconds)
+    if not limits:
         return Bound(0.0, "nothing", "it has nothing to do", work.flops, work.bytes)
-    first = found[0]
-    return Bound(first.seconds, first.name, first.why, work.flops, work.bytes, tuple(found))
+    first = limits[0]
+    return Bound(first.seconds, first.name, first.reason, work.flops, work.bytes, tuple(limits))
 
 
 def _peak(
@@ -126,17 +126,17 @@ def _peak(
     one = ceilings.peak(dtype)
     if one is None or not work.flops:
         return
-    known = nest if tile is None else None  # tiles are shared in several ways
-    share = 1.0 / threads if known is None else shares(known.loops, threads)
+    thread_nest = nest if tile is None else None  # tiles are shared in several ways
+    share = 1.0 / threads if thread_nest is None else shares(thread_nest.loops, threads)
     lanes = max(1, ceilings.vector_bytes * LANES[dtype] // 8)
     full = tile.vector_share(lanes) if tile is not None else _full_vectors(nest, lanes)
-    together = ceilings.peak(dtype, threads) or one
-    seconds = work.flops / full * max(share / one, 1.0 / together)
-    told = _told_peak(work, share, threads, full)
-    yield Limit("peak", seconds, work.flops, together * full, told)
+    total = ceilings.peak(dtype, threads) or one
+    seconds = work.flops / full * max(share / one, 1.0 / total)
+    reason = _describe_peak(work, share, threads, full)
+    yield Limit("peak", seconds, work.flops, total * full, reason)
 
 
-def _told_peak(work: Work, share: float, threads: int, full: float) -> str:
+def _describe_peak(work: Work, share: float, threads: int, full: float) -> str:
     cores = "a core" if threads == 1 else f"{threads} cores"
     parts = [f"its {work.flops:.3g} operations take as long in the registers of {cores}"]
     if share * threads > 1.001:
@@ -151,16 +151,16 @@ def _full_vectors(nest: LoopNest | None, lanes: int) -> float:
     alone where it meets elements that are no neighbours, for nothing gathers them."""
     if nest is None or not nest.loops:
         return 1.0
-    if any(not widely_read(nest, each) for each in nest.arrays):
+    if any(not widely_read(nest, array) for array in nest.arrays):
         return 1.0 / lanes
     inner = nest.loops[-1]
     if not inner.rounds:
         return 1.0
-    along = [each for each in nest.arrays if inner.index in each.indices]
-    if any(each.sparse for each in along):
+    vectorized = [array for array in nest.arrays if inner.index in array.indices]
+    if any(array.sparse for array in vectorized):
         return 1.0
     neighbours = len(nest.loops) > 1 and nest.loops[-2].index == inner.index
-    tiled = bool(along) and inner.fixed and not neighbours
+    tiled = bool(vectorized) and inner.fixed and not neighbours
     return inner.rounds / lanes / ceil(inner.rounds / lanes) if tiled else 1.0
 
 
@@ -168,19 +168,19 @@ def _loads(nest: LoopNest, ceilings: Ceilings, threads: int) -> Iterator[Limit]:
     """Yield loads of elements one by one, where no vectors can be read; and the turns of loops,
     each of which takes an instruction as fast as these at least."""
     rate = ceilings.loads.of(threads, ceilings.threads)
-    each = max(shares(nest.loops, threads) / ceilings.loads.one, 1.0 / rate)
+    seconds_per_load = max(shares(nest.loops, threads) / ceilings.loads.one, 1.0 / rate)
     loads = single_loads(nest, float(ceilings.registers))
     if loads:
         names = "elements that are no neighbours along the innermost loop are loaded one by one"
-        yield Limit("loads", loads * each, loads, rate, names)
+        yield Limit("loads", loads * seconds_per_load, loads, rate, names)
     entries = entry_loads(nest, ceilings.vector_bytes)
     if entries:
         names = f"entries of a sparse operand take {entries:.3g} loads"
-        yield Limit("entries", entries * each, entries, rate, names)
+        yield Limit("entries", entries * seconds_per_load, entries, rate, names)
     turns = loop_turns(nest)
     if turns:
         names = f"its loops take {turns:.3g} turns around the innermost one"
-        yield Limit("turns", turns * each, turns, rate, names)
+        yield Limit("turns", turns * seconds_per_load, turns, rate, names)
 
 
 def _from_caches(
@@ -194,19 +194,20 @@ def _from_caches(
     """
     if len(ceilings.roofs) < 2:
         return
-    holds, line, own = float(ceilings.register_bytes), 1, True
+    holds, line, is_private = float(ceilings.register_bytes), 1, True
     for roof in ceilings.roofs:
-        together = threads if own else 1
-        once = max(0.0, work.bytes - holds * together)
-        again = 0.0 if nest is None else bytes_into(nest, holds, line, together)
-        moved = max(work.bytes if roof is ceilings.roofs[0] else once, again)
-        if moved > 0:
+        sharers = threads if is_private else 1
+        compulsory = max(0.0, work.bytes - holds * sharers)
+        reloads = 0.0 if nest is None else bytes_into(nest, holds, line, sharers)
+        traffic = max(work.bytes if roof is ceilings.roofs[0] else compulsory, reloads)
+        if traffic > 0:
             rate = roof.rate.of(threads, ceilings.threads)
-            yield Limit(roof.name, moved / rate, moved, rate, _told_bytes(roof.name, moved, work))
-        holds, line, own = float(roof.bytes), NOMINAL.loops.line_bytes, not roof.shared
+            reason = _describe_bytes(roof.name, traffic, work)
+            yield Limit(roof.name, traffic / rate, traffic, rate, reason)
+        holds, line, is_private = float(roof.bytes), NOMINAL.loops.line_bytes, not roof.shared
 
 
-def _told_bytes(name: str, moved: float, work: Work) -> str:
-    times = moved / work.bytes if work.bytes else 1.0
-    again = f", {times:.3g} times what its arrays have" if times > 1.05 else ""
-    return f"{bytes_text(round(moved))} must come from {name}{again}"
+def _describe_bytes(name: str, traffic: float, work: Work) -> str:
+    times = traffic / work.bytes if work.bytes else 1.0
+    repetition = f", {times:.3g} times what its arrays have" if times > 1.05 else ""
+    return f"{bytes_text(round(traffic))} must come from {name}{repetition}"

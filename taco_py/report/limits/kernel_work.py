@@ -36,15 +36,15 @@ COMPLEX = 4
 class Counted:
     """One access of a kernel to an array.
 
-    indices  of the modes as they are stored, the outermost first
-    extents  how many coordinates of each index are met, at least
-    item     bytes of an element, or of an entry with its coordinate if something needs that
-    listed   whether something needs the coordinate of an entry: another operand or a dense result
-             has its index
-    entries  that are stored; 0 of a dense array
-    rows     positions of each level, of a sparse operand; () where they are not known
-    unit     whether neighbours along the last index lie side by side
-    unions   which coordinates rows of a sparse operand have together, None where nobody knows
+    indices    of the modes as they are stored, the outermost first
+    extents    how many coordinates of each index are met, at least
+    item       bytes of an element, or of an entry with its coordinate if something needs that
+    reads_crd  whether something needs the coordinate of an entry: another operand or a dense result
+               has its index
+    entries    that are stored; 0 of a dense array
+    rows       positions of each level, of a sparse operand; () where they are not known
+    unit       whether neighbours along the last index lie side by side
+    unions     which coordinates rows of a sparse operand have together, None where nobody knows
     """
 
     tensor: str
@@ -55,7 +55,7 @@ class Counted:
     rows: tuple[float, ...] = ()
     unit: bool = True
     sparse: bool = False
-    listed: bool = False
+    reads_crd: bool = False
     unions: Unions | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -88,8 +88,8 @@ class Work:
     def bytes(self) -> float:
         """Return the bytes that move at least: each array once."""
         most: dict[str, float] = {}
-        for each in self.arrays:
-            most[each.tensor] = max(most.get(each.tensor, 0.0), each.bytes)
+        for array in self.arrays:
+            most[array.tensor] = max(most.get(array.tensor, 0.0), array.bytes)
         return sum(most.values())
 
 
@@ -101,18 +101,19 @@ def work_of_step(
     memory  behind each of the kernel's operands, of `operand_memory`; None if each has its own
     """
     problem = step.problem
-    known = {name: facts[step.source(name)] for name, _ in problem.operands}
-    sizes = {index: float(known[name].shape[mode]) for index, name, mode in step.sizes}
-    found = tuple(dict.fromkeys(accesses(problem.assignment.value)))
-    sparse = [each for each in found if not is_full(problem.type_of(each.tensor).format)]
+    operands = {name: facts[step.source(name)] for name, _ in problem.operands}
+    sizes = {index: float(operands[name].shape[mode]) for index, name, mode in step.sizes}
+    reads = tuple(dict.fromkeys(accesses(problem.assignment.value)))
+    sparse = [access for access in reads if not is_full(problem.type_of(access.tensor).format)]
     several = len(sparse) > 1
-    walked = None if several or not sparse else _walked(problem, sparse[0], found, known)
-    met = _met(sparse, walked, sizes, known)
-    listed = frozenset(index for each in sparse for index in each.indices)
-    arrays = [_counted(problem, each, met, listed) for each in found if each not in sparse]
+    walked = None if several or not sparse else _walked(problem, sparse[0], reads, operands)
+    extents = _least_extents(sparse, walked, sizes, operands)
+    sparse_indices = frozenset(index for access in sparse for index in access.indices)
+    dense = (access for access in reads if access not in sparse)
+    arrays = [_counted(problem, access, extents, sparse_indices) for access in dense]
     target = problem.assignment.target
     if is_full(problem.result.format):
-        arrays.append(_counted(problem, target, met, listed))
+        arrays.append(_counted(problem, target, extents, sparse_indices))
     if walked is not None:
         arrays.append(walked)
     flops = 0.0 if several else _flops(problem, sizes, walked)
@@ -121,25 +122,26 @@ def work_of_step(
 
 def _in_memory(arrays: Sequence[Counted], memory: Mapping[str, str]) -> tuple[Counted, ...]:
     """Return the arrays by the names of their memory, without dense ones of no certain extent."""
-    named = (replace(each, tensor=memory.get(each.tensor, each.tensor)) for each in arrays)
-    return tuple(each for each in named if each.tensor or each.sparse)
+    renamed = (replace(array, tensor=memory.get(array.tensor, array.tensor)) for array in arrays)
+    return tuple(array for array in renamed if array.tensor or array.sparse)
 
 
 def _walked(
-    problem: Problem, access: Access, every: Sequence[Access], known: Mapping[str, Operand]
+    problem: Problem, access: Access, every: Sequence[Access], operands: Mapping[str, Operand]
 ) -> Counted:
     """Return the entries of the only sparse operand."""
-    type, operand = problem.type_of(access.tensor), known[access.tensor]
+    type, operand = problem.type_of(access.tensor), operands[access.tensor]
     indices = problem.stored(access)
-    listed = _needs_coordinates(problem, access, every)
-    item = np.dtype(type.element).itemsize + listed * np.dtype(type.index_dtype).itemsize
+    reads_crd = _needs_coordinates(problem, access, every)
+    item = np.dtype(type.element).itemsize + reads_crd * np.dtype(type.index_dtype).itemsize
     entries = float(operand.nnz)
     rows = _rows(operand)
     extents = tuple(float(operand.shape[access.indices.index(index)]) for index in indices)
     unions = None
     if operand.entries is not None and is_usual(operand.type.format):
         unions = Unions(operand.entries)
-    return Counted(access.tensor, indices, extents, item, entries, rows, True, True, listed, unions)
+    name = access.tensor
+    return Counted(name, indices, extents, item, entries, rows, True, True, reads_crd, unions)
 
 
 def _needs_coordinates(problem: Problem, access: Access, every: Sequence[Access]) -> bool:
@@ -153,9 +155,9 @@ def _needs_coordinates(problem: Problem, access: Access, every: Sequence[Access]
         return False
     last = problem.stored(access)[-1]
     target = problem.assignment.target
-    dense = [each for each in every if each != access]
+    dense = [other for other in every if other != access]
     dense += [target] * is_full(problem.result.format)
-    return any(last in each.indices for each in dense)
+    return any(last in other.indices for other in dense)
 
 
 def _rows(operand: Operand) -> tuple[float, ...]:
@@ -183,58 +185,59 @@ def _counts(entries: Entries, sizes: Sequence[float]) -> Iterator[float]:
         yield count
 
 
-def _met(
+def _least_extents(
     sparse: Sequence[Access],
     walked: Counted | None,
     sizes: Mapping[str, float],
-    known: Mapping[str, Operand],
+    operands: Mapping[str, Operand],
 ) -> dict[str, float]:
     """Count how many coordinates of each index are met, at least.
 
     All of an index that no sparse operand has; of its others those that store something, or as many
     as a row has on average. A row that may be empty is not met, be it that a dense level has it.
     """
-    met = dict(sizes)
+    extents = dict(sizes)
     for access in sparse:
         for index in access.indices:
-            met[index] = min(1.0, known[access.tensor].nnz)
+            extents[index] = min(1.0, operands[access.tensor].nnz)
     if walked is None:
-        return met
+        return extents
     (access,) = sparse
-    entries = known[access.tensor].entries
-    levels = known[access.tensor].type.format.levels
+    entries = operands[access.tensor].entries
+    levels = operands[access.tensor].type.format.levels
     above = 1.0
     for at, (index, level) in enumerate(zip(walked.indices, levels, strict=True)):
         rows = walked.rows[at] if at < len(walked.rows) else 0.0
-        if not level.full or all(each.full for each in levels[at:]):
-            met[index] = max(met[index], min(sizes[index], rows / above if above else 0.0))
+        if not level.full or all(inner_level.full for inner_level in levels[at:]):
+            extents[index] = max(extents[index], min(sizes[index], rows / above if above else 0.0))
         above = rows
         mode = access.indices.index(index)
-        if entries is not None and entries.known(mode) and entries.exact(mode):
-            met[index] = max(met[index], entries.spread(mode).distinct)
-    return met
+        if entries is not None and entries.has_counts(mode) and entries.exact(mode):
+            extents[index] = max(extents[index], entries.spread(mode).distinct)
+    return extents
 
 
 def _counted(
-    problem: Problem, access: Access, met: Mapping[str, float], listed: frozenset[str]
+    problem: Problem, access: Access, extents: Mapping[str, float], sparse_indices: frozenset[str]
 ) -> Counted:
     """Return a dense array; of several indices of a sparse operand no more is certain than of one.
 
     A[i,j] * D[i,j] with A diagonal   →   n elements of D, though all i and all j are met
     """
-    shared = sorted(listed.intersection(access.indices), key=lambda index: -met[index])
-    met = {**met, **dict.fromkeys(shared[1:], min(1.0, met[shared[0]] if shared else 1.0))}
+    shared = sorted(sparse_indices.intersection(access.indices), key=lambda index: -extents[index])
+    least = min(1.0, extents[shared[0]] if shared else 1.0)
+    extents = {**extents, **dict.fromkeys(shared[1:], least)}
     type, indices = problem.type_of(access.tensor), problem.stored(access)
     size = np.dtype(type.element).itemsize
     unit = type.unit_stride
-    return Counted(access.tensor, indices, tuple(met[i] for i in indices), size, unit=unit)
+    return Counted(access.tensor, indices, tuple(extents[i] for i in indices), size, unit=unit)
 
 
 def _flops(problem: Problem, sizes: Mapping[str, float], walked: Counted | None) -> float:
     """Return operations of all terms, at least."""
-    each = COMPLEX if is_complex(problem.result.dtype) else 1
-    whole = sums_outside(problem.assignment)
-    return each * sum(_of_term(term, sizes, walked) for term in split_terms(whole.value))
+    per_operation = COMPLEX if is_complex(problem.result.dtype) else 1
+    terms = split_terms(sums_outside(problem.assignment).value)
+    return per_operation * sum(_of_term(term, sizes, walked) for term in terms)
 
 
 def _of_term(term: Term, sizes: Mapping[str, float], walked: Counted | None) -> float:
@@ -245,14 +248,13 @@ def _of_term(term: Term, sizes: Mapping[str, float], walked: Counted | None) -> 
     """
     if has_reductions(term.body):
         return 0.0
-    found = tuple(dict.fromkeys(accesses(term.body)))
+    reads = tuple(dict.fromkeys(accesses(term.body)))
     calls = [*all_calls(term.body)]
-    if not found or not calls:
-        return max((_points(each.indices, sizes, walked) for each in found), default=0.0) * bool(
-            term.reduced
-        )
-    pairs = [(*a.indices, *b.indices) for n, a in enumerate(found) for b in found[n + 1 :]]
-    pairs = pairs or [each.indices for each in found]
+    if not reads or not calls:
+        points = max((_points(access.indices, sizes, walked) for access in reads), default=0.0)
+        return points * bool(term.reduced)
+    pairs = [(*a.indices, *b.indices) for n, a in enumerate(reads) for b in reads[n + 1 :]]
+    pairs = pairs or [access.indices for access in reads]
     if walked is not None and not _restricts(term.body, walked):
         return 0.0
     points = max(_points(indices, sizes, walked) for indices in pairs)
@@ -271,8 +273,8 @@ def _is_product(body: Expr) -> bool:
 
 def _points(indices: Sequence[str], sizes: Mapping[str, float], walked: Counted | None) -> float:
     """Return the points over indices, where indices of the sparse operand have its entries."""
-    whole = set(indices)
+    all_indices = set(indices)
     if walked is None:
-        return prod(sizes[index] for index in whole)
-    others = prod(sizes[index] for index in whole.difference(walked.indices))
-    return others * (walked.entries if whole.issuperset(walked.indices) else 1.0)
+        return prod(sizes[index] for index in all_indices)
+    free = prod(sizes[index] for index in all_indices.difference(walked.indices))
+    return free * (walked.entries if all_indices.issuperset(walked.indices) else 1.0)

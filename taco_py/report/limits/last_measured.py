@@ -23,8 +23,8 @@ def last_seconds(
     kernels: Sequence[CompiledKernel], tensors: Mapping[str, TensorData], threads: int
 ) -> float | None:
     """Return the last seconds of kernels, None where nobody has timed them."""
-    found: float | None = KERNELS.memo.get(_key(kernels, tensors, threads))
-    return found
+    seconds: float | None = KERNELS.memo.get(_key(kernels, tensors, threads))
+    return seconds
 
 
 def _key(

@@ -23,7 +23,7 @@ from taco_py.report.limits.kernel_work import Counted
 
 SHORT = 16
 """Iterations of inner loops together up to which compilers may write them out."""
-JOINED = 8
+UNROLL = 8
 """Iterations of an outer loop that passes and compilers may join: segments have no fewer."""
 
 
@@ -46,12 +46,12 @@ class NestLoop:
 class LoopNest:
     """Loops, the outermost first, around the accesses to some arrays.
 
-    joined  whether the last two loops may be exchanged: a row of the result in registers
+    is_register_row  whether the last two loops may be exchanged: a row of the result in registers
     """
 
     loops: tuple[NestLoop, ...]
     arrays: tuple[Counted, ...]
-    joined: bool = False
+    is_register_row: bool = False
 
     @property
     def walked(self) -> Counted | None:
@@ -83,8 +83,8 @@ def segments(nest: LoopNest) -> Iterator[Segment]:
         if outside * loop.rounds == 0:
             return  # what is inside never runs
         lengths = [loop.rounds]
-        if depth < last - nest.joined:
-            length = float(JOINED)
+        if depth < last - nest.is_register_row:
+            length = float(UNROLL)
             while length < loop.rounds:
                 lengths.append(length)
                 length *= 4
@@ -120,9 +120,9 @@ def _touched(nest: LoopNest, array: Counted, segment: Segment, line: int) -> flo
         return array.bytes * _share_of_entries(nest, array, segment)
     inside = [met_inside(nest, index, segment) for index in array.indices]
     spans = [min(a, b) for a, b in zip(inside, array.extents, strict=True)]
-    whole = array.item * prod(spans)
-    if not spans or not whole:
-        return whole
+    size = array.item * prod(spans)
+    if not spans or not size:
+        return size
     run, at = spans[-1] if array.unit else 1.0, len(spans) - 1
     stride = array.extents[-1]
     while array.unit and at > 0 and spans[at] >= array.extents[at]:
@@ -130,8 +130,8 @@ def _touched(nest: LoopNest, array: Counted, segment: Segment, line: int) -> flo
         run *= spans[at]
         stride *= array.extents[at]
     if array.item * stride < line:  # the next run may lie in the same line
-        return whole
-    return max(whole, whole / run / array.item * line if run * array.item < line else whole)
+        return size
+    return max(size, size / run / array.item * line if run * array.item < line else size)
 
 
 def _share_of_entries(nest: LoopNest, array: Counted, segment: Segment) -> float:
@@ -149,11 +149,11 @@ def _share_of_entries(nest: LoopNest, array: Counted, segment: Segment) -> float
 
 def inside_of(nest: LoopNest, index: str, segment: Segment) -> float:
     """Return the coordinates of an index that one segment runs over."""
-    found = 1.0
+    count = 1.0
     for depth, loop in enumerate(nest.loops):
         if loop.index == index and depth >= segment.depth:
-            found *= segment.length if depth == segment.depth else loop.rounds
-    return found
+            count *= segment.length if depth == segment.depth else loop.rounds
+    return count
 
 
 def met_inside(nest: LoopNest, index: str, segment: Segment) -> float:
@@ -166,15 +166,15 @@ def met_inside(nest: LoopNest, index: str, segment: Segment) -> float:
     if walked is None or walked.unions is None or index not in walked.indices[1:]:
         return least
     rows = inside_of(nest, walked.indices[0], segment)
-    known = walked.unions.distinct(walked.indices.index(index), rows)
+    distinct = walked.unions.distinct(walked.indices.index(index), rows)
     for depth, loop in enumerate(nest.loops):
         if loop.index not in walked.indices[1:]:
             continue
         if depth < segment.depth:
-            known /= max(1.0, loop.rounds)
+            distinct /= max(1.0, loop.rounds)
         elif depth == segment.depth:
-            known *= min(1.0, segment.length / max(1.0, loop.rounds))
-    return max(known, least)
+            distinct *= min(1.0, segment.length / max(1.0, loop.rounds))
+    return max(distinct, least)
 
 
 def widely_read(nest: LoopNest, array: Counted) -> bool:
@@ -191,23 +191,23 @@ def widely_read(nest: LoopNest, array: Counted) -> bool:
 def _innermost(nest: LoopNest) -> set[str]:
     """Return the indices of loops that may become vectors: the last one, and those around short
     ones."""
-    found: set[str] = set()
-    together = 1.0
+    innermost: set[str] = set()
+    rounds = 1.0
     for loop in reversed(nest.loops):
-        found.add(loop.index)
-        together *= loop.rounds
-        if together > SHORT or not loop.fixed:
+        innermost.add(loop.index)
+        rounds *= loop.rounds
+        if rounds > SHORT or not loop.fixed:
             break
-    return found
+    return innermost
 
 
 def single_loads(nest: LoopNest, registers: float) -> float:
     """Return loads of single elements, of arrays that no vectors can be read of, at least;
     `registers` is how many elements all registers hold."""
-    narrow = [replace_item(each) for each in nest.arrays if not widely_read(nest, each)]
+    narrow = [replace_item(array) for array in nest.arrays if not widely_read(nest, array)]
     if not narrow:
         return 0.0
-    only = LoopNest(nest.loops, tuple(narrow), nest.joined)
+    only = LoopNest(nest.loops, tuple(narrow), nest.is_register_row)
     return bytes_into(only, registers, 1)
 
 
@@ -226,7 +226,7 @@ def loop_turns(nest: LoopNest) -> float:
         outside *= loop.rounds
         turns += outside
     if loops and len(loops) < len(nest.loops):
-        turns += outside * loops[-1].rounds / JOINED
+        turns += outside * loops[-1].rounds / UNROLL
     return turns
 
 
@@ -251,8 +251,8 @@ def entry_loads(nest: LoopNest, vector_bytes: int) -> float:
     lanes = vector_bytes // min(array.item for array in nest.arrays)
     fills = prod(loop.rounds for loop in inside) >= max(lanes, 2)
     if inside and (fills or not all(loop.fixed for loop in inside)):
-        return (1 + walked.listed) * max(visits, walked.entries)
-    return max(visits / JOINED, walked.entries) * walked.item / max(vector_bytes, walked.item)
+        return (1 + walked.reads_crd) * max(visits, walked.entries)
+    return max(visits / UNROLL, walked.entries) * walked.item / max(vector_bytes, walked.item)
 
 
 def replace_item(array: Counted) -> Counted:
@@ -266,5 +266,5 @@ def shares(loops: Sequence[NestLoop], threads: int) -> float:
     9 iterations, 2 threads  →  5/9
     """
     rounds = next((loop.rounds for loop in loops if loop.shared), 1.0)
-    whole = max(1.0, rounds)
-    return -(-whole // threads) / whole if threads > 1 else 1.0
+    total = max(1.0, rounds)
+    return -(-total // threads) / total if threads > 1 else 1.0

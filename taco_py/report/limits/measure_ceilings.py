@@ -28,7 +28,7 @@ MEMORY_TIMES = 3
 """How many times as large as the last cache these are, where that is no more."""
 SHARED_TIMES = 4
 """How many times as large as the last cache of a core the array in a shared one is, at most."""
-OWN_LEVELS = 2
+PRIVATE_LEVELS = 2
 """The caches that each core has for itself: those beyond are shared."""
 
 
@@ -41,15 +41,15 @@ def ceilings_here(anew: bool = False) -> Ceilings:
     """
     name = f"ceilings {core_count()} {cpu_identity()}"
     if anew:
-        found, before = _measured(), _kept(name)
-        found = found if before is None else higher(found, before)
-        KERNELS.write_text(name, json.dumps(to_json(found)))
-        KERNELS.memo.put(name, found)
-        return found
-    return KERNELS.recall(name, lambda: _kept(name) or ceilings_here(anew=True))
+        ceilings, before = _measured(), _stored(name)
+        ceilings = ceilings if before is None else higher(ceilings, before)
+        KERNELS.write_text(name, json.dumps(to_json(ceilings)))
+        KERNELS.memo.put(name, ceilings)
+        return ceilings
+    return KERNELS.recall(name, lambda: _stored(name) or ceilings_here(anew=True))
 
 
-def _kept(name: str) -> Ceilings | None:
+def _stored(name: str) -> Ceilings | None:
     text = KERNELS.text(name)
     if text is None:
         return None
@@ -67,23 +67,23 @@ def _measured() -> Ceilings:
     except ToolchainError as error:
         raise CompilerError(error.message, hint=error.hint) from error
     caches = target.processor.cache_bytes[: LEVELS - 1]
-    alone, together = array_bytes(caches, threads)
-    given = struct.pack(f"{2 + 2 * LEVELS}d", threads, SECONDS, *alone, *together)
+    alone, shared = array_bytes(caches, threads)
+    arguments = struct.pack(f"{2 + 2 * LEVELS}d", threads, SECONDS, *alone, *shared)
     count = 2 * (FIGURES + EACH_LEVEL * LEVELS)
     source = probe_source(Probe(target.processor.vector_bytes, target.processor.registers))
     try:
-        (tried,) = KERNELS.try_out(source, [Trial("measure", given, len(given), 8 * count)])
+        (trial,) = KERNELS.try_out(source, [Trial("measure", arguments, len(arguments), 8 * count)])
     except (ToolchainError, OSError) as error:
         raise CompilerError(
             f"Expected to measure what the processor can do, found {error}",
             hint="a C compiler and a folder for kernels are needed, as for every kernel",
         ) from error
-    if len(tried.results) != 8 * count:
+    if len(trial.results) != 8 * count:
         raise CompilerError(
-            f"Expected {count} figures of the processor, found {tried.stopped or 'fewer'}",
+            f"Expected {count} figures of the processor, found {trial.stopped or 'fewer'}",
             hint="kernels run without them; explain() leaves out the roofline",
         )
-    figures = struct.unpack(f"{count}d", tried.results)
+    figures = struct.unpack(f"{count}d", trial.results)
     return _ceilings(
         figures, caches, threads, target.processor.vector_bytes, target.processor.registers
     )
@@ -96,16 +96,16 @@ def array_bytes(caches: tuple[int, ...], threads: int) -> tuple[list[int], list[
     >>> array_bytes((32768, 1 << 20, 1 << 25), 2)[0]
     [16384, 524288, 4194304, 67108864]
     """
-    alone = [size // 2 for size in caches[:OWN_LEVELS]]
-    near = SHARED_TIMES * max(caches[:OWN_LEVELS], default=1 << 20)
-    alone += [min(size // 2, near) for size in caches[OWN_LEVELS:]]
+    alone = [size // 2 for size in caches[:PRIVATE_LEVELS]]
+    near = SHARED_TIMES * max(caches[:PRIVATE_LEVELS], default=1 << 20)
+    alone += [min(size // 2, near) for size in caches[PRIVATE_LEVELS:]]
     last = caches[-1] if caches else 1 << 25
     memory = min(MEMORY_TIMES * last, MOST_BYTES)
-    own = len(alone[:OWN_LEVELS])
-    together = [size if at < own else size // threads for at, size in enumerate(alone)]
+    private = len(alone[:PRIVATE_LEVELS])
+    shared = [size if at < private else size // threads for at, size in enumerate(alone)]
     missing = [0] * (LEVELS - 1 - len(alone))
-    pages = [each // 4096 * 4096 for each in (*alone, memory)]
-    shares = [each // 4096 * 4096 for each in (*together, memory // threads)]
+    pages = [amount // 4096 * 4096 for amount in (*alone, memory)]
+    shares = [amount // 4096 * 4096 for amount in (*shared, memory // threads)]
     return [*pages[:-1], *missing, pages[-1]], [*shares[:-1], *missing, shares[-1]]
 
 
@@ -118,18 +118,18 @@ def _ceilings(
 ) -> Ceilings:
     """Return the figures by their names. A cache is read from no slower than what is behind it."""
     half = len(figures) // 2
-    one, many = figures[:half], figures[half:]
+    one, all_threads = figures[:half], figures[half:]
     if not all(math.isfinite(figure) and figure >= 0 for figure in figures) or not all(one[:3]):
         raise CompilerError(f"Expected figures above 0 of the processor, found {figures}")
-    doubles, floats, loads = (Rate(a, b) for a, b in zip(one[:3], many[:3], strict=True))
+    doubles, floats, loads = (Rate(a, b) for a, b in zip(one[:3], all_threads[:3], strict=True))
     roofs: list[Roof] = []
     rate = Rate(0.0, 0.0)
     places = [*((at, f"L{at + 1}", size) for at, size in enumerate(caches))]
     for at, name, size in reversed([*places, (LEVELS - 1, "memory", 0)]):
         first = FIGURES + EACH_LEVEL * at
-        found = [max(part[first : first + EACH_LEVEL]) for part in (one, many)]
-        rate = Rate(max(rate.one, found[0]), max(rate.all, found[1]))
-        roofs.insert(0, Roof(name, size, at >= OWN_LEVELS, rate))
+        rates = [max(part[first : first + EACH_LEVEL]) for part in (one, all_threads)]
+        rate = Rate(max(rate.one, rates[0]), max(rate.all, rates[1]))
+        roofs.insert(0, Roof(name, size, at >= PRIVATE_LEVELS, rate))
     when = datetime.now().isoformat(" ", "minutes")
     lanes = (threads, vector_bytes, registers)
     return Ceilings(cpu_name(), when, *lanes, doubles, floats, loads, tuple(roofs))

@@ -23,19 +23,19 @@ FOLDED = ""
 class OperandMemory:
     """The name of the memory behind each operand, one for all that overlap.
 
-    others  of operands that are not named; None where each has memory of its own
+    default  of operands that are not named; None where each has memory of its own
     """
 
     names: Mapping[str, str]
-    others: str | None = None
+    default: str | None = None
 
     def of(self, operand: str) -> str:
         """Return the name of an operand's memory, FOLDED where its elements may lie upon each
         other."""
-        return self.names.get(operand, operand if self.others is None else self.others)
+        return self.names.get(operand, operand if self.default is None else self.default)
 
 
-APART = OperandMemory({})
+SEPARATE = OperandMemory({})
 """Operands of which each has memory of its own."""
 UNKNOWN = OperandMemory({}, FOLDED)
 """Operands of which nobody knows whether they share memory."""
@@ -49,16 +49,16 @@ def operand_memory(tensors: Mapping[str, TensorData]) -> OperandMemory:
         for array in _arrays(data)
         if (span := _span(array)) is not None
     )
-    found = {name: name for name in tensors}
+    groups = {name: name for name in tensors}
     end, before = -1, ""
     for first, last, name in spans:
-        if first < end and found[name] != found[before]:
-            gone, kept = found[name], found[before]
-            found = {each: kept if group == gone else group for each, group in found.items()}
+        if first < end and groups[name] != groups[before]:
+            gone, joint = groups[name], groups[before]
+            groups = {name: joint if root == gone else root for name, root in groups.items()}
         if last > end:
             end, before = last, name
     folded = (name for name, data in tensors.items() if _is_folded(data.values))
-    return OperandMemory({**found, **dict.fromkeys(folded, FOLDED)})
+    return OperandMemory({**groups, **dict.fromkeys(folded, FOLDED)})
 
 
 def step_memory(step: KernelStep, plan: Plan, memory: OperandMemory) -> dict[str, str]:
@@ -67,20 +67,20 @@ def step_memory(step: KernelStep, plan: Plan, memory: OperandMemory) -> dict[str
     for other in plan.steps:
         if not isinstance(other, KernelStep | TakeSize):
             sources[other.target] = sources.get(other.source, other.source)
-    made = {other.target for other in plan.kernels}
-    found = {}
+    targets = {other.target for other in plan.kernels}
+    memory_of = {}
     for name, _ in step.problem.operands:
-        own = step.source(name)
-        root = sources.get(own, own)
-        found[name] = root if root in made else memory.of(root)
-    return found
+        source = step.source(name)
+        root = sources.get(source, source)
+        memory_of[name] = root if root in targets else memory.of(root)
+    return memory_of
 
 
 def _arrays(data: TensorData) -> Iterator[Array]:
     """Yield all arrays of a tensor."""
     yield data.values
     for level in data.levels:
-        yield from (each for each in (level.pos, level.crd) if each is not None)
+        yield from (array for array in (level.pos, level.crd) if array is not None)
 
 
 def _span(array: Array) -> tuple[int, int] | None:

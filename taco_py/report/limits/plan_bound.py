@@ -20,7 +20,7 @@ from taco_py.report.limits.ceilings import Ceilings
 from taco_py.report.limits.gpu_bound import gpu_bound, gpu_here
 from taco_py.report.limits.kernel_bound import NOTHING, Bound, bound
 from taco_py.report.limits.measure_ceilings import ceilings_here
-from taco_py.report.limits.operand_memory import APART, UNKNOWN, OperandMemory, step_memory
+from taco_py.report.limits.operand_memory import SEPARATE, UNKNOWN, OperandMemory, step_memory
 from taco_py.report.limits.plan_facts import facts_for_bounds
 from taco_py.running.execute.independent_kernels import independent_groups
 
@@ -38,10 +38,10 @@ def least_seconds(
     memory   behind the operands; where that is unknown, bytes of dense ones count nothing
     """
     try:
-        found = plan_bound(plan, facts, threads, memory=memory)
+        slowest = plan_bound(plan, facts, threads, memory=memory)
     except CompilerError:  # nothing can be measured, so that nothing is known
         return 0.0
-    return found.seconds
+    return slowest.seconds
 
 
 def plan_bound(
@@ -49,7 +49,7 @@ def plan_bound(
     facts: Mapping[str, Operand] | None = None,
     threads: int | None = None,
     ceilings: Ceilings | None = None,
-    memory: OperandMemory = APART,
+    memory: OperandMemory = SEPARATE,
 ) -> Bound:
     """Return the least seconds of the kernels of a plan, and the limit of the longest one.
 
@@ -57,39 +57,39 @@ def plan_bound(
 
     Raises CompilerError where the processor has to be measured and cannot be.
     """
-    known = facts_for_bounds(plan, facts)
+    operand_facts = facts_for_bounds(plan, facts)
     bounds = {
-        step.target: step_bound(step, plan, known, threads, ceilings, memory)
+        step.target: step_bound(step, plan, operand_facts, threads, ceilings, memory)
         for step in plan.kernels
     }
-    found = {target: each for target, each in bounds.items() if each is not None}
-    if not found:
+    known_bounds = {target: b for target, b in bounds.items() if b is not None}
+    if not known_bounds:
         return NOTHING
-    longest = max(found.values(), key=lambda each: each.seconds)
-    if len(found) == 1:
+    longest = max(known_bounds.values(), key=lambda b: b.seconds)
+    if len(known_bounds) == 1:
         return longest
     return Bound(
-        whole_seconds(plan, {target: each.seconds for target, each in found.items()}),
+        total_seconds(plan, {target: b.seconds for target, b in known_bounds.items()}),
         longest.limited_by,
-        longest.why,
-        fsum(each.flops for each in found.values()),
-        fsum(each.bytes for each in found.values()),
+        longest.reason,
+        fsum(b.flops for b in known_bounds.values()),
+        fsum(b.bytes for b in known_bounds.values()),
         longest.limits,
     )
 
 
-def whole_seconds(plan: Plan, seconds: Mapping[str, float]) -> float:
+def total_seconds(plan: Plan, seconds: Mapping[str, float]) -> float:
     """Return the least seconds of kernels by their results: in turn, but for groups that may run
     beside each other.
 
     T, U and then y, of 1, 2 and 4 seconds, T and U together   →   6
     """
     left = dict(seconds)
-    found = []
+    longest = []
     for group in independent_groups(plan):
-        own = [left.pop(name, 0.0) for name in (plan.steps[number].target for number in group)]
-        found.append(max(own))
-    return fsum((*found, *left.values()))
+        times = [left.pop(name, 0.0) for name in (plan.steps[number].target for number in group)]
+        longest.append(max(times))
+    return fsum((*longest, *left.values()))
 
 
 def step_bound(
@@ -98,15 +98,15 @@ def step_bound(
     facts: Mapping[str, Operand],
     threads: int | None = None,
     ceilings: Ceilings | None = None,
-    memory: OperandMemory = APART,
+    memory: OperandMemory = SEPARATE,
 ) -> Bound | None:
     """Return the least seconds of one kernel of a plan; None where facts of an operand are not
     known, or the figures of a GPU."""
     if any(step.source(name) not in facts for name, _ in step.problem.operands):
         return None
-    behind = step_memory(step, plan, memory)
+    memory_of = step_memory(step, plan, memory)
     if plan.machine.is_gpu:
         gpu = gpu_here()
-        return None if gpu is None else gpu_bound(step, facts, gpu, behind)
+        return None if gpu is None else gpu_bound(step, facts, gpu, memory_of)
     limit = KERNELS.cores if threads is None else threads
-    return bound(step, facts, ceilings or ceilings_here(), limit, behind)
+    return bound(step, facts, ceilings or ceilings_here(), limit, memory_of)

@@ -15,18 +15,18 @@ from taco_py.planner.ir.plan import Plan
 from taco_py.planner.ir.program import reads
 
 
-def facts_for_bounds(plan: Plan, given: Mapping[str, Operand] | None) -> dict[str, Operand]:
+def facts_for_bounds(plan: Plan, operands: Mapping[str, Operand] | None) -> dict[str, Operand]:
     """Return the facts of operands, and of the results of steps if they are certain.
 
-    given  of the operands, where they are not those that the plan was made for
+    operands  of the operands, where they are not those that the plan was made for
     """
-    planned, given = plan.program.facts, given or {}
-    made = {step.target for step in plan.steps}
-    others = {name: each for name, each in planned.items() if name not in made}
-    found = {**others, **given}
-    if all(_alike(found[name], each) for name, each in others.items()):
-        found.update(_certain(plan))
-    return found
+    planned, operands = plan.program.facts, operands or {}
+    targets = {step.target for step in plan.steps}
+    planned_operands = {name: fact for name, fact in planned.items() if name not in targets}
+    facts = {**planned_operands, **operands}
+    if all(_alike(facts[name], fact) for name, fact in planned_operands.items()):
+        facts.update(_certain(plan))
+    return facts
 
 
 def _alike(one: Operand, other: Operand) -> bool:

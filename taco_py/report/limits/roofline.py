@@ -18,8 +18,8 @@ from taco_py.planner.ir.plan import Plan
 from taco_py.report.limits.gpu_bound import gpu_bound, gpu_here
 from taco_py.report.limits.kernel_bound import Bound, bound
 from taco_py.report.limits.measure_ceilings import ceilings_here
-from taco_py.report.limits.operand_memory import APART, operand_memory, step_memory
-from taco_py.report.limits.plan_bound import whole_seconds
+from taco_py.report.limits.operand_memory import SEPARATE, operand_memory, step_memory
+from taco_py.report.limits.plan_bound import total_seconds
 from taco_py.report.limits.plan_facts import facts_for_bounds
 from taco_py.running.execute.work import useful_threads
 
@@ -66,18 +66,18 @@ class Roofline:
     @property
     def flops(self) -> float:
         """Return operations of all kernels."""
-        return fsum(each.bound.flops for each in self.kernels)
+        return fsum(kernel.bound.flops for kernel in self.kernels)
 
     @property
     def bytes(self) -> float:
         """Return bytes that all kernels move at least."""
-        return fsum(each.bound.bytes for each in self.kernels)
+        return fsum(kernel.bound.bytes for kernel in self.kernels)
 
     @property
     def limiting(self) -> Bound | None:
         """Return the bound of the kernel that takes longest."""
-        bounds = (each.bound for each in self.kernels)
-        return max(bounds, key=lambda each: each.seconds, default=None)
+        bounds = (kernel.bound for kernel in self.kernels)
+        return max(bounds, key=lambda kernel: kernel.seconds, default=None)
 
 
 def facts_with(plan: Plan, tensors: Mapping[str, TensorData] | None) -> Mapping[str, Operand]:
@@ -104,16 +104,16 @@ def roofline_of(
     Raises CompilerError where the processor has to be measured and cannot be.
     """
     facts, dtype = facts_for_bounds(plan, _facts_of(tensors)), plan.result.dtype
-    memory = APART if tensors is None else operand_memory(tensors)
-    pairs = [*_known(plan, kernels, facts)]
-    behind = [step_memory(step, plan, memory) for step, _ in pairs]
+    memory = SEPARATE if tensors is None else operand_memory(tensors)
+    pairs = [*_with_facts(plan, kernels, facts)]
+    aliases_of = [step_memory(step, plan, memory) for step, _ in pairs]
     if plan.machine.is_gpu:
-        return _on_gpu(plan, [step for step, _ in pairs], facts, behind)
+        return _on_gpu(plan, [step for step, _ in pairs], facts, aliases_of)
     ceilings = ceilings_here()
     counts = [_threads(plan, step, kernel, tensors, limit) for step, kernel in pairs]
     bounds = [
-        bound(step, facts, ceilings, count, own)
-        for (step, _), count, own in zip(pairs, counts, behind, strict=True)
+        bound(step, facts, ceilings, count, aliases)
+        for (step, _), count, aliases in zip(pairs, counts, aliases_of, strict=True)
     ]
     threads = max(counts, default=1)
     roofs = tuple(
@@ -128,13 +128,14 @@ def _on_gpu(
     plan: Plan,
     steps: Sequence[KernelStep],
     facts: Mapping[str, Operand],
-    behind: Sequence[Mapping[str, str]],
+    aliases_of: Sequence[Mapping[str, str]],
 ) -> Roofline:
     """Return the same of a GPU, by its data sheet; no roofs where we have none."""
     gpu, dtype = gpu_here(), plan.result.dtype
     if gpu is None:
         return Roofline("a GPU without figures", "", 0, dtype, None, (), ())
-    bounds = [gpu_bound(step, facts, gpu, own) for step, own in zip(steps, behind, strict=True)]
+    pairs = zip(steps, aliases_of, strict=True)
+    bounds = [gpu_bound(step, facts, gpu, aliases) for step, aliases in pairs]
     roofs = (Bandwidth("memory", gpu.memory_bytes_per_second),)
     stands = _standings(plan, steps, bounds)
     return Roofline(gpu.name, "", 0, dtype, gpu.peak(dtype), roofs, *stands)
@@ -145,11 +146,12 @@ def _standings(
 ) -> tuple[tuple[Standing, ...], float]:
     """Return each kernel, and the least seconds of all."""
     pairs = [*zip(steps, bounds, strict=True)]
-    seconds = {step.target: each.seconds for step, each in pairs}
-    return tuple(Standing(_text(step), each) for step, each in pairs), whole_seconds(plan, seconds)
+    seconds = {step.target: bound.seconds for step, bound in pairs}
+    standings = tuple(Standing(_text(step), bound) for step, bound in pairs)
+    return standings, total_seconds(plan, seconds)
 
 
-def _known(
+def _with_facts(
     plan: Plan, kernels: Sequence[CompiledKernel], facts: Mapping[str, Operand]
 ) -> Iterator[tuple[KernelStep, CompiledKernel]]:
     for step, kernel in zip(plan.kernels, kernels, strict=True):
@@ -167,11 +169,11 @@ def _threads(
     """Return the threads that really run a kernel, as far as it is known."""
     if not (kernel.threaded or kernel.routine):
         return 1
-    known = {name: (tensors or {}).get(step.source(name)) for name, _ in step.problem.operands}
-    found = {name: data for name, data in known.items() if data is not None}
-    if kernel.routine or len(found) < len(known):
+    data_of = {name: (tensors or {}).get(step.source(name)) for name, _ in step.problem.operands}
+    present = {name: data for name, data in data_of.items() if data is not None}
+    if kernel.routine or len(present) < len(data_of):
         return limit
-    return useful_threads(step.problem, found, limit, plan.machine)
+    return useful_threads(step.problem, present, limit, plan.machine)
 
 
 def _text(step: KernelStep) -> str:

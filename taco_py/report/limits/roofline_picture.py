@@ -70,37 +70,37 @@ class Axis:
         return [tick for tick in every if self.low * 0.999 <= tick <= self.high * 1.001]
 
 
-def draw_roofline(found: Roofline) -> Drawing:
+def draw_roofline(roofline: Roofline) -> Drawing:
     """Draw the roofs, and the possible, expected and measured times."""
     from taco_py.report.show.graphs import Drawing
 
-    shapes = [*_head(found)]
-    shapes += _diagram(found) if found.flops and found.peak else _bars(found)
-    shapes += _legend(found)
-    whole = (
+    shapes = [*_head(roofline)]
+    shapes += _diagram(roofline) if roofline.flops and roofline.peak else _bars(roofline)
+    shapes += _legend(roofline)
+    opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" '
         f'width="{WIDTH:g}" height="{HEIGHT:g}" font-family="{FONT}" font-size="12" '
         f'fill="{INK}">'
     )
     ground = f'<rect width="{WIDTH:g}" height="{HEIGHT:g}" fill="white"/>'
-    return Drawing(as_text(found), "\n".join((whole, ground, *shapes, "</svg>")) + "\n")
+    return Drawing(as_text(roofline), "\n".join((opening, ground, *shapes, "</svg>")) + "\n")
 
 
-def as_text(found: Roofline) -> str:
+def as_text(roofline: Roofline) -> str:
     """Return the same in words, a line for each roof and each mark."""
-    lines = [f"{_title(found)}", f"{'processor':<12}{_where(found)}"]
-    if found.peak is not None:
-        lines.append(f"{'peak':<12}{shown(found.peak, 'F/s')}")
-    lines += [f"{roof.name:<12}{shown(roof.rate, 'B/s')}" for roof in found.roofs]
-    for mark in _marks(found):
-        lines.append(f"{mark.name:<12}{shown(mark.rate, _unit(found))}")
-    limiting = found.limiting
-    if limiting is not None and found.seconds:
-        lines.append(f"{'because':<12}{limiting.why}")
+    lines = [f"{_title(roofline)}", f"{'processor':<12}{_where(roofline)}"]
+    if roofline.peak is not None:
+        lines.append(f"{'peak':<12}{format_rate(roofline.peak, 'F/s')}")
+    lines += [f"{roof.name:<12}{format_rate(roof.rate, 'B/s')}" for roof in roofline.roofs]
+    for mark in _marks(roofline):
+        lines.append(f"{mark.name:<12}{format_rate(mark.rate, _unit(roofline))}")
+    limiting = roofline.limiting
+    if limiting is not None and roofline.seconds:
+        lines.append(f"{'because':<12}{limiting.reason}")
     return "\n".join(lines)
 
 
-def shown(rate: float, unit: str) -> str:
+def format_rate(rate: float, unit: str) -> str:
     """Return an amount with its unit: "78.9 GF/s"."""
     for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if rate >= size:
@@ -108,40 +108,41 @@ def shown(rate: float, unit: str) -> str:
     return f"{rate:.3g} {unit}"
 
 
-def _unit(found: Roofline) -> str:
-    return "F/s" if found.flops and found.peak else "B/s"
+def _unit(roofline: Roofline) -> str:
+    return "F/s" if roofline.flops and roofline.peak else "B/s"
 
 
-def _marks(found: Roofline) -> Iterator[Mark]:
+def _marks(roofline: Roofline) -> Iterator[Mark]:
     """Yield the possible, expected and measured times of all kernels together."""
-    amount = found.flops if _unit(found) == "F/s" else found.bytes
+    amount = roofline.flops if _unit(roofline) == "F/s" else roofline.bytes
     for name, seconds in (
-        ("at most", found.seconds),
-        ("expected", found.expected),
-        ("measured", found.measured),
+        ("at most", roofline.seconds),
+        ("expected", roofline.expected),
+        ("measured", roofline.measured),
     ):
         if seconds and amount:
             yield Mark(name, name, amount / seconds)
 
 
-def _title(found: Roofline) -> str:
-    texts = [each.text for each in found.kernels]
+def _title(roofline: Roofline) -> str:
+    texts = [kernel.text for kernel in roofline.kernels]
     if not texts:
         return "No kernel is known well enough"
     return "; ".join(texts) if len(texts) <= 2 else f"{texts[0]}; and {len(texts) - 1} others"
 
 
-def _where(found: Roofline) -> str:
-    if not found.roofs:
-        return f"{found.processor}, {found.dtype}"
-    threads = f", {found.threads} thread{'s' * (found.threads > 1)}" if found.threads else ""
-    when = f", measured {found.when}" if found.when else ", from its data sheet"
-    return f"{found.processor}{threads}, {found.dtype}{when}"
+def _where(roofline: Roofline) -> str:
+    if not roofline.roofs:
+        return f"{roofline.processor}, {roofline.dtype}"
+    count = roofline.threads
+    threads = f", {count} thread{'s' * (count > 1)}" if count else ""
+    when = f", measured {roofline.when}" if roofline.when else ", from its data sheet"
+    return f"{roofline.processor}{threads}, {roofline.dtype}{when}"
 
 
-def _head(found: Roofline) -> Iterator[str]:
-    yield _words(LEFT, 30, _cut(_title(found), 78), size=16, weight="600")
-    yield _words(LEFT, 50, _where(found), colour=GREY)
+def _head(roofline: Roofline) -> Iterator[str]:
+    yield _words(LEFT, 30, _cut(_title(roofline), 78), size=16, weight="600")
+    yield _words(LEFT, 50, _where(roofline), colour=GREY)
 
 
 def _cut(text: str, letters: int) -> str:
@@ -151,12 +152,12 @@ def _cut(text: str, letters: int) -> str:
 # ---------------------------------------------------------------- operations over bytes
 
 
-def _diagram(found: Roofline) -> Iterator[str]:
-    across, up = _axes(found)
-    yield from _grid(across, up)
-    yield from _roofs(found, across, up)
-    yield from _column(found, across, up)
-    middle = across.start + across.length / 2
+def _diagram(roofline: Roofline) -> Iterator[str]:
+    x_axis, y_axis = _axes(roofline)
+    yield from _grid(x_axis, y_axis)
+    yield from _roofs(roofline, x_axis, y_axis)
+    yield from _column(roofline, x_axis, y_axis)
+    middle = x_axis.start + x_axis.length / 2
     yield _words(middle, HEIGHT - BOTTOM + 34, "operations a byte", "middle", GREY)
     yield (
         f'<text transform="translate(20,{TOP + (HEIGHT - TOP - BOTTOM) / 2:.1f}) rotate(-90)" '
@@ -164,63 +165,63 @@ def _diagram(found: Roofline) -> Iterator[str]:
     )
 
 
-def _axes(found: Roofline) -> tuple[Axis, Axis]:
+def _axes(roofline: Roofline) -> tuple[Axis, Axis]:
     """Return axes with room for every roof's edge and every mark."""
-    peak = found.peak or 1.0
-    edges = [peak / roof.rate for roof in found.roofs]
-    places = [*edges, _intensity(found)]
-    rates = [mark.rate for mark in _marks(found)]
+    peak = roofline.peak or 1.0
+    edges = [peak / roof.rate for roof in roofline.roofs]
+    places = [*edges, _intensity(roofline)]
+    rates = [mark.rate for mark in _marks(roofline)]
     low, high = min(places) / 5, max(places) * 5
-    least = min([*rates, low * max(roof.rate for roof in found.roofs) * 4])
-    across = Axis(low, high, LEFT, WIDTH - LEFT - RIGHT)
+    least = min([*rates, low * max(roof.rate for roof in roofline.roofs) * 4])
+    x_axis = Axis(low, high, LEFT, WIDTH - LEFT - RIGHT)
     down = HEIGHT - BOTTOM
-    return across, Axis(least / 3, peak * 2.5, down, TOP - down)
+    return x_axis, Axis(least / 3, peak * 2.5, down, TOP - down)
 
 
-def _intensity(found: Roofline) -> float:
-    return found.flops / max(found.bytes, 1.0)
+def _intensity(roofline: Roofline) -> float:
+    return roofline.flops / max(roofline.bytes, 1.0)
 
 
-def _grid(across: Axis, up: Axis) -> Iterator[str]:
+def _grid(x_axis: Axis, y_axis: Axis) -> Iterator[str]:
     """Yield lines at the ticks, with their numbers."""
-    right, bottom = across.start + across.length, up.start
-    for tick in across.ticks:
-        x = across.at(tick)
+    right, bottom = x_axis.start + x_axis.length, y_axis.start
+    for tick in x_axis.ticks:
+        x = x_axis.at(tick)
         yield _line(x, TOP, x, bottom, PALE, 1)
         yield _words(x, bottom + 17, f"{tick:g}", "middle", GREY)
-    for tick in up.ticks:
-        y = up.at(tick)
-        yield _line(across.start, y, right, y, PALE, 1)
-        yield _words(across.start - 8, y + 4, shown(tick, "F/s"), "end", GREY, 11)
-    yield _line(across.start, bottom, right, bottom, GREY, 1)
+    for tick in y_axis.ticks:
+        y = y_axis.at(tick)
+        yield _line(x_axis.start, y, right, y, PALE, 1)
+        yield _words(x_axis.start - 8, y + 4, format_rate(tick, "F/s"), "end", GREY, 11)
+    yield _line(x_axis.start, bottom, right, bottom, GREY, 1)
 
 
-def _roofs(found: Roofline, across: Axis, up: Axis) -> Iterator[str]:
+def _roofs(roofline: Roofline, x_axis: Axis, y_axis: Axis) -> Iterator[str]:
     """Draw rising roofs, each in its colour, and the flat one of the peak."""
-    peak = found.peak or 1.0
-    right = across.start + across.length
-    last = found.roofs[-1]
-    left = max(across.low, up.low / last.rate)
+    peak = roofline.peak or 1.0
+    right = x_axis.start + x_axis.length
+    last = roofline.roofs[-1]
+    left = max(x_axis.low, y_axis.low / last.rate)
     corner = peak / last.rate
     under = (
-        f"{across.at(left):.1f},{up.at(left * last.rate):.1f} "
-        f"{across.at(corner):.1f},{up.at(peak):.1f} {right:.1f},{up.at(peak):.1f} "
-        f"{right:.1f},{up.start:.1f} {across.at(left):.1f},{up.start:.1f}"
+        f"{x_axis.at(left):.1f},{y_axis.at(left * last.rate):.1f} "
+        f"{x_axis.at(corner):.1f},{y_axis.at(peak):.1f} {right:.1f},{y_axis.at(peak):.1f} "
+        f"{right:.1f},{y_axis.start:.1f} {x_axis.at(left):.1f},{y_axis.start:.1f}"
     )
     yield f'<polygon points="{under}" fill="#3d6fb6" opacity="0.06"/>'
-    for roof, colour in zip(found.roofs, COLOURS, strict=False):
-        begin, end = max(across.low, up.low / roof.rate), min(peak / roof.rate, across.high)
-        x1, y1 = across.at(begin), up.at(begin * roof.rate)
-        x2, y2 = across.at(end), up.at(end * roof.rate)
+    for roof, colour in zip(roofline.roofs, COLOURS, strict=False):
+        begin, end = max(x_axis.low, y_axis.low / roof.rate), min(peak / roof.rate, x_axis.high)
+        x1, y1 = x_axis.at(begin), y_axis.at(begin * roof.rate)
+        x2, y2 = x_axis.at(end), y_axis.at(end * roof.rate)
         yield _line(x1, y1, x2, y2, colour, 2)
-        yield _along(x1, y1, x2, y2, f"{roof.name}  {shown(roof.rate, 'B/s')}", colour)
-    first = across.at(peak / found.roofs[0].rate)
-    yield _line(first, up.at(peak), right, up.at(peak), INK, 2.5)
-    told = f"peak of registers  {shown(peak, 'F/s')}"
-    yield _words(first, up.at(peak) - 9, told, "start", INK, 12, "600")
+        yield _text_along(x1, y1, x2, y2, f"{roof.name}  {format_rate(roof.rate, 'B/s')}", colour)
+    first = x_axis.at(peak / roofline.roofs[0].rate)
+    yield _line(first, y_axis.at(peak), right, y_axis.at(peak), INK, 2.5)
+    label = f"peak of registers  {format_rate(peak, 'F/s')}"
+    yield _words(first, y_axis.at(peak) - 9, label, "start", INK, 12, "600")
 
 
-def _along(x1: float, y1: float, x2: float, y2: float, text: str, colour: str) -> str:
+def _text_along(x1: float, y1: float, x2: float, y2: float, text: str, colour: str) -> str:
     """Return words above a rising line, along it."""
     share = 0.04
     x, y = x1 + share * (x2 - x1), y1 + share * (y2 - y1)
@@ -231,27 +232,27 @@ def _along(x1: float, y1: float, x2: float, y2: float, text: str, colour: str) -
     )
 
 
-def _column(found: Roofline, across: Axis, up: Axis) -> Iterator[str]:
+def _column(roofline: Roofline, x_axis: Axis, y_axis: Axis) -> Iterator[str]:
     """Yield the marks of all kernels above one another, joined by a dotted line."""
-    x = across.at(_intensity(found))
-    marks = sorted(_marks(found), key=lambda mark: -mark.rate)
-    yield _line(x, up.start, x, up.at(max(mark.rate for mark in marks)), KERNEL, 1.2, "2 4")
-    roof = up.at(found.peak or 1.0)
-    heights = [max(up.at(mark.rate), roof + 18) for mark in marks]
-    for mark, y in zip(marks, _apart(heights), strict=True):
-        yield from _mark(mark, x, up.at(mark.rate))
-        right = x < across.start + across.length * 0.66
+    x = x_axis.at(_intensity(roofline))
+    marks = sorted(_marks(roofline), key=lambda mark: -mark.rate)
+    yield _line(x, y_axis.start, x, y_axis.at(max(mark.rate for mark in marks)), KERNEL, 1.2, "2 4")
+    roof = y_axis.at(roofline.peak or 1.0)
+    heights = [max(y_axis.at(mark.rate), roof + 18) for mark in marks]
+    for mark, y in zip(marks, _spaced(heights), strict=True):
+        yield from _mark(mark, x, y_axis.at(mark.rate))
+        right = x < x_axis.start + x_axis.length * 0.66
         anchor, place = ("start", x + 14) if right else ("end", x - 14)
-        words = f"{mark.name}  {shown(mark.rate, _unit(found))}"
+        words = f"{mark.name}  {format_rate(mark.rate, _unit(roofline))}"
         yield _words(place, y + 4, words, anchor, KERNEL, 12, "600", halo=True)
 
 
-def _apart(places: Sequence[float], least: float = 16.0) -> list[float]:
+def _spaced(places: Sequence[float], least: float = 16.0) -> list[float]:
     """Return the heights of words that stand no nearer than their letters are high."""
-    found: list[float] = []
+    heights: list[float] = []
     for place in places:
-        found.append(max(place, found[-1] + least) if found else place)
-    return found
+        heights.append(max(place, heights[-1] + least) if heights else place)
+    return heights
 
 
 def _mark(mark: Mark, x: float, y: float) -> Iterator[str]:
@@ -267,50 +268,50 @@ def _mark(mark: Mark, x: float, y: float) -> Iterator[str]:
 # ---------------------------------------------------------------- bytes alone
 
 
-def _bars(found: Roofline) -> Iterator[str]:
+def _bars(roofline: Roofline) -> Iterator[str]:
     """Yield a bar for each roof, and the marks as lines across all of them."""
-    marks = [*_marks(found)]
-    rates = [*(roof.rate for roof in found.roofs), *(mark.rate for mark in marks)]
+    marks = [*_marks(roofline)]
+    rates = [*(roof.rate for roof in roofline.roofs), *(mark.rate for mark in marks)]
     if not rates:
         return
-    across = Axis(min(rates) / 4, max(rates) * 2, LEFT, WIDTH - LEFT - RIGHT)
+    x_axis = Axis(min(rates) / 4, max(rates) * 2, LEFT, WIDTH - LEFT - RIGHT)
     bottom = HEIGHT - BOTTOM
-    for tick in across.ticks:
-        x = across.at(tick)
+    for tick in x_axis.ticks:
+        x = x_axis.at(tick)
         yield _line(x, TOP, x, bottom, PALE, 1)
-        yield _words(x, bottom + 17, shown(tick, "B/s"), "middle", GREY, 11)
-    high = (bottom - TOP) / (len(found.roofs) + len(marks))
-    for row, (roof, colour) in enumerate(zip(found.roofs, COLOURS, strict=False)):
-        y, width = TOP + row * high, across.at(roof.rate) - LEFT
+        yield _words(x, bottom + 17, format_rate(tick, "B/s"), "middle", GREY, 11)
+    high = (bottom - TOP) / (len(roofline.roofs) + len(marks))
+    for row, (roof, colour) in enumerate(zip(roofline.roofs, COLOURS, strict=False)):
+        y, width = TOP + row * high, x_axis.at(roof.rate) - LEFT
         yield (
             f'<rect x="{LEFT:g}" y="{y + high / 4:.1f}" width="{width:.1f}" '
             f'height="{high / 2:.1f}" rx="3" fill="{colour}" opacity="0.8"/>'
         )
         yield _words(LEFT - 8, y + high / 2 + 4, roof.name, "end", colour, 12, "600")
-        told = shown(roof.rate, "B/s")
-        yield _words(LEFT + width - 8, y + high / 2 + 4, told, "end", "white", 11, "600")
-    for row, mark in enumerate(marks, len(found.roofs)):
-        x, y = across.at(mark.rate), TOP + (row + 0.5) * high
+        label = format_rate(roof.rate, "B/s")
+        yield _words(LEFT + width - 8, y + high / 2 + 4, label, "end", "white", 11, "600")
+    for row, mark in enumerate(marks, len(roofline.roofs)):
+        x, y = x_axis.at(mark.rate), TOP + (row + 0.5) * high
         yield _line(x, TOP, x, y, KERNEL, 1.2, "2 4")
         yield from _mark(mark, x, y)
-        words = f"{mark.name}  {shown(mark.rate, 'B/s')}"
-        right = x < across.start + across.length * 0.66
+        words = f"{mark.name}  {format_rate(mark.rate, 'B/s')}"
+        right = x < x_axis.start + x_axis.length * 0.66
         anchor, place = ("start", x + 14) if right else ("end", x - 14)
         yield _words(place, y + 4, words, anchor, KERNEL, 12, "600", halo=True)
-    yield _line(LEFT, bottom, LEFT + across.length, bottom, GREY, 1)
-    yield _words(LEFT + across.length / 2, bottom + 34, "bytes a second", "middle", GREY)
+    yield _line(LEFT, bottom, LEFT + x_axis.length, bottom, GREY, 1)
+    yield _words(LEFT + x_axis.length / 2, bottom + 34, "bytes a second", "middle", GREY)
 
 
 # ---------------------------------------------------------------- shapes
 
 
-def _legend(found: Roofline) -> Iterator[str]:
+def _legend(roofline: Roofline) -> Iterator[str]:
     """Say why no more is possible, below the diagram."""
-    limiting = found.limiting
-    if limiting is None or not found.seconds:
+    limiting = roofline.limiting
+    if limiting is None or not roofline.seconds:
         return
     yield _words(LEFT, HEIGHT - 30, "No more is possible here, for", colour=GREY)
-    yield _words(LEFT, HEIGHT - 13, _cut(limiting.why, 105), weight="600")
+    yield _words(LEFT, HEIGHT - 13, _cut(limiting.reason, 105), weight="600")
 
 
 def _words(
@@ -323,10 +324,10 @@ def _words(
     weight: str = "normal",
     halo: bool = False,
 ) -> str:
-    around = ' paint-order="stroke" stroke="white" stroke-width="4"' * halo
+    outline = ' paint-order="stroke" stroke="white" stroke-width="4"' * halo
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}" '
-        f'font-size="{size:g}" font-weight="{weight}"{around}>{escape(text)}</text>'
+        f'font-size="{size:g}" font-weight="{weight}"{outline}>{escape(text)}</text>'
     )
 
 

@@ -44,8 +44,8 @@ def nest_of_graph(graph: IterationGraph, work: Work) -> LoopNest | None:
         loops.append(NestLoop(root[0], rounds, shared, _is_fixed(graph, loop, work)))
     target = work.problem.stored(work.problem.assignment.target)
     inner = [loop.index for loop in loops[-2:]]
-    held = len(inner) == 2 and target[-1:] == (inner[1],) and inner[0] not in target
-    return LoopNest(tuple(loops), work.arrays, held)
+    is_register_row = len(inner) == 2 and target[-1:] == (inner[1],) and inner[0] not in target
+    return LoopNest(tuple(loops), work.arrays, is_register_row)
 
 
 def _is_fixed(graph: IterationGraph, loop: Loop, work: Work) -> bool:
@@ -89,17 +89,17 @@ def _of_tiles(
     graph: IterationGraph, relation: Split | Divide, variable: str, work: Work
 ) -> float | None:
     """Count the tiles, or the contents of each."""
-    whole = _extent(graph, relation.parent, work)
+    extent = _extent(graph, relation.parent, work)
     root = graph.provenance.roots(relation.parent)
-    if whole is None or len(root) != 1:
+    if extent is None or len(root) != 1:
         return None
     is_index = graph.provenance.above(relation.parent) is None
-    span = work.sizes[root[0]] if is_index else whole  # tiles are of coordinates, stored or not
+    span = work.sizes[root[0]] if is_index else extent  # tiles are of coordinates, stored or not
     if isinstance(relation, Split):
         tiles = float(ceil(span / relation.size))
     else:
         tiles = float(relation.parts)
-    return tiles if variable == relation.outer else whole / max(tiles, 1.0)
+    return tiles if variable == relation.outer else extent / max(tiles, 1.0)
 
 
 def _walked(index: str, work: Work) -> float | None:

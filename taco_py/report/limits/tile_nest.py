@@ -52,14 +52,14 @@ def tile_nest_of(step: KernelStep, work: Work) -> TileNest | None:
     from polyhedral.products.register_tile import ISSUE, LATENCY
 
     problem, make = step.problem, step.schedule.make
-    found = contraction_of(problem)
-    if found is None:
+    contraction = contraction_of(problem)
+    if contraction is None:
         return None
     machine = machine_of(native_target(), problem.result.dtype)
-    asked = dict(zip(TILE_PARAMETERS, make.parameters, strict=False))
-    plan = plan_contraction(found, machine, dict(problem.static), **asked)
+    parameters = dict(zip(TILE_PARAMETERS, make.parameters, strict=False))
+    plan = plan_contraction(contraction, machine, dict(problem.static), **parameters)
     batch, rows, columns, depth = (
-        prod(work.sizes[loop] for loop in loops) for loops in found.of_classes
+        prod(work.sizes[loop] for loop in loops) for loops in contraction.of_classes
     )
     tile, blocks = plan.tile, plan.blocks
     if rows < tile.rows or columns < tile.columns:
@@ -79,7 +79,7 @@ def tile_nest_of(step: KernelStep, work: Work) -> TileNest | None:
     )
     sizes = {BATCH: batch, ROWS: rows, COLUMNS: columns, DEPTH: depth}
     arrays = tuple(
-        Counted(name, classes, tuple(sizes[each] for each in classes), machine.element_bytes)
+        Counted(name, classes, tuple(sizes[c] for c in classes), machine.element_bytes)
         for name, classes in (
             ("left", (BATCH, ROWS, DEPTH)),
             ("right", (BATCH, DEPTH, COLUMNS)),

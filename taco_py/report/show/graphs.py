@@ -97,9 +97,9 @@ def _provenance_lines(graph: IterationGraph) -> Iterator[str]:
         indent = "  " * max(depths[parent] for parent in relation.parents)
         parents, children = ", ".join(relation.parents), ", ".join(relation.children)
         yield f"{indent}{parents} ─ {label(relation)} ─▶ {children}"
-    kept = [i for i in all_indices(graph.problem.assignment) if provenance.below(i) is None]
-    if kept:
-        yield ", ".join(kept) + (" as written" if provenance.relations else ": all as written")
+    unrelated = [i for i in all_indices(graph.problem.assignment) if provenance.below(i) is None]
+    if unrelated:
+        yield ", ".join(unrelated) + (" as written" if provenance.relations else ": all as written")
 
 
 def label(relation: Relation) -> str:
@@ -107,8 +107,8 @@ def label(relation: Relation) -> str:
     name, _, arguments = str(relation).removesuffix(")").partition("(")
     variables = {*relation.parents, *relation.children}
     words = re.split(r",(?![^(]*\))", arguments)  # not at those inside an access
-    others = [word for word in words if word not in variables]
-    return " ".join((name, *others))
+    parameters = [word for word in words if word not in variables]
+    return " ".join((name, *parameters))
 
 
 def _loop_lines(graph: IterationGraph) -> Iterator[str]:
@@ -122,8 +122,8 @@ def _name_words(graph: IterationGraph, loop: Loop) -> Iterator[str]:
     tensors = [name for name in loop.fills if kinds[name] is not WorkspaceKind.SCALAR]
     if tensors:
         name = graph.called(loop)
-        named = name in graph.provenance.renamed(tensors[-1]).values()
-        yield f"fills {tensors[-1]}" + (f" as {name}" if named else "")
+        is_renamed = name in graph.provenance.renamed(tensors[-1]).values()
+        yield f"fills {tensors[-1]}" + (f" as {name}" if is_renamed else "")
 
 
 def _assembly_lines(graph: IterationGraph) -> Iterator[str]:
@@ -166,7 +166,7 @@ def paths(graph: IterationGraph) -> tuple[Access, ...]:
 
 
 def levels_of(problem: Problem, access: Access) -> tuple[tuple[str, LevelKind], ...]:
-    """For each level of an operand from the root down: its index and its kind."""
+    """Return the index and the kind of each level of an operand, the root first."""
     form = problem.type_of(access.tensor).format
     return tuple(
         (access.indices[mode], level.kind)
@@ -250,20 +250,20 @@ def _provenance_part(graph: IterationGraph) -> Part:
 
 def _places(graph: IterationGraph) -> dict[str, tuple[float, float]]:
     """Return the place of each variable: a row a layer, side by side in order of appearance."""
-    found: dict[str, tuple[float, float]] = {}
+    places: dict[str, tuple[float, float]] = {}
     counts: dict[int, int] = {}
     for name, depth in layers(graph).items():
         place = counts.get(depth, 0)
         counts[depth] = place + 1
-        found[name] = (COLUMN / 2 + place * COLUMN, ROW / 2 + depth * ROW * 1.4)
-    return found
+        places[name] = (COLUMN / 2 + place * COLUMN, ROW / 2 + depth * ROW * 1.4)
+    return places
 
 
 def _relation_shapes(relation: Relation, places: dict[str, tuple[float, float]]) -> Iterator[str]:
     """Yield lines from the parents to the relation's name, and arrows from there to the
     children."""
-    joined = [places[name] for name in (*relation.parents, *relation.children)]
-    x = sum(place[0] for place in joined) / len(joined)
+    ends = [places[name] for name in (*relation.parents, *relation.children)]
+    x = sum(place[0] for place in ends) / len(ends)
     y = min(places[name][1] for name in relation.children) - ROW * 0.7
     for parent in relation.parents:
         px, py = places[parent]
@@ -293,8 +293,8 @@ def _loops_part(graph: IterationGraph) -> Part:
     for number, access in enumerate(accesses_drawn):
         colour = COLOURS[number % len(COLOURS)]
         shapes += _path_shapes(graph, access, first + number * COLUMN / 2, colour)
-    whole = first + len(accesses_drawn) * COLUMN / 2
-    return Part(tuple(shapes), whole, (len(graph.loops) + 0.5) * ROW)
+    full_width = first + len(accesses_drawn) * COLUMN / 2
+    return Part(tuple(shapes), full_width, (len(graph.loops) + 0.5) * ROW)
 
 
 def _path_shapes(graph: IterationGraph, access: Access, x: float, colour: str) -> Iterator[str]:

@@ -35,8 +35,8 @@ def assemble(plan: Plan, execution: Execution) -> dict[str, TensorData]:
     """Return the structure of each result, with values of zero."""
     last = _before_last(plan, execution)
     if last is None:
-        made = run_all(plan, execution)
-        return {n: replace(each, values=np.zeros_like(each.values)) for n, each in made.items()}
+        results = run_all(plan, execution)
+        return {n: replace(data, values=np.zeros_like(data.values)) for n, data in results.items()}
     return {last.target: compute(last, execution, None, ASSEMBLE)}
 
 
@@ -49,8 +49,8 @@ def recompute(
     """
     last = _before_last(plan, execution)
     if last is None:
-        made = run_all(plan, execution)
-        return {name: _on_pattern(each, patterns[name]) for name, each in made.items()}
+        results = run_all(plan, execution)
+        return {name: _on_pattern(data, patterns[name]) for name, data in results.items()}
     (pattern,) = patterns.values()
     operands = {name: execution.tensors[last.source(name)] for name, _ in last.problem.operands}
     shape, form = shape_of(last, operands), last.problem.result.format
@@ -82,34 +82,34 @@ def _before_last(plan: Plan, execution: Execution) -> KernelStep | None:
 
 def _as_counted(last: KernelStep, execution: Execution, pattern: TensorData) -> TensorData:
     """Return the pattern in the index type that the kernel will have."""
-    wanted = last.problem.result.index_dtype
-    if wanted != index_dtype_of(pattern) == "int64":
+    index_dtype = last.problem.result.index_dtype
+    if index_dtype != index_dtype_of(pattern) == "int64":
         execution.wide.add(last.target)
-        wanted = "int64"
-    return with_index_dtype(pattern, wanted)
+        index_dtype = "int64"
+    return with_index_dtype(pattern, index_dtype)
 
 
-def _on_pattern(whole: TensorData, pattern: TensorData) -> TensorData:
-    """Return the values of `whole` with the index arrays of `pattern`, which say the same."""
-    require_fill(pattern, whole.fill)
-    if pattern.shape != whole.shape or str(pattern.format) != str(whole.format):
-        raise _of_another_kind(whole.shape, str(whole.format), pattern)
-    if pattern.values.shape != whole.values.shape:
+def _on_pattern(result: TensorData, pattern: TensorData) -> TensorData:
+    """Return the values of `result` with the index arrays of `pattern`, which say the same."""
+    require_fill(pattern, result.fill)
+    if pattern.shape != result.shape or str(pattern.format) != str(result.format):
+        raise _of_another_kind(result.shape, str(result.format), pattern)
+    if pattern.values.shape != result.values.shape:
         raise StructureError(
-            f"Expected a pattern of {whole.values.size} entries, as these operands make, found "
+            f"Expected a pattern of {result.values.size} entries, as these operands make, found "
             f"one of {pattern.values.size}",
             hint=ASSEMBLE_AGAIN,
         )
-    for number, (made, given) in enumerate(zip(whole.levels, pattern.levels, strict=True)):
+    for number, (level, other_level) in enumerate(zip(result.levels, pattern.levels, strict=True)):
         for name in ("pos", "crd"):
-            one, other = getattr(made, name), getattr(given, name)
+            one, other = getattr(level, name), getattr(other_level, name)
             if one is not None and (other is None or not np.array_equal(one, other)):
                 raise StructureError(
                     f"Expected the pattern that these operands make, found other coordinates "
                     f"({name} of level {number})",
                     hint=ASSEMBLE_AGAIN,
                 )
-    return replace(pattern, values=whole.values)
+    return replace(pattern, values=result.values)
 
 
 def require_fill(pattern: TensorData, fill: Fill) -> None:

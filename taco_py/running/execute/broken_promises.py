@@ -36,16 +36,16 @@ def broken_promise(
     operands: Mapping[str, TensorData],
 ) -> BoundError | None:
     """Describe the first promise that does not hold; return None if all hold."""
-    known = _Known(problem, provenance, sizes, operands)
+    ranges = _Ranges(problem, provenance, sizes, operands)
     for fuse in provenance.counted_fusions:
-        outer, inner = map(known.range, fuse.parents)
+        outer, inner = map(ranges.range, fuse.parents)
         if fuse.countable(outer, inner) != build.const(True):
             return _uncountable(fuse, outer, inner)
     for relation in provenance.relations:
         if isinstance(relation, Bound):
-            found = known.range(relation.parent)
-            if relation.holds(found) != build.const(True):
-                return _error(relation, found)
+            interval = ranges.range(relation.parent)
+            if relation.holds(interval) != build.const(True):
+                return _error(relation, interval)
     return None
 
 
@@ -58,9 +58,9 @@ def _uncountable(fuse: Fuse, outer: Interval, inner: Interval) -> BoundError:
     )
 
 
-def _error(bound: Bound, found: Interval) -> BoundError:
+def _error(bound: Bound, interval: Interval) -> BoundError:
     begins = bound.kind in (BoundKind.MIN_EXACT, BoundKind.MIN_CONSTRAINT)
-    edge = found.lo if begins else found.hi
+    edge = interval.lo if begins else interval.hi
     value = _number(edge)
     return BoundError(
         f"Expected that the range of {bound.parent} {_PROMISES[bound.kind]} {bound.value}, as "
@@ -69,12 +69,12 @@ def _error(bound: Bound, found: Interval) -> BoundError:
     )
 
 
-def _number(known: Expr) -> int | Expr:
-    return int(known.value.real) if isinstance(known, Const) else known
+def _number(value: Expr) -> int | Expr:
+    return int(value.value.real) if isinstance(value, Const) else value
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Ranges:
     """Ranges of variables for given operands."""
 
     problem: Problem

@@ -53,15 +53,15 @@ class Factor:
 class Meeting:
     """A number of entries: those of two sparse operands that meet where they agree in `index`.
 
-    modes  of the two that the index is
-    kept   whether the result has it too; else entries for different ones may be the same
+    modes      of the two that the index is
+    is_output  whether the result has it too; else entries for different ones may be the same
     """
 
     one: Factor
     other: Factor
     index: str
     modes: tuple[int, int]
-    kept: bool
+    is_output: bool
 
 
 Term = tuple[Factor | Meeting, ...]
@@ -78,7 +78,7 @@ def _terms(value: Expr, problem: Problem) -> list[Term]:
         return _terms(value.body, problem)
     if is_additive(value):
         return [term for arg in value.args for term in _terms(arg, problem)]
-    products = (_product(found, problem) for found in _products(value, problem))
+    products = (_product(factors, problem) for factors in _products(value, problem))
     return [term for term in products if term is not None]
 
 
@@ -94,7 +94,7 @@ def _products(value: Expr, problem: Problem) -> list[tuple[Access, ...]]:
     if not isinstance(value, Call):
         return []
     if value.operator.additive:
-        return [found for arg in value.args for found in _products(arg, problem)][:MOST_PRODUCTS]
+        return [p for arg in value.args for p in _products(arg, problem)][:MOST_PRODUCTS]
     if value.operator.annihilators[0] != 0:
         return []
     factors: list[list[tuple[Access, ...]]] = []
@@ -102,18 +102,18 @@ def _products(value: Expr, problem: Problem) -> list[tuple[Access, ...]]:
         if annihilator != 0 and not _is_dense(arg, problem):
             return []  # as a / b, which has entries where b has none
         factors.append(_products(arg, problem) if annihilator == 0 else [accesses(arg)])
-    return [(*chain.from_iterable(each),) for each in islice(product(*factors), MOST_PRODUCTS)]
+    return [(*chain.from_iterable(p),) for p in islice(product(*factors), MOST_PRODUCTS)]
 
 
 def _is_dense(value: Expr, problem: Problem) -> bool:
-    return all(problem.type_of(each.tensor).format.is_dense for each in accesses(value))
+    return all(problem.type_of(access.tensor).format.is_dense for access in accesses(value))
 
 
-def _product(found: tuple[Access, ...], problem: Problem) -> Term | None:
+def _product(factors: tuple[Access, ...], problem: Problem) -> Term | None:
     """Return the entries of a product of tensors, where at most two sparse ones share an index,
     one."""
     target = problem.assignment.target.indices
-    sparse = [access for access in found if not problem.type_of(access.tensor).format.is_dense]
+    sparse = [access for access in factors if not problem.type_of(access.tensor).format.is_dense]
     uses = Counter(index for access in sparse for index in access.indices)
     shared = [index for index, count in uses.items() if count > 1]
     if len(shared) > 1 or max(uses.values(), default=1) > 2:
@@ -126,7 +126,7 @@ def _product(found: tuple[Access, ...], problem: Problem) -> Term | None:
         (pair if meets else term).append(Factor(access.tensor, tuple(summed)))
     if shared:
         index = shared[0]
-        one, other = (each.indices.index(index) for each in sparse if index in each.indices)
+        one, other = (access.indices.index(index) for access in sparse if index in access.indices)
         term.append(Meeting(pair[0], pair[1], index, (one, other), index in target))
     rest = tuple(index for index in target if index not in uses)  # each coordinate is stored
     return (*term, *([Factor("", rest)] if rest else []))
@@ -152,15 +152,15 @@ def check_sparse(
     """Raise ShortageError where the sparse result of a kernel cannot fit."""
     type = step.problem.result
     shape = tuple(sizes[i] for i in step.problem.assignment.target.indices)
-    positions, each = _position_bytes(type, shape), entry_bytes(type)
+    positions, per_entry = _position_bytes(type, shape), entry_bytes(type)
     KERNELS.pool.require(positions)
     for term in least_terms(step.problem):
         most = prod(_most(part, operands, sizes) for part in term)
-        if positions + each * min(most, prod(shape)) <= TRUSTED:
+        if positions + per_entry * min(most, prod(shape)) <= TRUSTED:
             continue
-        wanted = positions + each * prod(_count(part, operands, sizes) for part in term)
+        size = positions + per_entry * prod(_count(part, operands, sizes) for part in term)
         try:
-            KERNELS.pool.require(wanted)
+            KERNELS.pool.require(size)
         except ShortageError:
             stored = [operands[name] for part in term for name in _operands(part)]
             if all(satisfies(data, False, True) for data in stored):  # else they count for less
@@ -204,7 +204,7 @@ def _meetings(part: Meeting, operands: Mapping[str, TensorData], sizes: Mapping[
         coordinates = expand(data)[data.format.mode_order.index(mode)]
         entries = np.bincount(coordinates, minlength=size)
         pairs *= -(-entries // max(1, prod(sizes[index] for index in factor.sizes)))
-    return int(pairs.sum() if part.kept else pairs.max(initial=0))
+    return int(pairs.sum() if part.is_output else pairs.max(initial=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,12 +261,12 @@ def _needs(plan: Plan, tensors: Mapping[str, TensorData]) -> Iterator[Need]:
             yield Need(prod(shape) * np.dtype(dtype).itemsize, step, sizes)
 
 
-def with_room(make: Callable[[], TensorData], again: bool) -> TensorData:
-    """Make a result, and `again` without the memory that is kept if there is too little."""
+def with_room(make: Callable[[], TensorData], may_retry: bool) -> TensorData:
+    """Make a result; if memory is short and `may_retry`, empty the memory pool and retry."""
     try:
         return make()
     except MemoryError:
-        if not again or not KERNELS.pool.clear():
+        if not may_retry or not KERNELS.pool.clear():
             raise
     return make()
 
@@ -274,14 +274,14 @@ def with_room(make: Callable[[], TensorData], again: bool) -> TensorData:
 def shortage(step: KernelStep, sizes: Mapping[str, int], error: MemoryError) -> OutOfMemoryError:
     """Make the error of a kernel whose result or workspaces find no room."""
     target, form = step.problem.assignment.target, step.problem.result.format
-    made = [f"the workspace {name}" for name in step.schedule.workspaces]
+    parts = [f"the workspace {name}" for name in step.schedule.workspaces]
     remedies = ["fewer rows at a time", "or a smaller dtype need less"]
     if target.indices:
         shape = ", ".join(f"{i}={sizes[i]}" for i in target.indices)
-        made.insert(0, f"{step.target} in the format {form} with {shape}")
+        parts.insert(0, f"{step.target} in the format {form} with {shape}")
         if form.is_dense:
             remedies.insert(0, "a sparse result by format=")
-    what = " and ".join(made or [f"what {step.target} is computed with"])
+    what = " and ".join(parts or [f"what {step.target} is computed with"])
     limited = KERNELS.memory.on and KERNELS.memory.limit is not None
     if not isinstance(error, ShortageError) and target.indices and not limited:
         itemsize = np.dtype(step.problem.result.dtype).itemsize
@@ -297,6 +297,6 @@ def no_room(what: str, error: MemoryError, hint: str | None = None) -> OutOfMemo
         return over_limit([Part(what, error.wanted)], error.free, hint)
     if KERNELS.memory.on and (limit := KERNELS.memory.limit) is not None:
         return over_limit([Part(what, 0)], limit, hint)
-    wanted = error.wanted if isinstance(error, ShortageError) else None
+    requested = error.wanted if isinstance(error, ShortageError) else None
     free = error.free if isinstance(error, ShortageError) else KERNELS.pool.free()
-    return out_of_memory(what, wanted, free if free < UNKNOWN else None, hint)
+    return out_of_memory(what, requested, free if free < UNKNOWN else None, hint)

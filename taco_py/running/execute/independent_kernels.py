@@ -31,17 +31,17 @@ def independent_groups(plan: Plan) -> tuple[tuple[int, ...], ...]:
     free = free_after(plan)
     groups: list[tuple[int, ...]] = []
     members: list[int] = []
-    made: set[str] = set()
+    targets: set[str] = set()
     for number, step in enumerate(plan.steps):
-        if made.intersection(reads(step)) or not _may_join(step):
+        if targets.intersection(reads(step)) or not _may_join(step):
             groups.append(tuple(members))
-            members, made = [], set()
+            members, targets = [], set()
         if isinstance(step, KernelStep) and _may_join(step):
             members.append(number)
-            made.add(step.target)
+            targets.add(step.target)
         if members and free.get(number):
             groups.append(tuple(members))
-            members, made = [], set()
+            members, targets = [], set()
     return tuple(group for group in (*groups, tuple(members)) if len(group) > 1)
 
 
@@ -64,9 +64,9 @@ def free_after(plan: Plan) -> dict[int, list[str]]:
         source = "" if isinstance(step, KernelStep) else step.source
         root[step.target] = root.get(source, source) if shares else step.target
         last.setdefault(root[step.target], number)
-    kept = {root[name] for name in plan.program.results if name in root}
-    found: dict[int, list[str]] = {}
+    results = {root[name] for name in plan.program.results if name in root}
+    freed: dict[int, list[str]] = {}
     for name, source in root.items():
-        if source not in kept:
-            found.setdefault(last.get(source, 0), []).append(name)
-    return found
+        if source not in results:
+            freed.setdefault(last.get(source, 0), []).append(name)
+    return freed

@@ -17,9 +17,9 @@ def new_array(shape: tuple[int, ...], order: Sequence[int], dtype: str, covered:
 
     Raises ShortageError where that is more than is free, or more than can be addressed.
     """
-    wanted = prod(shape) * np.dtype(dtype).itemsize
-    if wanted > np.iinfo(np.intp).max:
-        raise ShortageError(wanted, KERNELS.pool.free())
+    size = prod(shape) * np.dtype(dtype).itemsize
+    if size > np.iinfo(np.intp).max:
+        raise ShortageError(size, KERNELS.pool.free())
     stored = tuple(shape[mode] for mode in order)
     make = KERNELS.pool.empty if covered else KERNELS.pool.zeros
     array: Array = make(stored, dtype)

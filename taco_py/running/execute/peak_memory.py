@@ -50,7 +50,7 @@ VIEWS = Fuse | Unfuse | Squeeze
 """Steps whose result is in the memory of what they read."""
 READY = VIEWS | TakeSide | TakeSize
 """Steps that make nothing: also those that take what a kernel has made already."""
-LISTED = 4
+MOST_PARTS = 4
 """Arrays that people are told of."""
 
 
@@ -65,22 +65,22 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What there is while `step` is carried out; `made` is what it makes.
+    """What there is while `step` is carried out; `result` is what it makes.
 
-    held    what steps before have made and later ones read
+    live    what steps before have made and later ones read
     inside  workspaces and copies of the step's own
     """
 
     step: Step
-    made: Amount
-    held: tuple[Amount, ...]
+    result: Amount
+    live: tuple[Amount, ...]
     inside: tuple[Amount, ...]
 
     @property
     def amounts(self) -> tuple[Amount, ...]:
         """Return all of it, the largest first."""
-        found = (self.made, *self.held, *self.inside)
-        return tuple(sorted((a for a in found if a.most), key=lambda a: a.most, reverse=True))
+        every = (self.result, *self.live, *self.inside)
+        return tuple(sorted((a for a in every if a.most), key=lambda a: a.most, reverse=True))
 
     @property
     def least(self) -> int:
@@ -100,16 +100,16 @@ class Moment:
         sizes = [
             (a.what, a.most if most else a.least, most and a.least < a.most) for a in self.amounts
         ]
-        found = [Part(*each) for each in sizes if each[1]]
-        if len(found) <= LISTED:
-            return found
-        shown, rest = found[: LISTED - 1], found[LISTED - 1 :]
+        parts = [Part(*size) for size in sizes if size[1]]
+        if len(parts) <= MOST_PARTS:
+            return parts
+        largest, rest = parts[: MOST_PARTS - 1], parts[MOST_PARTS - 1 :]
         size, up_to = sum(part.size for part in rest), any(part.up_to for part in rest)
-        return [*shown, Part(f"{len(rest)} others", size, up_to)]
+        return [*largest, Part(f"{len(rest)} others", size, up_to)]
 
     def spare(self, limit: int) -> int:
         """Return bytes that are left for the result of the step."""
-        return max(0, limit - sum(a.most for a in (*self.held, *self.inside)))
+        return max(0, limit - sum(a.most for a in (*self.live, *self.inside)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,21 +135,21 @@ def moments(
     threads  the most that may run
     out      whether the last result is written to an array of the user's
     """
-    known = _extents(tensors)
-    unread, held, memory = last_reads(plan), dict[str, Amount](), _Memory(owners_of(plan), set())
+    extents = _extents(tensors)
+    unread, live, memory = last_reads(plan), dict[str, Amount](), _Memory(owners_of(plan), set())
     for number, step in enumerate(plan.steps, 1):
-        found = _of_step(step, known, kernels, threads, plan.machine)
-        if found is None:
+        memory_of_step = _of_step(step, extents, kernels, threads, plan.machine)
+        if memory_of_step is None:
             continue
-        made, inside, extent = found
+        result, inside, extent = memory_of_step
         if out and number == len(plan.steps):
-            made = replace(made, least=0, most=0)
-        yield Moment(step, made, tuple(held.values()), inside)
-        held[step.target], known[step.target] = made, extent
+            result = replace(result, least=0, most=0)
+        yield Moment(step, result, tuple(live.values()), inside)
+        live[step.target], extents[step.target] = result, extent
         if isinstance(step, KernelStep):
-            known.update(_extents_besides(step, known))
+            extents.update(_extents_besides(step, extents))
         for name in memory.freed(unread.get(number, ())):
-            held.pop(name, None)
+            live.pop(name, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class _Memory:
         """Yield the tensors whose memory is free once these are read no more either."""
         self.unread.update(names)
         for owner in {self.owners.get(name, name) for name in names}:
-            views = {view for view, own in self.owners.items() if own == owner}
+            views = {view for view, candidate in self.owners.items() if candidate == owner}
             if owner in self.unread and views <= self.unread:
                 yield from (owner, *views)
 
@@ -175,14 +175,14 @@ class _Memory:
 def moment_of(
     step: Step,
     tensors: Mapping[str, TensorData],
-    held: tuple[Amount, ...],
+    live: tuple[Amount, ...],
     kernels: Mapping[tuple[str, str], CompiledKernel],
     threads: int,
     machine: Machine,
 ) -> Moment | None:
     """Return the tensors in memory at a step whose operands exist; None where they do not."""
-    found = _of_step(step, _extents(tensors), kernels, threads, machine)
-    return None if found is None else Moment(step, found[0], held, found[1])
+    memory = _of_step(step, _extents(tensors), kernels, threads, machine)
+    return None if memory is None else Moment(step, memory[0], live, memory[1])
 
 
 def _extents(tensors: Mapping[str, TensorData]) -> dict[str, Extent]:
@@ -203,40 +203,40 @@ def owners_of(plan: Plan) -> dict[str, str]:
 
 def last_reads(plan: Plan) -> dict[int, list[str]]:
     """Return the temporaries that no step reads any more, by the number of the last that does."""
-    made = {step.target for step in plan.steps} - {*plan.program.results}
+    temporaries = {step.target for step in plan.steps} - {*plan.program.results}
     last = {
         name: number
         for number, step in enumerate(plan.steps, 1)
         for name in reads(step)
-        if name in made
+        if name in temporaries
     }
-    found: dict[int, list[str]] = {}
+    by_number: dict[int, list[str]] = {}
     for name, number in last.items():
-        found.setdefault(number, []).append(name)
-    return found
+        by_number.setdefault(number, []).append(name)
+    return by_number
 
 
-Made = tuple[Amount, tuple[Amount, ...], Extent]
+StepMemory = tuple[Amount, tuple[Amount, ...], Extent]
 
 
 def _of_step(
     step: Step,
-    known: Mapping[str, Extent],
+    extents: Mapping[str, Extent],
     kernels: Mapping[tuple[str, str], CompiledKernel],
     threads: int,
     machine: Machine,
-) -> Made | None:
+) -> StepMemory | None:
     """Return the bytes of a step's result and temporaries, and the facts of its target."""
     if isinstance(step, KernelStep):
-        if any(step.source(name) not in known for name, _ in step.problem.operands):
+        if any(step.source(name) not in extents for name, _ in step.problem.operands):
             return None
-        return _of_kernel(step, known, kernels.get((step.target, "evaluate")), threads, machine)
+        return _of_kernel(step, extents, kernels.get((step.target, "evaluate")), threads, machine)
     if isinstance(step, TakeSide):
-        return _of_side(step, known)
-    if step.source not in known:
+        return _of_side(step, extents)
+    if step.source not in extents:
         return None
-    source = known[step.source]
-    shapes = {name: each.shape for name, each in known.items()}
+    source = extents[step.source]
+    shapes = {name: operand.shape for name, operand in extents.items()}
     shape = shape_made(step, source.shape, source.most, shapes)
     if shape is None:
         return None
@@ -250,21 +250,21 @@ def _of_step(
     extent = replace(source, itemsize=itemsize, shape=shape)
     size = stored_most(extent.shape, extent.most, step.format, itemsize, index)
     least = size if step.format.is_dense else 0
-    made = Amount(f"{step.target}, a copy in the format {step.format}", least, size)
+    result = Amount(f"{step.target}, a copy in the format {step.format}", least, size)
     columns = 0 if step.format.is_dense else 8 * len(extent.shape) * extent.most
-    return made, (Amount("its coordinates", 0, columns),), extent
+    return result, (Amount("its coordinates", 0, columns),), extent
 
 
 def _of_kernel(
     step: KernelStep,
-    known: Mapping[str, Extent],
+    extents: Mapping[str, Extent],
     kernel: CompiledKernel | None,
     threads: int,
     machine: Machine,
-) -> Made:
+) -> StepMemory:
     """Return the bytes of a kernel's results, and of its workspaces where it is compiled."""
     problem = step.problem
-    operands = {name: known[step.source(name)] for name, _ in problem.operands}
+    operands = {name: extents[step.source(name)] for name, _ in problem.operands}
     sizes = {index: operands[name].shape[mode] for index, name, mode in step.sizes}
     shape = tuple(sizes[i] for i in problem.assignment.target.indices)
     type = problem.result
@@ -274,28 +274,28 @@ def _of_kernel(
     what = f"{step.target} in the format {type.format}" if type.format.order else step.target
     if type.format.is_dense:
         size = prod(shape) * itemsize
-        made, extent = Amount(what, size, size), Extent(shape, prod(shape), prod(shape), itemsize)
+        result, extent = Amount(what, size, size), Extent(shape, prod(shape), prod(shape), itemsize)
     else:
         entries = most_entries(problem, operands, sizes)
         size = stored_most(shape, entries, type.format, itemsize, index)
         least = stored_most(shape, 0, type.format, itemsize, index)
-        made = Amount(what, least, size * (2 if several else 1))  # threads copy their parts
+        result = Amount(what, least, size * (2 if several else 1))  # threads copy their parts
         extent = Extent(shape, 0, entries, itemsize)
     used = threads if several else 1
     inside = () if kernel is None else _inside(kernel, operands, sizes, used)
-    sides = (each.most * each.itemsize for each in _extents_besides(step, known).values())
-    return made, (*inside, *(Amount("a side result", size, size) for size in sides)), extent
+    sides = (side.most * side.itemsize for side in _extents_besides(step, extents).values())
+    return result, (*inside, *(Amount("a side result", size, size) for size in sides)), extent
 
 
-def _extents_besides(step: KernelStep, known: Mapping[str, Extent]) -> dict[str, Extent]:
+def _extents_besides(step: KernelStep, extents: Mapping[str, Extent]) -> dict[str, Extent]:
     """Return the extents of a kernel's side results, by their names of `_besides`."""
-    found = {}
+    besides = {}
     for number, side in enumerate(step.problem.side):
-        sizes = {index: known[step.source(name)].shape[mode] for index, name, mode in step.sizes}
+        sizes = {index: extents[step.source(name)].shape[mode] for index, name, mode in step.sizes}
         shape = tuple(sizes[index] for index in side.target.indices)
         count, itemsize = prod(shape), np.dtype(side.type.dtype).itemsize
-        found[_besides(step.target, number)] = Extent(shape, count, count, itemsize)
-    return found
+        besides[_besides(step.target, number)] = Extent(shape, count, count, itemsize)
+    return besides
 
 
 def _besides(target: str, number: int) -> str:
@@ -303,9 +303,9 @@ def _besides(target: str, number: int) -> str:
     return f"{target}/{number}"
 
 
-def _of_side(step: TakeSide, known: Mapping[str, Extent]) -> Made | None:
+def _of_side(step: TakeSide, extents: Mapping[str, Extent]) -> StepMemory | None:
     """Return the extents of a stored side result."""
-    extent = known.get(_besides(step.source, step.number))
+    extent = extents.get(_besides(step.source, step.number))
     if extent is None:
         return None
     size = extent.most * extent.itemsize
@@ -320,16 +320,16 @@ def _inside(
     for parameter, source in kernel.parameters:
         if source is not None and source.what == "size":
             values[parameter.name] = sizes[source.index]
-    found = []
-    for name, each, text in kernel.arrays:
+    amounts = []
+    for name, per_thread, text in kernel.arrays:
         try:
             size = evaluated_size(text, values)
         except KeyError:  # of a size that the kernel computes
             continue
-        size = max(0, size) * (threads if each else 1)
-        times = f" of {threads} threads" if each and threads > 1 else ""
-        found.append(Amount(f"the workspace {name}{times}", size, size))
-    return tuple(found)
+        size = max(0, size) * (threads if per_thread else 1)
+        times = f" of {threads} threads" if per_thread and threads > 1 else ""
+        amounts.append(Amount(f"the workspace {name}{times}", size, size))
+    return tuple(amounts)
 
 
 # ---------------------------------------------------------------- entries
@@ -345,9 +345,9 @@ def most_entries(problem: Problem, operands: Mapping[str, Extent], sizes: Mappin
     for term in split_terms(problem.assignment.value):
         factors = _factors(term.body, problem)
         cover = None if factors is None else _covered(factors, target, operands, sizes)
-        found = _most(bounds(replaced(problem, term.body)), operands, sizes)
+        restricted = _most(bounds(replaced(problem, term.body)), operands, sizes)
         where = _entries(term.body, problem, operands, sizes)
-        count += min(each for each in (found, cover, where) if each is not None)
+        count += min(limit for limit in (restricted, cover, where) if limit is not None)
     if all(level.unique for level in problem.result.format.levels):
         return min(count, prod(sizes[i] for i in target))
     return count
@@ -370,17 +370,17 @@ def _entries(
     if isinstance(value, Reduce):
         return _entries(value.body, problem, operands, sizes)
     if isinstance(value, Access):
-        others = {*problem.assignment.target.indices} - {*value.indices}
-        known = fill(value) is not None
-        return operands[value.tensor].most * prod(sizes[i] for i in others) if known else None
+        remaining = {*problem.assignment.target.indices} - {*value.indices}
+        is_known = fill(value) is not None
+        return operands[value.tensor].most * prod(sizes[i] for i in remaining) if is_known else None
     if fill_of(value, fill) is None:
         return None
-    own = [arg_fill(value.operator, arg, fill_of(arg, fill)) for arg in value.args]
+    fills = [arg_fill(value.operator, arg, fill_of(arg, fill)) for arg in value.args]
     counts = []
-    for group in differing(value.operator, own):
-        found = [_entries(value.args[place], problem, operands, sizes) for place in group]
-        known_counts = [each for each in found if each is not None]
-        if len(known_counts) == len(found):
+    for group in differing(value.operator, fills):
+        group_counts = [_entries(value.args[place], problem, operands, sizes) for place in group]
+        known_counts = [count for count in group_counts if count is not None]
+        if len(known_counts) == len(group_counts):
             counts.append(sum(known_counts))
     return min(counts, default=None)
 
@@ -391,9 +391,9 @@ def replaced(problem: Problem, value: Expr) -> Problem:
 
 
 def _most(
-    found: tuple[Bound, ...], operands: Mapping[str, Extent], sizes: Mapping[str, int]
+    restrictions: tuple[Bound, ...], operands: Mapping[str, Extent], sizes: Mapping[str, int]
 ) -> int:
-    counts = ((operands[b.tensor].most if b.tensor else 1, b.indices) for b in found)
+    counts = ((operands[b.tensor].most if b.tensor else 1, b.indices) for b in restrictions)
     return sum(count * prod(sizes[i] for i in indices) for count, indices in counts)
 
 
@@ -413,7 +413,7 @@ def _factors(value: Expr, problem: Problem) -> list[Access] | None:
     if len(value.operator.annihilators) < 2:
         return None
     inside = [_factors(arg, problem) for arg in value.args]
-    return [a for each in inside for a in each or ()]  # what is no product restricts nothing
+    return [a for nested in inside for a in nested or ()]  # what is no product restricts nothing
 
 
 def _covered(

@@ -64,18 +64,18 @@ def _as_it_is(_: str, data: TensorData) -> TensorData:
 class Execution:
     """One run of a plan.
 
-    tensors  what exists so far, by name
-    out      where the last kernel's dense result goes, None for a new array
-    inform   the same tensor with what its owner knows of its coordinates; asked where a kernel
-             relies on their order
-    kernels  those of the plan that are compiled already, by target and phase; more are added
-    wide     targets whose entries int32 cannot count, so that they have int64 indices
-    shape    of the one result, whose modes the plan may have fused; None to leave it as it is made
-    machine  that the plan was made for: how much work is worth several threads
-    side     what kernels have stored besides, by the target and the number of the side result
-    there    the arrays that are on a device, None where no kernel runs on one
-    watch    what checks it where a user limits memory
-    moment   what there may be at the step at hand, where that is more than the limit
+    tensors    what exists so far, by name
+    out        where the last kernel's dense result goes, None for a new array
+    inform     the same tensor with what its owner knows of its coordinates; asked where a kernel
+               relies on their order
+    kernels    those of the plan that are compiled already, by target and phase; more are added
+    wide       targets whose entries int32 cannot count, so that they have int64 indices
+    shape      of the one result, whose modes the plan may have fused; None to leave it as it is
+    machine    that the plan was made for: how much work is worth several threads
+    side       side results of kernels, by the target and the number of the side result
+    residence  the arrays that are on a device, None where no kernel runs on one
+    watch      what checks it where a user limits memory
+    moment     what there may be at the step at hand, where that is more than the limit
     """
 
     tensors: dict[str, TensorData]
@@ -87,7 +87,7 @@ class Execution:
     shape: tuple[int, ...] | None = None
     machine: Machine = NOMINAL
     side: dict[tuple[str, int], TensorData] = field(default_factory=dict)
-    there: Residence | None = None
+    residence: Residence | None = None
     watch: Watch | None = None
     moment: Moment | None = None
 
@@ -287,15 +287,15 @@ def _computed(
     _check_keys(kernel, step, operands)
     threads = 1
     if kernel.threaded:
-        asked, most = step.schedule.threads, execution.threads
-        threads = min(most, asked or most)
-        if asked is None:
+        requested, most = step.schedule.threads, execution.threads
+        threads = min(most, requested or most)
+        if requested is None:
             threads = useful_threads(step.problem, operands, most, execution.machine)
     target = step.problem.assignment.target.tensor
     type = step.problem.result
     shape = shape_of(step, operands)
-    there = _residence(kernel, execution)
-    make: Callable[..., Array] = new_array if there is None else there.new_array
+    residence = _residence(kernel, execution)
+    make: Callable[..., Array] = new_array if residence is None else residence.new_array
     operands = {**operands, **_side_results(step, execution, operands, make)}
     if type.format.is_dense:
         if out is None:
@@ -305,15 +305,15 @@ def _computed(
             if not kernel.covers:
                 out[...] = 0
         result = TensorData(type.format, shape, (LevelArrays(),) * len(shape), out)
-        kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads, there))
+        kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads, residence))
         return result
     if pattern is not None:
         values = KERNELS.pool.empty(pattern.values.shape, type.dtype)
         result = replace(pattern, values=values)
-        kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads, there))
+        kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads, residence))
         return result
     check_sparse(step, operands, sizes_of(step, operands))
-    arguments = _arguments(kernel, operands, step, threads, there)
+    arguments = _arguments(kernel, operands, step, threads, residence)
     if execution.watch is None or execution.moment is None:
         return assembled(kernel, step, shape, kernel.call(*arguments))
     with KERNELS.memory.spend(execution.moment.spare(execution.watch.limit)):
@@ -325,11 +325,11 @@ def _residence(kernel: CompiledKernel, execution: Execution) -> Residence | None
     """Return the memory of the device that a kernel runs on, None for the host's."""
     if kernel.is_native:
         return None
-    if execution.there is None:
+    if execution.residence is None:
         for name, data in execution.tensors.items():
             _check_structure(name, data)
-        execution.there = Residence(kernel.target)
-    return execution.there
+        execution.residence = Residence(kernel.target)
+    return execution.residence
 
 
 def _check_structure(name: str, data: TensorData) -> None:
@@ -351,13 +351,13 @@ def _side_results(
 ) -> dict[str, TensorData]:
     """Allocate the arrays of a kernel's side results, zero where the kernel adds to them."""
     sizes = sizes_of(step, operands)
-    found: dict[str, TensorData] = {}
+    results: dict[str, TensorData] = {}
     for number, side in enumerate(step.problem.side):
         form, shape = side.type.format, tuple(sizes[index] for index in side.target.indices)
         array = make(shape, form.mode_order, side.type.dtype, side.covered)
         data = TensorData(form, shape, (LevelArrays(),) * len(shape), array)
-        found[side.target.tensor] = execution.side[step.target, number] = data
-    return found
+        results[side.target.tensor] = execution.side[step.target, number] = data
+    return results
 
 
 def _kernel(step: KernelStep, execution: Execution, phase: str) -> CompiledKernel:
@@ -403,14 +403,14 @@ def copies_in_order(
     kernel: CompiledKernel, step: KernelStep, execution: Execution
 ) -> tuple[str, ...]:
     """Return the tensors that `_prepared` would copy, with the purpose of each copy."""
-    found = []
+    copies = []
     for name, ordered, unique in kernel.requirements:
         source = step.source(name)
         if source in execution.tensors:
             data = execution.inform(source, execution.tensors[source])
             if not satisfies(data, ordered, unique):
-                found.append(f"{source}: {IN_ORDER}, for the kernel walks them in order")
-    return tuple(found)
+                copies.append(f"{source}: {IN_ORDER}, for the kernel walks them in order")
+    return tuple(copies)
 
 
 def _arguments(
@@ -418,7 +418,7 @@ def _arguments(
     tensors: Mapping[str, TensorData],
     step: KernelStep,
     threads: int,
-    there: Residence | None,
+    residence: Residence | None,
 ) -> list[Any]:
     sizes = sizes_of(step, tensors)
     problem = step.problem
@@ -439,7 +439,9 @@ def _arguments(
                 arguments.append(data.values.strides[mode] // data.values.itemsize)
             else:
                 array = FETCH[source.what](data, source)
-                arguments.append(array if there is None else there.array(array, parameter.name))
+                arguments.append(
+                    array if residence is None else residence.array(array, parameter.name)
+                )
     return arguments
 
 

@@ -33,8 +33,8 @@ def unfused(step: Unfuse, data: TensorData, tensors: Mapping[str, TensorData]) -
 def transformed(step: Transformation, data: TensorData) -> TensorData:
     """Return the result of a step that needs no kernel."""
     name, arguments = transform_of(step)
-    made: TensorData = getattr(transforms, name)(data, **arguments)
-    return made
+    result: TensorData = getattr(transforms, name)(data, **arguments)
+    return result
 
 
 def gathered(step: Gather, data: TensorData, pattern: TensorData) -> TensorData:

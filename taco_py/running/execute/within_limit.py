@@ -28,7 +28,7 @@ class Watch:
     kernels: Mapping[tuple[str, str], CompiledKernel]
     threads: int
     out: bool
-    given: frozenset[str]
+    operands: frozenset[str]
     fits: bool = False
 
     def at(self, number: int, tensors: Mapping[str, TensorData]) -> Moment | None:
@@ -44,18 +44,18 @@ class Watch:
             return None
         owners = owners_of(self.plan)
         alive = {owners.get(name, name): data for name, data in tensors.items()}
-        held = tuple(
+        live = tuple(
             Amount(name, size, size)
             for name, data in alive.items()
-            if name not in self.given and (size := bytes_held(data))
+            if name not in self.operands and (size := bytes_held(data))
         )
-        now = moment_of(step, tensors, held, self.kernels, self.threads, self.plan.machine)
-        if now is None:
+        moment = moment_of(step, tensors, live, self.kernels, self.threads, self.plan.machine)
+        if moment is None:
             return None
         if self.out and number == len(self.plan.steps) - 1:
-            now = replace(now, made=replace(now.made, least=0, most=0))
-        refuse(now, self.limit)
-        return now if now.most > self.limit else None
+            moment = replace(moment, result=replace(moment.result, least=0, most=0))
+        refuse(moment, self.limit)
+        return moment if moment.most > self.limit else None
 
 
 def bytes_held(data: TensorData) -> int:
@@ -82,11 +82,11 @@ def watch(
     for moment in moments(plan, tensors, {}, threads, out):  # before anything is compiled
         refuse(moment, limit)
     kernels = {(step.target, "evaluate"): compiled(step) for step in plan.kernels}
-    found = tuple(moments(plan, tensors, kernels, threads, out))
-    for moment in found:
+    all_moments = tuple(moments(plan, tensors, kernels, threads, out))
+    for moment in all_moments:
         refuse(moment, limit)
-    every = len(found) == len(plan.steps)
-    fits = every and all(moment.most <= limit for moment in found)
+    every = len(all_moments) == len(plan.steps)
+    fits = every and all(moment.most <= limit for moment in all_moments)
     return Watch(plan, limit, kernels, threads, out, frozenset(tensors), fits)
 
 

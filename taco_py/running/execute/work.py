@@ -43,14 +43,17 @@ def _bounds(problem: Problem, term: Term) -> Iterator[Bound]:
 
     T[i,j] = A[i,j] * sum(k, U[i,k] * V[j,k]) with A sparse  ->  entries of A * size of k
     """
-    kept = problem.assignment.target.indices
-    beside = [s for s in reductions(term.body) if set(term.reduced).isdisjoint(free_indices(s))]
-    apart = {index for sum_ in beside for index in _indices(sum_)} - {*kept, *term.reduced}
-    yield from _restricted(problem, term.body, (i for i in _indices(term.body) if i not in apart))
-    around = _within(problem, term.body) or ()
-    for sum_ in beside:
-        loops = (*kept, *_indices(sum_))
-        sampled = around and all({*loops}.issuperset(access.indices) for access in around)
+    output = problem.assignment.target.indices
+    inner_sums = [s for s in reductions(term.body) if set(term.reduced).isdisjoint(free_indices(s))]
+    inner = {index for sum_ in inner_sums for index in _indices(sum_)} - {
+        *output,
+        *term.reduced,
+    }
+    yield from _restricted(problem, term.body, (i for i in _indices(term.body) if i not in inner))
+    restricting = _restricting(problem, term.body) or ()
+    for sum_ in inner_sums:
+        loops = (*output, *_indices(sum_))
+        sampled = restricting and all({*loops}.issuperset(access.indices) for access in restricting)
         yield from _restricted(problem, term.body if sampled else sum_, loops)
 
 
@@ -61,19 +64,19 @@ def _indices(expr: Expr) -> Iterator[str]:
 def _restricted(problem: Problem, expr: Expr, loops: Iterable[str]) -> Iterator[Bound]:
     """Yield the bounds of an expression inside loops."""
     every = dict.fromkeys(loops)
-    within = _within(problem, expr)
-    if within is None:
+    restricting = _restricting(problem, expr)
+    if restricting is None:
         yield Bound("", tuple(every))
         return
-    for access in within:
+    for access in restricting:
         yield Bound(access.tensor, tuple(i for i in every if i not in access.indices))
 
 
-def _within(problem: Problem, expr: Expr) -> tuple[Access, ...] | None:
+def _restricting(problem: Problem, expr: Expr) -> tuple[Access, ...] | None:
     """Return sparse accesses of which one is stored wherever `expr` is not 0; None where there are
     none: a sum with a full term is not 0 anywhere."""
-    found, fill = _differing(problem, expr)
-    return found if found and fill is not None and fill == 0 else None
+    restricting, fill = _differing(problem, expr)
+    return restricting if restricting and fill is not None and fill == 0 else None
 
 
 def _differing(problem: Problem, expr: Expr) -> tuple[tuple[Access, ...] | None, Number | None]:
@@ -86,25 +89,25 @@ def _differing(problem: Problem, expr: Expr) -> tuple[tuple[Access, ...] | None,
         case Literal(value):
             return (), value
         case Reduce(operator, _, body):
-            found, fill = _differing(problem, body)
-            return found, reduced_fill(operator, fill)
+            restricting, fill = _differing(problem, body)
+            return restricting, reduced_fill(operator, fill)
         case Call(_, args):
             inside = [_differing(problem, arg) for arg in args]
             fills = [fill for _, fill in inside]
             fill = call_fill(operator_of(expr), fills)
             groups = (
-                _together([inside[place][0] for place in group])
+                _join_accesses([inside[place][0] for place in group])
                 for group in differing(operator_of(expr), fills)
             )
             factors = [group for group in groups if group]
             if not factors:
-                return (None if any(found is None for found, _ in inside) else ()), fill
+                return (None if any(restricting is None for restricting, _ in inside) else ()), fill
             return max(factors, key=lambda f: (min(len(a.indices) for a in f), -len(f))), fill
         case _:
             assert_never(expr)
 
 
-def _together(parts: Sequence[tuple[Access, ...] | None]) -> tuple[Access, ...] | None:
+def _join_accesses(parts: Sequence[tuple[Access, ...] | None]) -> tuple[Access, ...] | None:
     """Join the accesses of parts of which one is stored; None where one of them always is."""
     if any(part is None for part in parts):
         return None
@@ -131,7 +134,7 @@ def work_of(problem: Problem, tensors: Mapping[str, TensorData]) -> int:
     )
 
 
-def told_threads(
+def describe_threads(
     step: KernelStep, tensors: Mapping[str, TensorData] | None, limit: int, machine: Machine
 ) -> str:
     """Return how many threads run a kernel with a loop to share, and why, for explain().
@@ -147,14 +150,14 @@ def told_threads(
     if step.schedule.threads is not None:
         return f"{min(limit, step.schedule.threads)}, which was found by timing"
     least = machine.units.parallel_iterations
-    known = {n: tensors.get(step.source(n)) for n, _ in step.problem.operands} if tensors else {}
-    found = {name: data for name, data in known.items() if data is not None}
-    if not known or len(found) < len(known):
+    data_of = {n: tensors.get(step.source(n)) for n, _ in step.problem.operands} if tensors else {}
+    present = {name: data for name, data in data_of.items() if data is not None}
+    if not data_of or len(present) < len(data_of):
         return f"{limit}, and 1 where there are less than {least} iterations to share"
-    work = work_of(step.problem, found)
+    work = work_of(step.problem, present)
     if work < least:
         return f"1, for {work} iterations are less than the {least} that others are woken for"
-    return f"{limit}, for there are up to {work} iterations to share{_idle(step, found, limit)}"
+    return f"{limit}, for there are up to {work} iterations to share{_idle(step, present, limit)}"
 
 
 def _idle(step: KernelStep, tensors: Mapping[str, TensorData], limit: int) -> str:

@@ -37,12 +37,14 @@ def source_text(recipe: Recipe, name: str) -> str:
 def cuda_files(name: str, kernels: tuple[Exported, ...]) -> dict[str, str]:
     """Return the .cu file of each kernel, and their header."""
     files = {
-        f"{each.name}.cu": each.source.replace(INCLUDED.format(each.name), INCLUDED.format(name))
-        + f"\n{_entry(each)}\n{_entry_on_device(each)}"
-        for each in kernels
+        f"{kernel.name}.cu": kernel.source.replace(
+            INCLUDED.format(kernel.name), INCLUDED.format(name)
+        )
+        + f"\n{_entry(kernel)}\n{_entry_on_device(kernel)}"
+        for kernel in kernels
     }
     files[f"{kernels[0].name}.cu"] += f"\n{ERROR.format(name=name)}"
-    if any(each.makes_arrays for each in kernels):
+    if any(kernel.makes_arrays for kernel in kernels):
         files[f"{kernels[0].name}.cu"] += f"\n{RELEASE.format(name=name)}"
     files[f"{name}.h"] = _header(name, kernels)
     return files
@@ -51,25 +53,28 @@ def cuda_files(name: str, kernels: tuple[Exported, ...]) -> dict[str, str]:
 # ---------------------------------------------------------------- the function that others call
 
 
-def _entry(each: Exported) -> str:
+def _entry(kernel: Exported) -> str:
     """Return operands over, the host program, results back."""
-    given = [p for p in each.signature.parameters if not p.counts_threads]
-    arrays = (p for p in given if p.kind is not Kind.SCALAR)
-    body = [f"taco::Memory {MEMORY};", *(_there(p, each) for p in arrays)]
-    passed = (p.name if p.kind is Kind.SCALAR else f"{p.name}_there" for p in given)
-    body += [f"taco_program::{each.name}({', '.join(passed)});", f'taco::finish("{each.name}");']
-    body += filter(None, map(_back, given))
-    return _guarded(_prototype(each), body)
+    parameters = [p for p in kernel.signature.parameters if not p.counts_threads]
+    arrays = (p for p in parameters if p.kind is not Kind.SCALAR)
+    body = [f"taco::Memory {MEMORY};", *(_device_copy(p, kernel) for p in arrays)]
+    passed = (p.name if p.kind is Kind.SCALAR else f"{p.name}_there" for p in parameters)
+    body += [
+        f"taco_program::{kernel.name}({', '.join(passed)});",
+        f'taco::finish("{kernel.name}");',
+    ]
+    body += filter(None, map(_back, parameters))
+    return _guarded(_prototype(kernel), body)
 
 
-def _entry_on_device(each: Exported) -> str:
+def _entry_on_device(kernel: Exported) -> str:
     """Return the host program alone, over buffers of the caller's."""
-    given = [p for p in each.signature.parameters if not p.counts_threads]
-    growing = [p for p in given if p.grows]
-    body = [_there(p, each) for p in growing]
-    body.append(f"taco_program::{each.name}({', '.join(map(_own, given))});")
+    parameters = [p for p in kernel.signature.parameters if not p.counts_threads]
+    growing = [p for p in parameters if p.grows]
+    body = [_device_copy(p, kernel) for p in growing]
+    body.append(f"taco_program::{kernel.name}({', '.join(map(_device_argument, parameters))});")
     body += [f"taco::keep({p.name}_array, {p.name}_there);" for p in growing]
-    return _guarded(_prototype_on_device(each), body)
+    return _guarded(_prototype_on_device(kernel), body)
 
 
 def _guarded(prototype: str, body: Lines) -> str:
@@ -78,7 +83,7 @@ def _guarded(prototype: str, body: Lines) -> str:
     return "\n".join((f'extern "C" {prototype}', *lines)) + "\n"
 
 
-def _own(p: Parameter) -> str:
+def _device_argument(p: Parameter) -> str:
     """Return a parameter of the function as the host program takes it."""
     if p.grows:
         return f"{p.name}_there"
@@ -87,16 +92,16 @@ def _own(p: Parameter) -> str:
     return f"({const}{element_text(p.element)} *){p.name}" if pairs else p.name
 
 
-def _there(p: Parameter, each: Exported) -> str:
+def _device_copy(p: Parameter, exported: Exported) -> str:
     """Return an array of the device for one of the host."""
     type = element_text(p.element)
     if p.grows:
         return f'taco::Growing<{type}> {p.name}_there("{p.name}");'
     const = "const " if p.is_input else ""
-    made = f'copy<{type}>({p.name}, {p.name}_length, "{p.name}")'
-    if p.is_output and each.kernel.covers:
-        made = f'allocate<{type}>({p.name}_length, false, "{p.name}")'
-    return f"{const}{type} *{p.name}_there = {MEMORY}.{made};"
+    allocation = f'copy<{type}>({p.name}, {p.name}_length, "{p.name}")'
+    if p.is_output and exported.kernel.covers:
+        allocation = f'allocate<{type}>({p.name}_length, false, "{p.name}")'
+    return f"{const}{type} *{p.name}_there = {MEMORY}.{allocation};"
 
 
 def _back(p: Parameter) -> str:
@@ -113,29 +118,31 @@ def _header(name: str, kernels: tuple[Exported, ...]) -> str:
     """Return `name`.h: the conventions, then a documented prototype for each kernel."""
     guard = f"{name.upper()}_H"
     parts = [CONVENTIONS.format(name=name), f"#ifndef {guard}\n#define {guard}", INCLUDES]
-    if any(p.element.kind == "complex" for each in kernels for p in each.signature.parameters):
+    if any(p.element.kind == "complex" for kernel in kernels for p in kernel.signature.parameters):
         parts.append(COMPLEX)
     parts.append(f"{BEGIN}\n\n/* {WHAT_ERROR} */\nconst char *{name}_error(void);")
-    if any(each.makes_arrays for each in kernels):
+    if any(kernel.makes_arrays for kernel in kernels):
         parts.append(f"{ARRAY}\n\n/* {WHAT_RELEASE} */\nvoid {name}_release(taco_array *array);")
         parts.append(
             f"/* {WHAT_RELEASE_THERE} */\nvoid {name}_release_on_device(taco_array *array);"
         )
-    for each in kernels:
-        parts.append(documented(each, _prototype(each), "array"))
-        parts.append(f"/* {WHAT_ON_DEVICE} */\n{_prototype_on_device(each)};")
+    for kernel in kernels:
+        parts.append(documented(kernel, _prototype(kernel), "array"))
+        parts.append(f"/* {WHAT_ON_DEVICE} */\n{_prototype_on_device(kernel)};")
     return "\n\n".join((*parts, END, "#endif")) + "\n"
 
 
-def _prototype(each: Exported) -> str:
-    return _declaration(each.name, [t for p in each.signature.parameters for t in _declared(p)])
+def _prototype(exported: Exported) -> str:
+    return _declaration(
+        exported.name, [t for p in exported.signature.parameters for t in _declared(p)]
+    )
 
 
-def _prototype_on_device(each: Exported) -> str:
+def _prototype_on_device(exported: Exported) -> str:
     """Return the prototype without lengths, which only copies need."""
-    parameters = each.signature.parameters
+    parameters = exported.signature.parameters
     declared = [next(_declared(p)) for p in parameters if not p.counts_threads]
-    return _declaration(f"{each.name}_on_device", declared)
+    return _declaration(f"{exported.name}_on_device", declared)
 
 
 def _declaration(name: str, declared: list[str]) -> str:

@@ -37,8 +37,8 @@ def example(
     sizes = _promised(bounds) | dict(static)
     shapes = {
         access.tensor: tuple(sizes.get(i, SIZE) for i in access.indices)
-        for each in statements
-        for access in accesses(each)
+        for statement in statements
+        for access in accesses(statement)
     }
     rng = np.random.default_rng(0)
     operands = {}
@@ -56,11 +56,11 @@ def example(
 
 def _promised(bounds: Sequence[Bound]) -> dict[str, int]:
     """Return the size of each index that is said to end somewhere, as small as may be."""
-    found = {b.parent: b.value for b in bounds if b.kind is BoundKind.MAX_EXACT}
+    sizes = {b.parent: b.value for b in bounds if b.kind is BoundKind.MAX_EXACT}
     for bound in bounds:
         if bound.kind is BoundKind.MAX_CONSTRAINT:
-            found.setdefault(bound.parent, min(SIZE, bound.value))
-    return found
+            sizes.setdefault(bound.parent, min(SIZE, bound.value))
+    return sizes
 
 
 def _operand(shape: tuple[int, ...], type: TensorType, rng: np.random.Generator) -> TensorData:

@@ -103,15 +103,15 @@ def export(
         name, kernels, operands, kind.language, plan.program.results
     )
     files[kind.runtime] = (RUNTIME_FOLDER / kind.runtime).read_text()
-    if kind is _C and any(f'"{MATHEMATICS[0]}"' in each.source for each in kernels):
+    if kind is _C and any(f'"{MATHEMATICS[0]}"' in kernel.source for kernel in kernels):
         files |= {name: (RUNTIME_FOLDER / name).read_text() for name in MATHEMATICS}
     return write_files(folder, files)
 
 
 def _c_files(name: str, kernels: tuple[Exported, ...]) -> dict[str, str]:
     """Return the C file of each kernel, and their header."""
-    files = {f"{each.name}.c": _source(name, each) for each in kernels}
-    if any(each.makes_arrays for each in kernels):
+    files = {f"{kernel.name}.c": _source(name, kernel) for kernel in kernels}
+    if any(kernel.makes_arrays for kernel in kernels):
         files[f"{kernels[0].name}.c"] += f"\n{release_text(name)}"
     runtime = (RUNTIME_FOLDER / RUNTIME).read_text()
     files[f"{name}.h"] = header_text(name, kernels, _buffer_definition(runtime))
@@ -149,8 +149,8 @@ def exported(
     plan: Plan, compiled: tuple[CompiledKernel, ...], name: str, kind: FileKind
 ) -> tuple[Exported, ...]:
     """Return each kernel of the plan with its text. Raises FormatError or OperandError."""
-    named = isinstance(name, str) and identifier(name) == name and not is_reserved(name)
-    if not named or (kind is _CUDA and is_reserved_on_devices(name)):
+    is_identifier = isinstance(name, str) and identifier(name) == name and not is_reserved(name)
+    if not is_identifier or (kind is _CUDA and is_reserved_on_devices(name)):
         raise OperandError(
             f"Expected a name for C functions, found {name!r}", hint='as in name="spmv"'
         )
@@ -169,15 +169,15 @@ def exported(
     names = [name] if len(steps) == 1 else [f"{name}_{k}" for k in range(1, len(steps) + 1)]
     sides = {(s.source, s.number): s.target for s in plan.steps if isinstance(s, TakeSide)}
     return tuple(
-        Exported(each, step, kernel, kind.make(kernel.recipe, each), _sides(step, sides))
-        for each, step, kernel in zip(names, steps, compiled, strict=True)
+        Exported(label, step, kernel, kind.make(kernel.recipe, label), _sides(step, sides))
+        for label, step, kernel in zip(names, steps, compiled, strict=True)
     )
 
 
-def _sides(step: KernelStep, taken: Mapping[tuple[str, int], str]) -> dict[str, str]:
+def _sides(step: KernelStep, names: Mapping[tuple[str, int], str]) -> dict[str, str]:
     """Return the tensors of the plan that a kernel's side results are, by their names in it."""
     return {
-        side.target.tensor: taken.get((step.target, number), f"{step.target}_side{number}")
+        side.target.tensor: names.get((step.target, number), f"{step.target}_side{number}")
         for number, side in enumerate(step.problem.side)
     }
 
@@ -187,12 +187,12 @@ def _check_names(kernels: tuple[Exported, ...], used: frozenset[str]) -> None:
 
     used  the words of main.c
     """
-    for each in kernels:
-        inside = len(re.findall(rf"\bint32_t {each.name}\(", each.source)) > 1
-        if inside or each.name in used or each.name in C_FUNCTIONS:
+    for kernel in kernels:
+        inside = len(re.findall(rf"\bint32_t {kernel.name}\(", kernel.source)) > 1
+        if inside or kernel.name in used or kernel.name in C_FUNCTIONS:
             raise OperandError(
-                f"Expected a name that means nothing else in the files, found {each.name}",
-                hint=f'as in name="{each.name}_kernel"',
+                f"Expected a name that means nothing else in the files, found {kernel.name}",
+                hint=f'as in name="{kernel.name}_kernel"',
             )
 
 
@@ -203,24 +203,26 @@ def in_order(
 
     Raises FormatError where it relies on it of what another kernel makes in any order.
     """
-    found = dict(operands)
-    made = {each.step.target: known_order(each.kernel, each.step) for each in kernels}
-    for each in kernels:
-        for tensor, ordered, unique in each.kernel.requirements:
-            source = each.step.source(tensor)
-            if source in found and not satisfies(found[source], ordered, unique):
-                found[source] = canonical(found[source])
-            elif source in made and not _suffices(made[source], (ordered, unique)):
+    sorted_operands = dict(operands)
+    orders = {kernel.step.target: known_order(kernel.kernel, kernel.step) for kernel in kernels}
+    for kernel in kernels:
+        for tensor, ordered, unique in kernel.kernel.requirements:
+            source = kernel.step.source(tensor)
+            if source in sorted_operands and not satisfies(
+                sorted_operands[source], ordered, unique
+            ):
+                sorted_operands[source] = canonical(sorted_operands[source])
+            elif source in orders and not _suffices(orders[source], (ordered, unique)):
                 raise FormatError(
                     f"Expected {source} with coordinates in order, found that a kernel makes them "
                     "in any order",
                     hint="export the parts of the expression one by one",
                 )
-    return found
+    return sorted_operands
 
 
-def _suffices(known: tuple[bool | None, bool | None], needed: tuple[bool, bool]) -> bool:
-    return all(bool(has) or not need for has, need in zip(known, needed, strict=True))
+def _suffices(order: tuple[bool | None, bool | None], required: tuple[bool, bool]) -> bool:
+    return all(bool(has) or not need for has, need in zip(order, required, strict=True))
 
 
 def check_promises(plan: Plan, tensors: Mapping[str, TensorData]) -> None:
@@ -245,12 +247,12 @@ def check_example(operands: Mapping[str, TensorData]) -> None:
         )
 
 
-def _source(name: str, each: Exported) -> str:
+def _source(name: str, kernel: Exported) -> str:
     """Return the kernel's text, which includes its own prototype."""
     include = f'#include "{RUNTIME}"'
-    apart = f"{WITHOUT_MASKED_PAIRS}\n" if reads_pairs(each.source) else ""
-    more = f'{apart}{include}\n\n#include "{name}.h"\n\n{PRAGMAS}'
-    return each.source.replace(include, more, 1)
+    pragma = f"{WITHOUT_MASKED_PAIRS}\n" if reads_pairs(kernel.source) else ""
+    more = f'{pragma}{include}\n\n#include "{name}.h"\n\n{PRAGMAS}'
+    return kernel.source.replace(include, more, 1)
 
 
 def _c_source(recipe: Recipe, name: str) -> str:
@@ -259,10 +261,10 @@ def _c_source(recipe: Recipe, name: str) -> str:
 
 def _buffer_definition(runtime: str) -> str:
     """Return the definition of taco_buffer in the runtime header's text."""
-    found = re.search(r"typedef struct \{[^{}]*\} taco_buffer;", runtime)
-    if found is None:
+    match = re.search(r"typedef struct \{[^{}]*\} taco_buffer;", runtime)
+    if match is None:
         raise InternalError("The runtime header does not define taco_buffer")
-    return found[0]
+    return match[0]
 
 
 _C = FileKind(".c", C, _c_source, _c_files, RUNTIME)

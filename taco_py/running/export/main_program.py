@@ -37,14 +37,14 @@ class Language:
     """What differs between programs in C and in CUDA C++.
 
     template  the program, but for its data and its calls
-    made      the definition of an array that a function makes
+    suffix    the definition of an array that a function makes
     lengths   whether a function is told how many elements an array has, behind it
     pairs     what pairs of real numbers are called that complex ones are, by their names; none
               where the language has complex numbers
     """
 
     template: str
-    made: str
+    suffix: str
     lengths: bool = False
     pairs: Mapping[str, str] = field(default_factory=dict)
 
@@ -74,7 +74,7 @@ def used_words(
     kernels: tuple[Exported, ...], operands: Mapping[str, TensorData], language: Language
 ) -> frozenset[str]:
     """Return the words that mean something in main.c already, whatever the kernels are called."""
-    numbered = tuple(replace(each, name=f"{k}") for k, each in enumerate(kernels))
+    numbered = tuple(replace(kernel, name=f"{k}") for k, kernel in enumerate(kernels))
     text = program_text("0", numbered, operands, language, ())
     code = re.sub(r'/\*.*?\*/|"[^"]*"', "", text, flags=re.DOTALL)
     return frozenset(re.findall(r"[A-Za-z_]\w*", code))
@@ -93,9 +93,9 @@ def program_text(
     """
     program = Program(language, {name: data.shape for name, data in operands.items()})
     used = {
-        _array_name(each, source)
-        for each in kernels
-        for _, source in each.kernel.parameters
+        _array_name(kernel, source)
+        for kernel in kernels
+        for _, source in kernel.kernel.parameters
         if source is not None and source.what not in ("size", "stride")
     }
     for operand, data in operands.items():
@@ -255,7 +255,7 @@ def _argument(
     name = _array_name(exported, source)
     match parameter.kind:
         case Kind.GROWING:
-            program.body.append(program.language.made.format(name))
+            program.body.append(program.language.suffix.format(name))
             program.buffers.append(name)
             program.lengths[name] = f"{name}.length"
             return f"&{name}"
@@ -295,10 +295,10 @@ def _stride(step: KernelStep, source: Source, shape: tuple[int, ...]) -> int:
 
 
 def _print_result(program: Program, exported: Exported, tensor: str) -> None:
-    """Print the arrays of what a kernel makes."""
-    made = exported.targets[tensor].tensor
+    """Print the arrays of a tensor that a kernel makes."""
+    stored_name = exported.targets[tensor].tensor
     for parameter, source in exported.kernel.parameters:
-        if source is None or source.tensor != made or source.what in ("size", "stride"):
+        if source is None or source.tensor != stored_name or source.what in ("size", "stride"):
             continue
         name = _array_name(exported, source)
         if parameter.grows:

@@ -36,7 +36,7 @@ class Exported:
 
     @property
     def targets(self) -> dict[str, Access]:
-        """Return the accesses of what the kernel makes, by the tensors of the plan."""
+        """Return the accesses of the kernel's results, by the tensors of the plan."""
         problem = self.step.problem
         sides = (side.target for side in problem.side if side.target.tensor in self.sides)
         accesses = (problem.assignment.target, *sides)
@@ -60,9 +60,9 @@ def header_text(name: str, kernels: tuple[Exported, ...], buffer: str) -> str:
     """
     guard = f"{name.upper()}_H"
     parts = [CONVENTIONS.format(name=name), f"#ifndef {guard}\n#define {guard}", INCLUDES]
-    if any(each.makes_arrays for each in kernels):
+    if any(kernel.makes_arrays for kernel in kernels):
         parts += [f"#ifndef TACO_RUNTIME_H\n{buffer}\n#endif", RELEASE.format(name=name)]
-    parts += (documented(each, prototype(each.signature)) for each in kernels)
+    parts += (documented(kernel, prototype(kernel.signature)) for kernel in kernels)
     return "\n\n".join((*parts, "#endif")) + "\n"
 
 
@@ -98,14 +98,14 @@ CONVENTIONS = """\
  */"""
 
 
-def documented(exported: Exported, declaration: str, made: str = "buffer") -> str:
+def documented(exported: Exported, declaration: str, suffix: str = "buffer") -> str:
     """Return the declaration of a function, behind a line about each parameter.
 
-    made  what ends the names of arrays that it makes
+    suffix  what ends the names of arrays that it makes
     """
     lines = [to_text(exported.step.problem.assignment), ""]
     described = [
-        (passed_as(p, made), _meaning(p, source, exported))
+        (passed_as(p, suffix), _meaning(p, source, exported))
         for p, source in exported.kernel.parameters
     ]
     width = max((len(name) for name, _ in described), default=0)
@@ -136,9 +136,9 @@ def _declared(p: Parameter) -> str:
             assert_never(p.kind)
 
 
-def passed_as(p: Parameter, made: str = "buffer") -> str:
+def passed_as(p: Parameter, suffix: str = "buffer") -> str:
     """Return the name of a parameter."""
-    return f"{p.name}_{made}" if p.grows else p.name
+    return f"{p.name}_{suffix}" if p.grows else p.name
 
 
 def _meaning(p: Parameter, source: Source | None, exported: Exported) -> str:
@@ -164,11 +164,11 @@ def _verb(p: Parameter) -> str:
 def _type(exported: Exported, tensor: str) -> str:
     """Return the format, and of a dense result whether it must be zero before."""
     problem = exported.step.problem
-    side = next((each for each in problem.side if each.target.tensor == tensor), None)
+    side = next((output for output in problem.side if output.target.tensor == tensor), None)
     if side is not None:
         return f"{side.type}{'' if side.covered else ', which must be zero before'}"
-    written = tensor == problem.assignment.target.tensor
-    zeros = written and problem.result.format.is_dense and not exported.kernel.covers
+    is_result = tensor == problem.assignment.target.tensor
+    zeros = is_result and problem.result.format.is_dense and not exported.kernel.covers
     return f"{problem.type_of(tensor)}{', which must be zero before' if zeros else ''}"
 
 

@@ -57,14 +57,14 @@ def bytes_of(dtype: DType) -> int:
 def rounded(term: Term, dtype: DType) -> Term:
     """Return a term as numbers of a type."""
     most = bytes_of(dtype)
-    if most == EXACT or all(found <= most for _, found in term.values()):
+    if most == EXACT or all(size <= most for _, size in term.values()):
         return term
-    return {product: (number, min(found, most)) for product, (number, found) in term.items()}
+    return {product: (number, min(size, most)) for product, (number, size) in term.items()}
 
 
 def least_bytes(terms: Iterable[Term]) -> int:
     """Return the bytes of the roughest number among several terms."""
-    return min((found for term in terms for _, found in term.values()), default=EXACT)
+    return min((size for term in terms for _, size in term.values()), default=EXACT)
 
 
 def number_in(term: Term) -> Fraction | None:
@@ -78,30 +78,30 @@ def number_in(term: Term) -> Fraction | None:
 class Atoms:
     """Atoms by number.
 
-    numbers  of what is known, by a key that equal ones share
-    dtypes   the type that has each one's number
-    groups   the operator and arguments of those that are reductions
-    inside   the truths that are numbers as one atom
-    once     those whose powers are all the same: truths as numbers
-    work     products that were formed
+    numbers     of what is known, by a key that equal ones share
+    dtypes      the type that has each one's number
+    groups      the operator and arguments of those that are reductions
+    inside      the truths that are numbers as one atom
+    idempotent  those whose powers are all the same: truths as numbers
+    work        products that were formed
     """
 
     numbers: dict[Any, int] = field(default_factory=dict)
     dtypes: list[DType] = field(default_factory=list)
     groups: dict[int, tuple[Operator, tuple[Term, ...]]] = field(default_factory=dict)
     inside: dict[int, Term] = field(default_factory=dict)
-    once: set[int] = field(default_factory=set)
+    idempotent: set[int] = field(default_factory=set)
     work: int = 0
 
-    def atom(self, key: Any, dtype: DType, found: int = EXACT) -> Term:
+    def atom(self, key: Any, dtype: DType, size: int = EXACT) -> Term:
         """Return the atom of a key as a term."""
         number = self.numbers.get(key)
         if number is None:
             number = self.numbers[key] = len(self.dtypes)
             self.dtypes.append(dtype)
             if dtype.kind == "b":
-                self.once.add(number)
-        return {((number, 1),): (Fraction(1), found)}
+                self.idempotent.add(number)
+        return {((number, 1),): (Fraction(1), size)}
 
     def alone(self, term: Term) -> int | None:
         """Return the number of the atom that a term is; None where it is more."""
@@ -116,27 +116,27 @@ class Atoms:
         if isinstance(plain, complex):
             real, imaginary = self.number(plain.real), self.number(plain.imag)
             unit = self.atom("imaginary unit", np.dtype(np.complex128))
-            return self.added((real, self.times(imaginary, unit)))
+            return self.sum_of((real, self.times(imaginary, unit)))
         if isinstance(plain, float) and not isfinite(plain):
             return self.atom(("number", repr(plain)), np.dtype(np.float64))
         return {ONE: (Fraction(plain), EXACT)} if plain else NOTHING
 
     # ------------------------------------------------------------ a ring
 
-    def added(self, terms: Iterable[Term]) -> Term:
+    def sum_of(self, terms: Iterable[Term]) -> Term:
         """Return the sum of terms."""
-        found: dict[Product, tuple[Fraction, int]] = {}
+        total: dict[Product, tuple[Fraction, int]] = {}
         for term in terms:
             self._count(len(term))
             for product, (number, size) in term.items():
-                known = found.get(product)
-                if known is None:
-                    found[product] = number, size
-                elif known[0] + number:
-                    found[product] = known[0] + number, min(known[1], size)
+                previous = total.get(product)
+                if previous is None:
+                    total[product] = number, size
+                elif previous[0] + number:
+                    total[product] = previous[0] + number, min(previous[1], size)
                 else:
-                    del found[product]
-        return found
+                    del total[product]
+        return total
 
     def scaled(self, term: Term, by: Fraction) -> Term:
         """Return a term times a number."""
@@ -145,26 +145,26 @@ class Atoms:
     def times(self, one: Term, other: Term) -> Term:
         """Return the product of two terms."""
         self._count(len(one) * len(other))
-        return self.added(
-            {self._joined(a, b): (x * y, min(m, n))}
+        return self.sum_of(
+            {self._multiply_powers(a, b): (x * y, min(m, n))}
             for a, (x, m) in one.items()
             for b, (y, n) in other.items()
         )
 
-    def _joined(self, one: Product, other: Product) -> Product:
+    def _multiply_powers(self, one: Product, other: Product) -> Product:
         if not one or not other:
             return one or other
         powers = dict(one)
         for atom, power in other:
             powers[atom] = powers.get(atom, 0) + power
-        pairs = ((atom, 1 if atom in self.once else power) for atom, power in powers.items())
+        pairs = ((atom, 1 if atom in self.idempotent else power) for atom, power in powers.items())
         return tuple(sorted((atom, power) for atom, power in pairs if power))
 
     def inverse(self, term: Term, dtype: DType) -> Term:
         """Return 1 / term."""
         if len(term) == 1:
             ((product, (number, size)),) = term.items()
-            if not any(atom in self.once for atom, _ in product):
+            if not any(atom in self.idempotent for atom, _ in product):
                 turned = tuple((atom, -power) for atom, power in product)
                 return {turned: (1 / number, size)}
         atom = self.atom(("sum", key_of(term)), dtype, least_bytes((term,)))
@@ -174,13 +174,13 @@ class Atoms:
 
     def either(self, terms: Iterable[Term]) -> Term:
         """Tell whether one of truths is true."""
-        found: dict[Product, tuple[Fraction, int]] = {}
+        products: dict[Product, tuple[Fraction, int]] = {}
         for term in terms:
             self._count(len(term))
-            found.update(term)
-        return TRUE if ONE in found else found
+            products.update(term)
+        return TRUE if ONE in products else products
 
-    def both(self, one: Term, other: Term) -> Term:
+    def conjunction(self, one: Term, other: Term) -> Term:
         """Tell whether two truths are true."""
         self._count(len(one) * len(other))
         products = (

@@ -99,8 +99,8 @@ def _check_operands(program: Program, operands: Mapping[str, Operand]) -> None:
         own = operands[name]
         if own.type != facts.type or len(own.shape) != len(facts.shape):
             raise _misfit(f"operand {name}", own.type, facts.type)
-        if own.joined != facts.joined:
-            raise _misfit(f"operand {name} with levels joined", own.joined, facts.joined)
+        if own.contiguous != facts.contiguous:
+            raise _misfit(f"operand {name} with levels joined", own.contiguous, facts.contiguous)
 
 
 def _check_results(program: Program, call: CallStatements, request: Request) -> TensorType:

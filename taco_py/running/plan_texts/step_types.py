@@ -47,9 +47,9 @@ def check_types(program: Program) -> None:
             _check_transformation(step, program)
 
 
-def _same(what: str, wanted: object, found: object) -> None:
-    if wanted != found:
-        raise ScheduleError(f"Expected {what} as {wanted}, found {found}")
+def _same(what: str, expected: object, actual: object) -> None:
+    if expected != actual:
+        raise ScheduleError(f"Expected {what} as {expected}, found {actual}")
 
 
 # ---------------------------------------------------------------- kernels
@@ -105,22 +105,24 @@ def _check_sizes(step: KernelStep, read: list[Access]) -> None:
 
 def _check_transformation(step: Transformation, program: Program) -> None:
     """Raise ScheduleError unless a step's result has the type of its target in the plan."""
-    source, made = program.facts[step.source].type, program.facts[step.target].type
+    source, target = program.facts[step.source].type, program.facts[step.target].type
     if isinstance(step, TakeSide):
         (kernel,) = (k for k in program.kernels if k.target == step.source)
-        _same(step.target, kernel.problem.side[step.number].type, made)
+        _same(step.target, kernel.problem.side[step.number].type, target)
         return
     _check_source(step, source)
-    _same(f"the format of {step.target}", str(_format_made(step, source)), str(made.format))
-    own = _values_made(step, source)
-    _same(f"the values of {step.target}", own, (made.dtype, made.stored))
-    if not is_full(made.format):
-        asked = {source.index_dtype, getattr(step, "index_dtype", source.index_dtype)}
-        if made.index_dtype not in asked:
-            raise ScheduleError(f"Expected indices of {step.target} of {asked}, found {made}")
-        _same(f"the fill value of {step.target}", source.fill, made.fill)
-    view = isinstance(step, TakeDiagonal | Squeeze | Fuse) and is_full(made.format)
-    if view and made.unit_stride and not (isinstance(step, Fuse) and source.unit_stride):
+    _same(f"the format of {step.target}", str(_format_made(step, source)), str(target.format))
+    values = _values_made(step, source)
+    _same(f"the values of {step.target}", values, (target.dtype, target.stored))
+    if not is_full(target.format):
+        index_dtypes = {source.index_dtype, getattr(step, "index_dtype", source.index_dtype)}
+        if target.index_dtype not in index_dtypes:
+            raise ScheduleError(
+                f"Expected indices of {step.target} of {index_dtypes}, found {target}"
+            )
+        _same(f"the fill value of {step.target}", source.fill, target.fill)
+    view = isinstance(step, TakeDiagonal | Squeeze | Fuse) and is_full(target.format)
+    if view and target.unit_stride and not (isinstance(step, Fuse) and source.unit_stride):
         raise ScheduleError(f"Expected {step.target} of any strides, found it without gaps")
 
 

@@ -48,25 +48,25 @@ class _Value:
 
 def filled(shape: Sequence[int], term: Term) -> Array:
     """Return an array of one term."""
-    found = np.empty(tuple(shape), object)
-    for place in np.ndindex(found.shape):
-        found[place] = term
-    return found
+    terms = np.empty(tuple(shape), object)
+    for place in np.ndindex(terms.shape):
+        terms[place] = term
+    return terms
 
 
-def each(array: Array, function: Any) -> Array:
+def map_terms(array: Array, function: Any) -> Array:
     """Return an array of a function's results for each term."""
-    found = np.empty(array.shape, object)
+    results = np.empty(array.shape, object)
     for place in np.ndindex(array.shape):
-        found[place] = function(array[place])
-    return found
+        results[place] = function(array[place])
+    return results
 
 
 def in_type(atoms: Atoms, terms: Terms, dtype: DType) -> Terms:
     """Return a tensor with its values converted."""
     if terms.dtype == dtype:
         return terms
-    array = each(terms.array, lambda term: cast(atoms, term, terms.dtype, dtype))
+    array = map_terms(terms.array, lambda term: cast(atoms, term, terms.dtype, dtype))
     return replace(terms, array=array, dtype=dtype)
 
 
@@ -78,32 +78,32 @@ def evaluate(
     Raises OperandError for an operand that is missing, TooLargeError, and ValueError where sizes do
     not fit.
     """
-    found = _evaluate(expr, leaves, atoms)
+    result = _evaluate(expr, leaves, atoms)
     sizes = _sizes(expr, leaves)
     shape = tuple(sizes[index] for index in target)
-    if {*found.indices} - {*target}:
-        raise ValueError(f"Expected indices of {target}, found {found.indices}")
-    spread = (_spread(a, found.indices, target) for a in (found.terms.array, found.terms.stored))
+    if {*result.indices} - {*target}:
+        raise ValueError(f"Expected indices of {target}, found {result.indices}")
+    spread = (_spread(a, result.indices, target) for a in (result.terms.array, result.terms.stored))
     array, stored = (np.broadcast_to(a, shape) for a in spread)
-    return replace(found.terms, array=array, stored=stored)
+    return replace(result.terms, array=array, stored=stored)
 
 
 def _sizes(expr: Expr, leaves: Mapping[str, Terms]) -> dict[str, int]:
     """Return the size of each index."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     stack = [expr]
     while stack:
         match stack.pop():
             case Access(tensor, indices):
                 shape = _leaf(tensor, leaves).array.shape
                 for index, size in zip(indices, shape, strict=True):
-                    if found.setdefault(index, size) != size:
+                    if sizes.setdefault(index, size) != size:
                         raise ValueError(f"Expected one size of {index}, found another")
             case Call(_, args):
                 stack.extend(args)
             case Reduce(_, _, body):
                 stack.append(body)
-    return found
+    return sizes
 
 
 def _leaf(name: str, leaves: Mapping[str, Terms]) -> Terms:
@@ -143,21 +143,21 @@ def _argument(operator: Operator, arg: Expr, leaves: Mapping[str, Terms], atoms:
 def _call(call: Call, args: Sequence[_Value], atoms: Atoms) -> _Value:
     operator, dtype = call.operator, _common_dtype(call, args)
     indices = unique(index for arg in args for index in arg.indices)
-    own = (in_type(atoms, arg.terms, dtype).array for arg in args)
-    values = [_spread(a, arg.indices, indices) for a, arg in zip(own, args, strict=True)]
+    arrays = (in_type(atoms, arg.terms, dtype).array for arg in args)
+    values = [_spread(a, arg.indices, indices) for a, arg in zip(arrays, args, strict=True)]
     places = [_spread(arg.terms.stored, arg.indices, indices) for arg in args]
     fills = [arg.terms.fill for arg in args]
     fill = call_fill(operator, fills, dtype)
-    made = np.asarray(operator.evaluate(*[np.empty(0, dtype) for _ in args])).dtype
+    result_dtype = np.asarray(operator.evaluate(*[np.empty(0, dtype) for _ in args])).dtype
     shape = np.broadcast_shapes(*(v.shape for v in values))
     stored = np.broadcast_to(_stored(operator, places, fills), shape)
     if fill is None and None not in fills:
         stored = np.ones_like(stored)
-    zeros = (operator.annihilated(place, each) for place, each in enumerate(fills))
+    zeros = (operator.annihilated(place, fill_value) for place, fill_value in enumerate(fills))
     constant = operator.at_absent is not None or any(zero is not None for zero in zeros)
     absent = atoms.number(fill) if fill is not None and constant else None
-    array = _elementwise(operator, values, shape, (dtype, made), (stored, absent), atoms)
-    return _Value(indices, Terms(array, stored, fill, made))
+    array = _elementwise(operator, values, shape, (dtype, result_dtype), (stored, absent), atoms)
+    return _Value(indices, Terms(array, stored, fill, result_dtype))
 
 
 def _elementwise(
@@ -178,22 +178,22 @@ def _elementwise(
         if number is not None and not stored[place]:
             array[place] = number
         else:
-            given: list[Any] = [v[place] for v in wide]
-            array[place] = applied(atoms, operator, given, *types)
+            arguments: list[Any] = [v[place] for v in wide]
+            array[place] = applied(atoms, operator, arguments, *types)
     return array
 
 
 def _common_dtype(call: Call, args: Sequence[_Value]) -> DType:
     """Return the type in which a call is computed; numbers of the text are weak."""
     names = [f"a{place}" for place in range(len(args))]
-    known = {name: arg.terms.dtype for name, arg in zip(names, args, strict=True)}
+    dtypes = {name: arg.terms.dtype for name, arg in zip(names, args, strict=True)}
     stand_ins = tuple(
         arg if is_weak(arg) else Access(name, ())
         for name, arg in zip(names, call.args, strict=True)
     )
     stand_in = replace(call, args=stand_ins)
-    expression_dtype(stand_in, known)
-    return operand_dtype(stand_in, known)
+    expression_dtype(stand_in, dtypes)
+    return operand_dtype(stand_in, dtypes)
 
 
 def _stored(operator: Operator, places: Sequence[Array], fills: Sequence[Number | None]) -> Array:

@@ -42,48 +42,48 @@ SHARE = Fraction(1, 4)
 """The share of squares below which `corrected` computes an element as it is written."""
 
 
-def cast(atoms: Atoms, term: Term, found: DType, wanted: DType) -> Term:
+def cast(atoms: Atoms, term: Term, source: DType, target: DType) -> Term:
     """Return a term of one type as another type has it."""
-    if found == wanted or not term:
+    if source == target or not term:
         return term
     number = number_in(term)
     if number is not None:
-        return _number_in_type(atoms, term, number, wanted)
-    if wanted.kind == "b":
+        return _number_in_type(atoms, term, number, target)
+    if target.kind == "b":
         return truth(atoms, term)
     alone = atoms.alone(term)
-    fits = alone is not None and _holds(wanted, atoms.dtypes[alone])
-    if found.kind == "b" or (found.kind in "iu" and not _holds_wrapped(found, wanted)):
-        held = alone is not None and _holds(found, atoms.dtypes[alone])
-        return term if fits and held else _kept(atoms, term, found)
-    if fits or wanted.kind == "O" or found.kind in "iu":
-        return rounded(term, wanted)
-    if wanted.kind in "fc" and (wanted.kind == "c" or found.kind == "f"):
-        return rounded(term, wanted)
-    return atoms.atom(("to", wanted, key_of(term)), wanted, least_bytes((term,)))
+    fits = alone is not None and _holds(target, atoms.dtypes[alone])
+    if source.kind == "b" or (source.kind in "iu" and not _holds_wrapped(source, target)):
+        is_exact = alone is not None and _holds(source, atoms.dtypes[alone])
+        return term if fits and is_exact else _opaque(atoms, term, source)
+    if fits or target.kind == "O" or source.kind in "iu":
+        return rounded(term, target)
+    if target.kind in "fc" and (target.kind == "c" or source.kind == "f"):
+        return rounded(term, target)
+    return atoms.atom(("to", target, key_of(term)), target, least_bytes((term,)))
 
 
-def _kept(atoms: Atoms, term: Term, dtype: DType) -> Term:
+def _opaque(atoms: Atoms, term: Term, dtype: DType) -> Term:
     """Return a term of a type, whose laws end there."""
-    found = atoms.atom(("as", dtype, key_of(term)), dtype)
-    number = atoms.alone(found)
+    atom = atoms.atom(("as", dtype, key_of(term)), dtype)
+    number = atoms.alone(atom)
     assert number is not None
     atoms.inside[number] = term
-    return found
+    return atom
 
 
-def _number_in_type(atoms: Atoms, term: Term, number: Fraction, wanted: DType) -> Term:
+def _number_in_type(atoms: Atoms, term: Term, number: Fraction, target: DType) -> Term:
     """Return a number in a type: integers wrap, truths are 0 or 1."""
-    if wanted.kind == "b":
+    if target.kind == "b":
         return TRUE if number else NOTHING
-    if wanted.kind in "iu" and number.denominator == 1:
-        bits = 8 * wanted.itemsize
+    if target.kind in "iu" and number.denominator == 1:
+        bits = 8 * target.itemsize
         wrapped = int(number) % 2**bits
-        signed = wanted.kind == "i" and wrapped >= 2 ** (bits - 1)
+        signed = target.kind == "i" and wrapped >= 2 ** (bits - 1)
         return atoms.number(wrapped - 2**bits if signed else wrapped)
-    if wanted.kind in "iu":
+    if target.kind in "iu":
         return atoms.number(int(number))
-    return rounded(term, wanted)
+    return rounded(term, target)
 
 
 def _holds(wide: DType, narrow: DType) -> bool:
@@ -93,9 +93,9 @@ def _holds(wide: DType, narrow: DType) -> bool:
     return bool(np.can_cast(narrow, wide, "safe"))
 
 
-def _holds_wrapped(found: DType, wanted: DType) -> bool:
+def _holds_wrapped(source: DType, target: DType) -> bool:
     """Tell whether a value wrapped in one type wraps to the same number in another."""
-    return wanted.kind in "iu" and wanted.itemsize <= found.itemsize
+    return target.kind in "iu" and target.itemsize <= source.itemsize
 
 
 def truth(atoms: Atoms, term: Term) -> Term:
@@ -109,29 +109,29 @@ def truth(atoms: Atoms, term: Term) -> Term:
     return atoms.atom(("truth", key_of(term)), np.dtype(bool))
 
 
-def choice(atoms: Atoms, condition: Term, found: DType) -> Term:
+def choice(atoms: Atoms, condition: Term, dtype: DType) -> Term:
     """Return 1 where a condition is not 0, else 0, as a number."""
-    held = truth(atoms, condition) if found.kind != "b" else condition
-    return cast(atoms, held, np.dtype(bool), np.dtype(np.int64))
+    condition_truth = truth(atoms, condition) if dtype.kind != "b" else condition
+    return cast(atoms, condition_truth, np.dtype(bool), np.dtype(np.int64))
 
 
 def applied(
-    atoms: Atoms, operator: Operator, args: Sequence[Term], dtype: DType, made: DType
+    atoms: Atoms, operator: Operator, args: Sequence[Term], dtype: DType, result_dtype: DType
 ) -> Term:
     """Return an operator of terms of one type.
 
-    made  the type of its result
+    result_dtype  the type of its result
     """
-    found = _by_law(atoms, operator, args, dtype)
-    if found is None:
-        found = _evaluated(atoms, operator, args, dtype)
-    if found is None:
-        found = _reduced(atoms, operator, args, dtype) if operator.reduces else None
-    if found is None:
+    result = _by_law(atoms, operator, args, dtype)
+    if result is None:
+        result = _evaluated(atoms, operator, args, dtype)
+    if result is None:
+        result = _reduced(atoms, operator, args, dtype) if operator.reduces else None
+    if result is None:
         keys: Any = [key_of(arg) for arg in args]
         keys = frozenset(keys) if operator.commutative and len({*keys}) == 2 else tuple(keys)
-        found = atoms.atom((operator, dtype, keys), made, least_bytes(args))
-    return rounded(found, dtype if made.kind not in "fc" else made)
+        result = atoms.atom((operator, dtype, keys), result_dtype, least_bytes(args))
+    return rounded(result, dtype if result_dtype.kind not in "fc" else result_dtype)
 
 
 def _by_law(  # noqa: C901 - a table
@@ -144,7 +144,7 @@ def _by_law(  # noqa: C901 - a table
     if truths and name in OR:
         return atoms.either(args)
     if truths and name in AND:
-        return atoms.both(*args)
+        return atoms.conjunction(*args)
     if name in SAME:
         return args[0]
     if name in ("stored", "present"):
@@ -156,15 +156,15 @@ def _by_law(  # noqa: C901 - a table
     if name == "kept":
         return _product(atoms, args[0], choice(atoms, args[1], dtype), truths)
     if name in ("selected", "where"):
-        return _chosen(atoms, args, dtype)
+        return _select(atoms, args, dtype)
     if name == "corrected":
         return _corrected(atoms, *args)
     if truths:
         return None
     if name == "add":
-        return atoms.added(args)
+        return atoms.sum_of(args)
     if name == "sub":
-        return atoms.added((args[0], atoms.scaled(args[1], Fraction(-1))))
+        return atoms.sum_of((args[0], atoms.scaled(args[1], Fraction(-1))))
     if name == "neg":
         return atoms.scaled(args[0], Fraction(-1))
     if name == "mul":
@@ -177,10 +177,10 @@ def _by_law(  # noqa: C901 - a table
 
 
 def _product(atoms: Atoms, one: Term, other: Term, truths: bool) -> Term:
-    return atoms.both(one, other) if truths else atoms.times(one, other)
+    return atoms.conjunction(one, other) if truths else atoms.times(one, other)
 
 
-def _chosen(atoms: Atoms, args: Sequence[Term], dtype: DType) -> Term | None:
+def _select(atoms: Atoms, args: Sequence[Term], dtype: DType) -> Term | None:
     condition, then, orelse = args
     if key_of(then) == key_of(orelse):
         return then
@@ -189,25 +189,25 @@ def _chosen(atoms: Atoms, args: Sequence[Term], dtype: DType) -> Term | None:
         return then if number else orelse
     if dtype.kind == "b":
         return None
-    chosen = choice(atoms, condition, dtype)
-    other = atoms.added((TRUE, atoms.scaled(chosen, Fraction(-1))))
-    return atoms.added((atoms.times(chosen, then), atoms.times(other, orelse)))
+    weight = choice(atoms, condition, dtype)
+    other = atoms.sum_of((TRUE, atoms.scaled(weight, Fraction(-1))))
+    return atoms.sum_of((atoms.times(weight, then), atoms.times(other, orelse)))
 
 
-def _corrected(atoms: Atoms, value: Term, least: Term, written: Term) -> Term | None:
+def _corrected(atoms: Atoms, value: Term, least: Term, direct: Term) -> Term | None:
     """Return the uncorrected value, with a share of the squares in it as the limit."""
     squares = {p: n for p, n in value.items() if all(power % 2 == 0 for _, power in p)}
-    same = key_of(value) == key_of(written)
+    same = key_of(value) == key_of(direct)
     return value if same and key_of(least) == key_of(atoms.scaled(squares, SHARE)) else None
 
 
 def _power(atoms: Atoms, base: Term, exponent: int) -> Term | None:
     if len(base) > 1 and exponent > MOST_FACTORS:
         return None
-    found: Term = TRUE
+    power: Term = TRUE
     for _ in range(exponent):
-        found = atoms.times(found, base)
-    return found
+        power = atoms.times(power, base)
+    return power
 
 
 def _evaluated(atoms: Atoms, operator: Operator, args: Sequence[Term], dtype: DType) -> Term | None:
@@ -216,9 +216,9 @@ def _evaluated(atoms: Atoms, operator: Operator, args: Sequence[Term], dtype: DT
     if any(number is None for number in numbers) or dtype.kind not in "biuf":
         return None
     kind = float if dtype.kind == "f" else int
-    given = [np.asarray(kind(n)).astype(dtype) for n in numbers if n is not None]
+    arguments = [np.asarray(kind(n)).astype(dtype) for n in numbers if n is not None]
     with np.errstate(all="ignore"):
-        return atoms.number(np.asarray(operator.evaluate(*given)))
+        return atoms.number(np.asarray(operator.evaluate(*arguments)))
 
 
 # ---------------------------------------------------------------- reductions
@@ -231,56 +231,56 @@ def reduced(atoms: Atoms, operator: Operator, terms: Sequence[Term], dtype: DTyp
     if dtype.kind == "b" and operator.name in OR:
         return atoms.either(terms)
     if operator.name == "add":
-        return rounded(atoms.added(terms), dtype)
+        return rounded(atoms.sum_of(terms), dtype)
     if operator.reduces and operator.name not in ("add", "mul") and dtype.kind != "b":
         return rounded(_reduced(atoms, operator, terms, dtype), dtype)
-    found = terms[0]
+    total = terms[0]
     for term in terms[1:]:
-        found = applied(atoms, operator, (found, term), dtype, dtype)
-    return found
+        total = applied(atoms, operator, (total, term), dtype, dtype)
+    return total
 
 
 def _reduced(atoms: Atoms, operator: Operator, terms: Sequence[Term], dtype: DType) -> Term:
     """Return a reduction: its arguments without grouping and order, those of others inside it
     spread, and what all of them add before it: max(a + b, b) as b + max(a, 0)."""
-    flat = [each for term in terms for each in _arguments(atoms, operator, term)]
+    flat = [part for term in terms for part in _arguments(atoms, operator, term)]
     inner = next(
         (g for g in (_group(atoms, t) for t in flat) if _spreads(operator, g, dtype)), None
     )
     if inner is not None:
         return _over_groups(atoms, operator, flat, inner[0], dtype)
     numbers = [t for t in flat if number_in(t) is not None]
-    others = [t for t in flat if number_in(t) is None]
-    every = [*(_folded(atoms, operator, numbers, dtype) if numbers else ()), *others]
+    unknown = [t for t in flat if number_in(t) is None]
+    every = [*(_folded(atoms, operator, numbers, dtype) if numbers else ()), *unknown]
     if not every:
         return _identity(atoms, operator, dtype) if not numbers else numbers[0]
     if operator.idempotent or operator.limit:
-        every = list({key_of(each): each for each in every}.values())
+        every = list({key_of(part): part for part in every}.values())
     if len(every) > MOST_GROUP:
         raise TooLargeError
     common = _common(every) if len(every) > 1 and _adds(operator, dtype) else NOTHING
     if common:
         less = atoms.scaled(common, Fraction(-1))
-        every = [atoms.added((each, less)) for each in every]
-    found = every[0] if len(every) == 1 else _grouped(atoms, operator, every, dtype)
-    return atoms.added((common, found)) if common else found
+        every = [atoms.sum_of((part, less)) for part in every]
+    folded = every[0] if len(every) == 1 else _grouped(atoms, operator, every, dtype)
+    return atoms.sum_of((common, folded)) if common else folded
 
 
 def _grouped(atoms: Atoms, operator: Operator, every: Sequence[Term], dtype: DType) -> Term:
     """Return the atom of a reduction of several terms."""
     counted = frozenset(Counter(map(key_of, every)).items())
     key = "reduced", operator.name, dtype, counted
-    found = atoms.atom(key, dtype, least_bytes(every))
-    number = atoms.alone(found)
+    atom = atoms.atom(key, dtype, least_bytes(every))
+    number = atoms.alone(atom)
     assert number is not None
     atoms.groups[number] = operator, tuple(every)
-    return found
+    return atom
 
 
 def _common(terms: Sequence[Term]) -> Term:
     """Return the summands that several terms have in common."""
-    first, *others = terms
-    return {p: n for p, n in first.items() if all(p in t and t[p][0] == n[0] for t in others)}
+    first, *rest = terms
+    return {p: n for p, n in first.items() if all(p in t and t[p][0] == n[0] for t in rest)}
 
 
 def _adds(operator: Operator, dtype: DType) -> bool:
@@ -307,12 +307,12 @@ def spread(atoms: Atoms, term: Term) -> Term:
 
 def _folded(atoms: Atoms, operator: Operator, numbers: Sequence[Term], dtype: DType) -> list[Term]:
     """Return the one number that an operator is of several; none where that is its identity."""
-    found = numbers[0]
-    for each in numbers[1:]:
-        found = _evaluated(atoms, operator, (found, each), dtype) or NOTHING
+    folded = numbers[0]
+    for number in numbers[1:]:
+        folded = _evaluated(atoms, operator, (folded, number), dtype) or NOTHING
     identity = operator.identity_of(dtype)
-    same = identity is not None and key_of(atoms.number(identity)) == key_of(found)
-    return [] if same else [found]
+    same = identity is not None and key_of(atoms.number(identity)) == key_of(folded)
+    return [] if same else [folded]
 
 
 def _group(atoms: Atoms, term: Term) -> tuple[Operator, tuple[Term, ...]] | None:
@@ -337,9 +337,9 @@ def _arguments(atoms: Atoms, operator: Operator, term: Term) -> list[Term]:
             if group is not None and group[0].name == operator.name:
                 rest = {p: n for p, n in term.items() if p != product_}
                 return [
-                    each
+                    argument
                     for one in group[1]
-                    for each in _arguments(atoms, operator, atoms.added((rest, one)))
+                    for argument in _arguments(atoms, operator, atoms.sum_of((rest, one)))
                 ]
     return [term]
 
@@ -366,5 +366,5 @@ def _over_groups(
     every = list(islice(product(*lists), MOST_GROUP + 1))
     if len(every) > MOST_GROUP:
         raise TooLargeError
-    parts = [_reduced(atoms, operator, each, dtype) for each in every]
+    parts = [_reduced(atoms, operator, choice, dtype) for choice in every]
     return _reduced(atoms, inner, parts, dtype)

@@ -73,7 +73,7 @@ from taco_py.running.replay.operand_text import (
     read_lined_up,
     read_tensor,
 )
-from taco_py.running.replay.state import CallState, Task, Wanted, listed, says_order
+from taco_py.running.replay.state import CallState, ResultSpec, Task, says_order, tuple_text
 from taco_py.running.replay.taken_again import Arrays, equal_sizes, with_arrays_taken_again
 
 HANDED_OUT = "taco_py.data.tensors.hand_out:handed_out"
@@ -109,12 +109,12 @@ def by_place(operands: Sequence[tuple[int, str]], outs: Sequence[str]) -> tuple[
 
 def by_name(operands: Sequence[tuple[int, str]], outs: Sequence[str]) -> tuple[str, ...]:
     """Return operands in a dict, of any types; the threads to use at most may be given."""
-    others = " or ".join(f"type(a{place}) is not a{place}_type" for place, _ in operands)
+    conditions = " or ".join(f"type(a{place}) is not a{place}_type" for place, _ in operands)
     return (
         f"def call(operands, {''.join(f'{out}, ' for out in outs)}threads=threads):",
         "    try:",
         *(f"        a{place} = operands[{name!r}]" for place, name in operands),
-        f"        if len(operands) != {len(operands)} or {others or False}:",
+        f"        if len(operands) != {len(operands)} or {conditions or False}:",
         "            return None",
     )
 
@@ -154,9 +154,9 @@ class _Writer(CallState):
         users = tuple(self.readings.values())
         wrong = [condition for reading in users for condition in reading.wrong]
         wrong += self.disagreeing()
-        for each in task.statements:
-            sizes = self.sizes(each)
-            wrong += [f"not {sizes[node.index]}" for node in need_elements(each)]
+        for statement in task.statements:
+            sizes = self.sizes(statement)
+            wrong += [f"not {sizes[node.index]}" for node in need_elements(statement)]
         yield from self.give_up([*wrong, *self.unfit_outs(), *self.disordered()])
         kernels = iter(task.kernels)
         steps = [[*self.step(number, step, kernels)] for number, step in enumerate(task.plan.steps)]
@@ -187,15 +187,15 @@ class _Writer(CallState):
         them."""
         same = equal_sizes(self.checked)
         new = {
-            name: replace(each, key=(tuple(same.get(s, s) for s in each.key[0]), *each.key[1:]))
-            for name, each in self.new.items()
+            name: replace(array, key=(tuple(same.get(s, s) for s in array.key[0]), *array.key[1:]))
+            for name, array in self.new.items()
         }
-        held = {
+        variables = {
             step.target: [v for v in (read.values, read.data) if re.fullmatch(r"t\d+\w*", v)]
             for step in self.task.plan.steps
             if (read := self.readings.get(step.target)) is not None
         }
-        return steps, free_after(self.task.plan), new, held
+        return steps, free_after(self.task.plan), new, variables
 
     def operand(self, a: str, name: str) -> Reading:
         """Return the text that unpacks an operand, with a type check if no kernel has one."""
@@ -209,25 +209,25 @@ class _Writer(CallState):
         """Return how an operand is taken apart: as its type allows, or the way that does for
         all."""
         task = self.task
-        obj, given, type_ = task.objects[name], task.given[name], task.type_of(name)
+        obj, bound, type_ = task.objects[name], task.operands[name], task.type_of(name)
         assert type_ is not None
         read = READINGS.get(type(obj))
-        own = getattr(obj, "dtype", given.data.dtype).newbyteorder("=")
-        made = f"{stored(obj)}({a})"
-        if own != given.data.dtype:
+        dtype = getattr(obj, "dtype", bound.data.dtype).newbyteorder("=")
+        text = f"{stored(obj)}({a})"
+        if dtype != bound.data.dtype:
             self.more["converted_to"] = Helper("taco_py.data.storage.tensor_data:converted_to")
-            made = f"converted_to({a}_dtype, {made})"
-        if given.lined_up:
-            if made == f"from_numpy({a})" and not task.is_transformed(name):
+            text = f"converted_to({a}_dtype, {text})"
+        if bound.lined_up:
+            if text == f"from_numpy({a})" and not task.is_transformed(name):
                 return read_lined_up(a, type_)
-            return read_data(a, type_, f"row_major({made})")
-        if own != given.data.dtype:
-            return read_data(a, type_, made)
+            return read_data(a, type_, f"row_major({text})")
+        if dtype != bound.data.dtype:
+            return read_data(a, type_, text)
         coordinates = getattr(obj, "format", "") == "coo" and task.needs_order(name)
         if isinstance(obj, Tensor) and task.needs_distinct(name):
             return read_data(a, type_, f"{a}.examined()")
-        if read is None or coordinates or task.is_transformed(name) or not _usual(obj, given):
-            return read_data(a, type_, made)
+        if read is None or coordinates or task.is_transformed(name) or not _usual(obj, bound):
+            return read_data(a, type_, text)
         if isinstance(obj, Tensor):
             self.more[f"{a}_format"] = type_.format
             return read_tensor(a, type_, task.needs_order(name))
@@ -235,7 +235,7 @@ class _Writer(CallState):
 
     def with_fill(self, reading: Reading, name: str) -> Reading:
         """Read a Tensor that leaves elements out only where these have the value as in this one."""
-        data = self.task.given[name].data
+        data = self.task.operands[name].data
         if not isinstance(self.task.objects[name], Tensor) or data.format.is_dense:
             return reading
         other = f"{reading.data}.fill != {data.fill!r}"
@@ -254,13 +254,13 @@ class _Writer(CallState):
 
     def unfit_outs(self) -> Iterator[str]:
         """Yield the tests that an array cannot take the result that is written to it."""
-        for wanted in self.task.results:
-            if wanted.out is not None:
-                out, _ = wanted.out
+        for result in self.task.results:
+            if result.out is not None:
+                out, _ = result.out
                 yield f"type({out}) is not ndarray"
                 yield f"{out}.dtype != {out}_dtype"
                 yield f"not {out}.flags.num & {WRITEABLE}"
-                yield f"{out}.shape != {listed(self.shapes[wanted.tensor])}"
+                yield f"{out}.shape != {tuple_text(self.shapes[result.tensor])}"
         for one, other in combinations(self.task.outs, 2):
             yield f"meets({one}, {other})"
 
@@ -287,11 +287,11 @@ class _Writer(CallState):
         """Yield a view of a dense operand with fewer modes."""
         source = self.readings[step.source]
         modes = [mode for group in step.groups for mode in group]
-        turned = "" if modes == sorted(modes) else f".transpose({listed(map(str, modes))})"
+        turned = "" if modes == sorted(modes) else f".transpose({tuple_text(map(str, modes))})"
         shape = [" * ".join(source.sizes[mode] for mode in group) for group in step.groups]
         type = self.task.type_of(step.target)
         sizes = tuple(f"{t}_{mode}" for mode in range(len(shape)))
-        yield f"{listed(sizes)} = {t}_shape = {listed(shape)}"
+        yield f"{tuple_text(sizes)} = {t}_shape = {tuple_text(shape)}"
         yield f"{t} = {source.values}{turned}.reshape({t}_shape)"
         wrong = () if type is None else read_array(t, type).wrong  # no kernel reads it, or one does
         self.readings[step.target] = self.view(t, sizes)
@@ -301,7 +301,7 @@ class _Writer(CallState):
         """Return a view of a kernel's result with more modes."""
         sizes = tuple(self.readings[name].sizes[mode] for name, mode in step.sizes)
         self.readings[step.target] = self.view(t, sizes)
-        return f"{t} = {self.readings[step.source].values}.reshape({listed(sizes)})"
+        return f"{t} = {self.readings[step.source].values}.reshape({tuple_text(sizes)})"
 
     def size(self, t: str, step: TakeSize) -> str:
         """Return a number without modes."""
@@ -320,18 +320,18 @@ class _Writer(CallState):
     def results(self) -> Iterator[str]:
         """Hand out the results, several as a tuple."""
         values = []
-        for number, wanted in enumerate(self.task.results):
+        for number, output in enumerate(self.task.results):
             place = "" if self.task.alone else str(number)
-            value = yield from self.result(wanted, place)
+            value = yield from self.result(output, place)
             values.append(value)
-        yield f"return {values[0] if self.task.alone else listed(values)}"
+        yield f"return {values[0] if self.task.alone else tuple_text(values)}"
 
-    def result(self, wanted: Wanted, place: str) -> Generator[str, None, str]:
+    def result(self, output: ResultSpec, place: str) -> Generator[str, None, str]:
         """Yield the lines that finish a result, and return the expression that hands it out.
 
         place  its number among several, ""
         """
-        reading, half, kind = self.readings[wanted.target], wanted.half, wanted.kind.kind
+        reading, half, kind = self.readings[output.target], output.half, output.kind.kind
         if half:
             home = "taco_py.data.convert.in_type"
             self.more[f"in_half{place}"] = Helper(f"{home}:in_type", {"dtype": half})
@@ -341,8 +341,8 @@ class _Writer(CallState):
             data = f"data_in_half{place}({reading.data})" if half else reading.data
             return f"finish{place}({data})"
         fused = self.fused_shape() if self.task.alone else ""
-        if wanted.out is not None:
-            out, dtype = wanted.out
+        if output.out is not None:
+            out, dtype = output.out
             copies = f'copyto({out}, {reading.values}{fused}, casting="unsafe")'
             if half and is_half(dtype):
                 copies = f'copyto({out}, in_half{place}({reading.values}){fused}, casting="unsafe")'
@@ -356,10 +356,10 @@ class _Writer(CallState):
             else:
                 yield copies
             return out
-        shaped = fused if self.shapes[wanted.tensor] else "[()]"
-        turned = f".transpose({listed(map(str, wanted.axes))})" if wanted.axes else ""
-        made = f"in_half{place}({reading.values})" if half else reading.values
-        return f"{made}{shaped}{turned}"
+        shaped = fused if self.shapes[output.tensor] else "[()]"
+        turned = f".transpose({tuple_text(map(str, output.axes))})" if output.axes else ""
+        values = f"in_half{place}({reading.values})" if half else reading.values
+        return f"{values}{shaped}{turned}"
 
 
 def stored(obj: Any) -> str:
@@ -369,8 +369,8 @@ def stored(obj: Any) -> str:
     return "from_scipy" if sp.issparse(obj) else "operand_data"
 
 
-def _usual(obj: Any, given: BoundOperand) -> bool:
+def _usual(obj: Any, bound: BoundOperand) -> bool:
     """Tell whether arrays like this one can be read in place."""
     if isinstance(obj, np.ndarray):
         return bool(obj.dtype.isnative)
-    return as_it_is(obj, given.data)
+    return as_it_is(obj, bound.data)

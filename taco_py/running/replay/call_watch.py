@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Told = Callable[[Any, Mapping[str, Any], Any, Mapping[str, Any]], None]
+Watcher = Callable[[Any, Mapping[str, Any], Any, Mapping[str, Any]], None]
 
 
 class CallWatch:
@@ -17,22 +17,22 @@ class CallWatch:
     __slots__ = ("watchers",)
 
     def __init__(self) -> None:
-        self.watchers: tuple[Told, ...] = ()
+        self.watchers: tuple[Watcher, ...] = ()
 
-    def add(self, told: Told) -> None:
+    def add(self, watcher: Watcher) -> None:
         """Let a function be told of calls."""
-        self.watchers = (*self.watchers, told)
+        self.watchers = (*self.watchers, watcher)
 
-    def remove(self, told: Told) -> None:
+    def remove(self, watcher: Watcher) -> None:
         """Tell it no longer."""
-        self.watchers = tuple(each for each in self.watchers if each is not told)
+        self.watchers = tuple(other for other in self.watchers if other is not watcher)
 
     def tell(
         self, assignment: Any, objects: Mapping[str, Any], options: Any, more: Mapping[str, Any]
     ) -> None:
         """Report a call; `more` has its further options."""
-        for told in self.watchers:
-            told(assignment, objects, options, more)
+        for watcher in self.watchers:
+            watcher(assignment, objects, options, more)
 
 
 WATCH = CallWatch()

@@ -44,13 +44,13 @@ def with_groups(
     machine: Machine,
 ) -> list[list[str]]:
     """Return the lines of steps, in which the last kernel of each group calls all of it."""
-    found = [[*lines] for lines in steps]
+    lines_of = [[*lines] for lines in steps]
     for group in groups:
         if all(number in calls for number in group):
             for number in group:
-                found[number].remove(calls[number].line)
-            found[group[-1]] += calls_together([calls[number] for number in group], machine)
-    return found
+                lines_of[number].remove(calls[number].line)
+            lines_of[group[-1]] += calls_together([calls[number] for number in group], machine)
+    return lines_of
 
 
 def calls_together(calls: Sequence[KernelCall], machine: Machine) -> Iterator[str]:
@@ -58,10 +58,10 @@ def calls_together(calls: Sequence[KernelCall], machine: Machine) -> Iterator[st
     least = machine.units.parallel_iterations
     works = [f"work{call.number}" for call in calls]
     yield f"{', '.join(works)} = {', '.join(call.work for call in calls)}"
-    apart = [f"work{call.number} < {least}" for call in calls if call.shares]
+    conditions = [f"work{call.number} < {least}" for call in calls if call.shares]
     taken_over = f"{' + '.join(works)} - max({', '.join(works)}) >= {least_taken_over(machine)}"
     pairs = ", ".join(f"kernel{call.number}, {_as_tuple(call.alone)}" for call in calls)
-    yield f"if {' and '.join(('threads > 1', *apart, taken_over))}:"
+    yield f"if {' and '.join(('threads > 1', *conditions, taken_over))}:"
     yield f"    together(threads, {pairs})"
     yield "else:"
     for call in calls:

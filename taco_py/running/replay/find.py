@@ -28,10 +28,10 @@ def find(key: tuple[object, ...] | None) -> ShortCall | None:
     """Return the short way of the calls with this key; None while calls are watched."""
     if key is None or WATCH.watchers:
         return None
-    found: ShortCall | None = KERNELS.memo.get(key)
-    if found is None:
-        found = recall(key)
-    return found if not KERNELS.memory.on or found is None else known_to_fit(key, found)
+    call: ShortCall | None = KERNELS.memo.get(key)
+    if call is None:
+        call = recall(key)
+    return call if not KERNELS.memory.on or call is None else known_to_fit(key, call)
 
 
 def call_fast_path(key: tuple[object, ...] | None, operands: Iterable[Any], out: Any = None) -> Any:
@@ -61,12 +61,12 @@ def fit_key(key: tuple[object, ...], values: tuple[Any, ...]) -> tuple[object, .
     return ("fits", KERNELS.memory.limit, key, sizes_of_objects(values))
 
 
-def array_maker(made: str) -> Callable[..., Any]:
+def array_maker(kind: str) -> Callable[..., Any]:
     """Return the function that allocates a kernel's array."""
     pool = KERNELS.pool
     makers: Mapping[str, Any] = {"written": pool.empty, "cleared": pool.zeros, "zero": np.zeros}
-    found: Callable[..., Any] = makers[made]
-    return found
+    maker: Callable[..., Any] = makers[kind]
+    return maker
 
 
 def no_short_way(*_: Any) -> None:
@@ -116,13 +116,13 @@ def define(
         "require": KERNELS.pool.require,
         "strided": strided,
         "uint16": np.uint16,
-        **({"together": KERNELS.together} if "together(" in parts.text else {}),
+        **({"together": KERNELS.run_jobs} if "together(" in parts.text else {}),
         **{name: np.dtype(dtype) for name, dtype in parts.dtypes.items()},
         **more,
     }
-    for kernel, (number, made, dtype) in zip(kernels, parts.results, strict=True):
+    for kernel, (number, kind, dtype) in zip(kernels, parts.results, strict=True):
         namespace[f"kernel{number}"] = kernel
-        namespace[f"make{number}"] = array_maker(made)
+        namespace[f"make{number}"] = array_maker(kind)
         namespace[f"dtype{number}"] = np.dtype(dtype)
     code = call_code(parts.text, namespace)
     namespace["__builtins__"] = dict(BUILTINS)
@@ -176,14 +176,14 @@ def recall(key: tuple[object, ...]) -> ShortCall | None:
         note = KERNELS.note(repr(key))
         if note is None:
             KERNELS.prepare()  # beside the planning that comes next
-        found = None if note is None else _restored(note)
+        call = None if note is None else _restored(note)
     except (
         TypeError, ValueError, KeyError, SyntaxError, ToolchainError, OSError, AttributeError,
         ImportError, InternalError, RecursionError, IndexError, OverflowError,
     ):  # fmt: skip
         return None
-    KERNELS.memo.put(key, no_short_way if found is None else found)
-    return found
+    KERNELS.memo.put(key, no_short_way if call is None else call)
+    return call
 
 
 def _kernel(recipe: str) -> Callable[..., Any] | None:

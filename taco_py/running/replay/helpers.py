@@ -61,8 +61,8 @@ class Helper:
         if self.place not in PLACES:
             raise InternalError(f"Expected a function of short ways, found {self.place!r:.80}")
         module, _, name = self.place.partition(":")
-        found: Callable[..., Any] = getattr(import_module(module), name)
-        return partial(found, **self.keywords) if self.keywords else found
+        function: Callable[..., Any] = getattr(import_module(module), name)
+        return partial(function, **self.keywords) if self.keywords else function
 
 
 def resolved(more: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,12 +73,12 @@ def resolved(more: Mapping[str, Any]) -> dict[str, Any]:
 def to_plain(more: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the same as data for JSON; None where something is neither a helper nor a format."""
     plain: dict[str, Any] = {}
-    for name, each in more.items():
-        if isinstance(each, Format):
-            plain[name] = _format_to_plain(each)
-        elif isinstance(each, Helper):
-            keywords = each.keywords or {}
-            plain[name] = [each.place, {key: _argument(value) for key, value in keywords.items()}]
+    for name, entry in more.items():
+        if isinstance(entry, Format):
+            plain[name] = _format_to_plain(entry)
+        elif isinstance(entry, Helper):
+            keywords = entry.keywords or {}
+            plain[name] = [entry.place, {key: _argument(value) for key, value in keywords.items()}]
         else:
             return None
     return plain
@@ -87,12 +87,14 @@ def to_plain(more: Mapping[str, Any]) -> dict[str, Any] | None:
 def from_plain(plain: Mapping[str, Any]) -> dict[str, Any]:
     """Return the inverse of `to_plain`. Raises what reading wrong data raises."""
     more: dict[str, Any] = {}
-    for name, each in plain.items():
-        if isinstance(each, dict):
-            more[name] = _format_from_plain(each)
+    for name, entry in plain.items():
+        if isinstance(entry, dict):
+            more[name] = _format_from_plain(entry)
         else:
-            place, keywords = each
-            more[name] = Helper(place, {key: _given(value) for key, value in keywords.items()})
+            place, keywords = entry
+            more[name] = Helper(
+                place, {key: _argument_from_plain(value) for key, value in keywords.items()}
+            )
     return more
 
 
@@ -100,10 +102,10 @@ def _argument(value: Any) -> Any:
     return _format_to_plain(value) if isinstance(value, Format) else value
 
 
-def _given(plain: Any) -> Any:
+def _argument_from_plain(plain: Any) -> Any:
     """Return the argument that plain data stand for: lists were tuples."""
     if isinstance(plain, list):
-        return tuple(map(_given, plain))
+        return tuple(map(_argument_from_plain, plain))
     return _format_from_plain(plain) if isinstance(plain, dict) else plain
 
 

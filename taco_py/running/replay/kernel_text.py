@@ -20,7 +20,7 @@ from taco_py.running.execute.work import bounds
 from taco_py.running.replay.calls_together import KernelCall
 from taco_py.running.replay.helpers import Helper
 from taco_py.running.replay.operand_text import Reading, read_data
-from taco_py.running.replay.state import CallState, listed, says_order, sizes_disagree
+from taco_py.running.replay.state import CallState, says_order, sizes_disagree, tuple_text
 from taco_py.running.replay.taken_again import NewArray
 
 PLAIN = 0x0101  # C-contiguous and aligned, in the flags of a NumPy array as one number
@@ -40,9 +40,9 @@ class KernelText:
     def lines(self) -> Iterator[str]:
         """Look at the operands, make the result, call."""
         problem = self.step.problem
-        found = accesses(problem.assignment)
+        uses = accesses(problem.assignment)
         sizes = {index: self.size(index) for index, _, _ in self.step.sizes}
-        wrong = list(sizes_disagree(((a, self.reading(a.tensor).sizes) for a in found), sizes))
+        wrong = list(sizes_disagree(((a, self.reading(a.tensor).sizes) for a in uses), sizes))
         wrong += [f"{sizes[index]} != {size}" for index, size in problem.static if index in sizes]
         for indices in self.kernel.keys:
             wrong.append(f"{' * '.join(sizes[i] for i in indices)} > {INT64_MAX}")
@@ -94,10 +94,10 @@ class KernelText:
                 },
             )
             sizes = tuple(map(self.size, side.target.indices))
-            yield f"{name} = new_{name}({listed(sizes)})"
+            yield f"{name} = new_{name}({tuple_text(sizes)})"
             self.state.side[self.step.target, number] = (name, sizes)
 
-    def made(self, tensor: str) -> str:
+    def result_array(self, tensor: str) -> str:
         """Return the array of the kernel's result or of a side result; "" for an operand."""
         names = [self.step.problem.assignment.target.tensor]
         names += [side.target.tensor for side in self.step.problem.side]
@@ -111,7 +111,7 @@ class KernelText:
         """Yield a result in an array, `out` itself if that may be."""
         t, n, type = self.name, self.number, self.step.problem.result
         order = type.format.mode_order
-        shape = listed(self.sizes)
+        shape = tuple_text(self.sizes)
         if order == tuple(range(len(order))):
             new = f"make{n}({shape}, dtype{n})"
         else:
@@ -173,11 +173,11 @@ class KernelText:
             "taco_py.data.storage.grown:of_grown", assembly(self.kernel, self.step)
         )
         yield from self.room_for_product()
-        made = f"assemble{n}({listed(self.sizes)}, kernel{n}({self.arguments()}))"
+        assembled = f"assemble{n}({tuple_text(self.sizes)}, kernel{n}({self.arguments()}))"
         type = self.state.task.type_of(self.step.target)
         ordered, unique = known_order(self.kernel, self.step)
         reading = replace(
-            read_data(t, type, made),
+            read_data(t, type, assembled),
             ordered="True" if ordered else "",
             canonical="True" if ordered and unique else "",
         )
@@ -229,8 +229,8 @@ class KernelText:
             return self.size(source.index)
         if source.what == "stride":
             return self.stride(source)
-        if made := self.made(source.tensor):
-            return made
+        if result := self.result_array(source.tensor):
+            return result
         reading = self.reading(source.tensor)
         if source.what == "values":
             half = self.step.problem.type_of(source.tensor).element == BFLOAT16
@@ -241,7 +241,7 @@ class KernelText:
         """Return a stride of a dense operand or of the result, in elements."""
         problem = self.step.problem
         mode = problem.type_of(source.tensor).format.mode_order[source.level]
-        values = self.made(source.tensor) or self.reading(source.tensor).values
+        values = self.result_array(source.tensor) or self.reading(source.tensor).values
         return f"{values}.strides[{mode}] // {values}.itemsize"
 
     def work(self) -> str:

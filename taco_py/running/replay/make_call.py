@@ -49,7 +49,7 @@ def _results(task: Task) -> tuple[tuple[int, str, str], ...]:
     """Return for each kernel its step, the allocation of its dense result, and the dtype."""
     steps = task.plan.steps
     numbers = [number for number, step in enumerate(steps) if step in task.plan.kernels]
-    results = {each.target for each in task.results}
+    results = {result.target for result in task.results}
     cleared = {n: "zero" if steps[n].target in results else "cleared" for n in numbers}
     return tuple(
         (
@@ -62,24 +62,24 @@ def _results(task: Task) -> tuple[tuple[int, str, str], ...]:
 
 
 def _dtypes(task: Task) -> dict[str, str]:
-    found = {}
+    dtypes = {}
     for place, name in enumerate(task.objects):
         type = task.type_of(name)
-        found[f"a{place}_dtype"] = (
-            task.given[name].data.dtype.name if type is None else type.element
+        dtypes[f"a{place}_dtype"] = (
+            task.operands[name].data.dtype.name if type is None else type.element
         )
-    found.update((f"{name}_dtype", dtype.str) for name, dtype in task.outs.items())
-    return found
+    dtypes.update((f"{name}_dtype", dtype.str) for name, dtype in task.outs.items())
+    return dtypes
 
 
 SHOW = "def call(a0):\n    return shown(a0)\n"
 """The text of a short way without kernels."""
 
 
-def remember_shown(key: tuple[object, ...], shown: Helper) -> None:
+def remember_shown(key: tuple[object, ...], helper: Helper) -> None:
     """Keep the function that shows the one operand of calls as their result, on disk too."""
-    KERNELS.memo.put(key, shown.function())
-    keep_call(key, Parts(SHOW, (), (), {}, to_plain({"shown": shown}) or {}), None)
+    KERNELS.memo.put(key, helper.function())
+    keep_call(key, Parts(SHOW, (), (), {}, to_plain({"shown": helper}) or {}), None)
 
 
 def keep_call(key: tuple[object, ...], parts: Parts | None, limit: int | None) -> None:
@@ -108,7 +108,7 @@ class Ways:
         self._tries = 0
         self._fits: set[tuple[object, ...]] = set()
 
-    def within(self, objects: Mapping[str, Any]) -> list[ShortCall]:
+    def known_to_fit(self, objects: Mapping[str, Any]) -> list[ShortCall]:
         """Return the ways that may be taken where a user limits memory: none for operands of sizes
         of which it is not known that they fit."""
         mine = KERNELS.memory.limit is not None  # else it is of another thread
@@ -143,15 +143,15 @@ class Ways:
             self.calls.append(call)
 
 
-def reads_in_place(obj: Any, given: BoundOperand) -> bool:
+def reads_in_place(obj: Any, bound: BoundOperand) -> bool:
     """Tell whether a kernel reads the user's own arrays, which are of one of the usual types."""
     weak = isinstance(obj, NUMBERS)
-    return type(obj) in READINGS and not weak and as_it_is(obj, given.data)
+    return type(obj) in READINGS and not weak and as_it_is(obj, bound.data)
 
 
 def compiled_kernels(
     task_kernels: Mapping[tuple[str, str], CompiledKernel], targets: list[str]
 ) -> tuple[CompiledKernel, ...] | None:
     """Return the kernels of the steps with these targets, None where one is not there."""
-    found = [task_kernels.get((target, "evaluate")) for target in targets]
-    return tuple(k for k in found if k is not None) if None not in found else None
+    kernels = [task_kernels.get((target, "evaluate")) for target in targets]
+    return tuple(k for k in kernels if k is not None) if None not in kernels else None

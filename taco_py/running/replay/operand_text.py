@@ -144,14 +144,14 @@ def read_tensor(a: str, type: TensorType, examined: bool = False) -> Reading:
     )
 
 
-def read_data(a: str, type: TensorType | None, made: str) -> Reading:
-    """Return the TensorData that the expression `made` gives; no sizes where no kernel reads it."""
-    return _stored(a, made, type)
+def read_data(a: str, type: TensorType | None, text: str) -> Reading:
+    """Return the TensorData that the expression `text` gives; no sizes where no kernel reads it."""
+    return _stored(a, text, type)
 
 
 def _stored(
     a: str,
-    made: str,
+    text: str,
     type: TensorType | None,
     wrong: tuple[str, ...] = (),
     ordered: str = "",
@@ -161,7 +161,7 @@ def _stored(
     names, line = _sizes(a, f"{data}.shape", type) if type else ((), ())
     dense = (_not_dense(values, type),) if type and type.format.is_dense else ()
     return Reading(
-        (f"{data} = {made}", f"{values} = {data}.values", *line),
+        (f"{data} = {text}", f"{values} = {data}.values", *line),
         (*wrong, *dense),
         values,
         names,
@@ -207,8 +207,8 @@ def as_it_is(obj: Any, data: TensorData) -> bool:
     if obj.format == "coo":
         pairs = zip(data.levels, obj.coords, strict=True)
         return data.values is obj.data and all(level.crd is crd for level, crd in pairs)
-    own = data.levels[-1].pos is obj.indptr and data.levels[-1].crd is obj.indices
-    return own and data.values is obj.data
+    shares_levels = data.levels[-1].pos is obj.indptr and data.levels[-1].crd is obj.indices
+    return shares_levels and data.values is obj.data
 
 
 def _sizes(a: str, shape: str, type: TensorType) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -38,12 +38,12 @@ def call_key(
     key: list[Any] = [text, *wish]
     try:
         for name in tensors:
-            given = operands[name]
-            kind = type(given)
+            operand = operands[name]
+            kind = type(operand)
             if kind is np.ndarray:
-                flags = given.flags.num & ALIGNED_OR_WRITEABLE
-                key += (given.dtype, given.shape, given.strides, flags)
-            elif is_number(given) or isinstance(given, np.generic):
+                flags = operand.flags.num & ALIGNED_OR_WRITEABLE
+                key += (operand.dtype, operand.shape, operand.strides, flags)
+            elif is_number(operand) or isinstance(operand, np.generic):
                 key.append(kind)
             else:
                 return None
@@ -66,7 +66,7 @@ class Remembered:
     read       where each number goes that is passed as an array or a NumPy number
     numbers    where each Python number goes, and the dtype that it has with these operands
     common     the dtypes that a Python number meets
-    apart      pairs of arrays that must not overlap
+    disjoint   pairs of arrays that must not overlap
     """
 
     call: Callable[..., Any]
@@ -75,32 +75,32 @@ class Remembered:
     read: tuple[tuple[int, str], ...]
     numbers: tuple[tuple[int, str, np.dtype[Any]], ...]
     common: tuple[np.dtype[Any], ...]
-    apart: tuple[tuple[str, str], ...]
+    disjoint: tuple[tuple[str, str], ...]
 
     def run(self, operands: Mapping[str, Any]) -> bool:
         """Run the kernel on them, which have the key of this call; False where arrays may overlap
         or a number asks for another kernel, and nothing was done."""
-        for one, other in self.apart:
+        for one, other in self.disjoint:
             if np.may_share_memory(operands[one], operands[other]):
                 return False
-        given = list(self.arguments)
+        values = list(self.arguments)
         for place, name in self.arrays:
-            given[place] = operands[name]
+            values[place] = operands[name]
         for place, name in self.read:
-            given[place] = operands[name][()]
+            values[place] = operands[name][()]
         for place, name, dtype in self.numbers:
             value = operands[name]
             if np.result_type(*self.common, value) != dtype:
                 return False
-            given[place] = as_number(value, dtype, name)[()]
-        self.call(*given)
+            values[place] = as_number(value, dtype, name)[()]
+        self.call(*values)
         return True
 
 
 def find_call(key: Key | None) -> Remembered | None:
     """Return the call that was kept under `key`."""
-    found: Remembered | None = None if key is None else KERNELS.memo.get(("call", key))
-    return found
+    call: Remembered | None = None if key is None else KERNELS.memo.get(("call", key))
+    return call
 
 
 def keep_call(
@@ -109,7 +109,7 @@ def keep_call(
     arguments: Iterable[tuple[str, Any]],
     operands: Mapping[str, Any],
     arrays: Mapping[str, Array],
-    changed: frozenset[str],
+    outputs: frozenset[str],
 ) -> None:
     """Keep a call that was checked, where its kernel works on the arrays of the user.
 
@@ -122,7 +122,7 @@ def keep_call(
     weak = {name for name in arrays if is_number(operands[name])}
     placed = [(place, what, value) for place, (what, value) in enumerate(arguments)]
     numbers = [(place, name) for place, what, name in placed if what == "number"]
-    pairs = {(min(one, other), max(one, other)) for one in changed for other in theirs}
+    pairs = {(min(one, other), max(one, other)) for one in outputs for other in theirs}
     remembered = Remembered(
         call,
         tuple(None if what else value for _, what, value in placed),

@@ -23,7 +23,7 @@ def checked_name(name: object) -> str:
     return str(name)
 
 
-def whole_number(number: object) -> str:
+def integer_text(number: object) -> str:
     """Write a whole number. Raises InternalError for anything else."""
     if type(number) is not int or not -LARGEST < number < LARGEST:
         raise InternalError(
@@ -42,8 +42,8 @@ ATTRIBUTES = frozenset((
 """Attributes of operands and results that short ways read or call: none writes a file."""
 
 BUILTINS = MappingProxyType({
-    each.__name__: each
-    for each in (
+    builtin.__name__: builtin
+    for builtin in (
         id, len, max, min, type, TypeError, ValueError, AttributeError, KeyError, OverflowError,
         MemoryError,
     )
@@ -65,14 +65,18 @@ def call_code(text: str, names: Collection[str]) -> CodeType:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InternalError(f"Expected the text of a short way, found {text!r:.80}") from error
     functions = _functions(code)
-    known = ATTRIBUTES | BUILTINS.keys() | {*names}
+    allowed = ATTRIBUTES | BUILTINS.keys() | {*names}
     outside = {*code.co_names} - {"call", *names}
-    if [each.co_name for each in functions] != ["call"] or _functions(functions[0]) or outside:
+    if (
+        [function.co_name for function in functions] != ["call"]
+        or _functions(functions[0])
+        or outside
+    ):
         raise InternalError(f"Expected the text of a short way, found {text!r:.80}")
-    if unknown := {*functions[0].co_names} - known:
+    if unknown := {*functions[0].co_names} - allowed:
         raise InternalError(f"Expected the names of a short way, found {min(unknown)!r:.80}")
     return code
 
 
 def _functions(code: CodeType) -> list[CodeType]:
-    return [each for each in code.co_consts if isinstance(each, CodeType)]
+    return [constant for constant in code.co_consts if isinstance(constant, CodeType)]

@@ -31,7 +31,7 @@ from taco_py.running.replay.taken_again import NewArray
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ResultSpec:
     """One of the results of a call.
 
     tensor  the target of a statement
@@ -63,10 +63,10 @@ class Task:
 
     statements: tuple[Assignment, ...]
     objects: Mapping[str, Any]
-    given: Mapping[str, BoundOperand]
+    operands: Mapping[str, BoundOperand]
     plan: Plan
     kernels: tuple[CompiledKernel, ...]
-    results: tuple[Wanted, ...]
+    results: tuple[ResultSpec, ...]
     alone: bool = True
     accumulators: Mapping[str, str] = field(default_factory=dict)
 
@@ -79,11 +79,11 @@ class Task:
     def outs(self) -> dict[str, np.dtype[Any]]:
         """Return the dtypes of the arrays that results are written to, by the names of the
         arguments."""
-        return dict(each.out for each in self.results if each.out is not None)
+        return dict(result.out for result in self.results if result.out is not None)
 
     def kind_of(self, target: str) -> str:
         """Return how a tensor is handed out; "" for one that is none of the results."""
-        return next((each.kind.kind for each in self.results if each.target == target), "")
+        return next((result.kind.kind for result in self.results if result.target == target), "")
 
     def type_of(self, name: str) -> TensorType | None:
         """Return the type that a kernel takes the tensor `name` as, None if none does."""
@@ -91,12 +91,12 @@ class Task:
             for operand, type in step.problem.operands:
                 if step.source(operand) == name:
                     return type
-        return self.given[name].operand.type if name in self.given else None
+        return self.operands[name].operand.type if name in self.operands else None
 
     def is_transformed(self, name: str) -> bool:
         """Tell whether a step that is no kernel reads the tensor `name`."""
-        others = KernelStep | Fuse | Unfuse | TakeSize | TakeSide
-        steps = (step for step in self.plan.steps if not isinstance(step, others))
+        exempt = KernelStep | Fuse | Unfuse | TakeSize | TakeSide
+        steps = (step for step in self.plan.steps if not isinstance(step, exempt))
         return any(step.source == name for step in steps)
 
     def needs_distinct(self, name: str) -> bool:
@@ -155,11 +155,11 @@ class CallState:
     def sizes(self, statement: Assignment | None = None) -> dict[str, str]:
         """Return the variable that has the size of each index of a statement, by default the last
         one."""
-        found: dict[str, str] = {}
+        size_of: dict[str, str] = {}
         for access, sizes in self.accesses(statement or self.task.assignment):
             for index, size in zip(access.indices, sizes, strict=True):
-                found.setdefault(index, size)
-        return found
+                size_of.setdefault(index, size)
+        return size_of
 
     def disagreeing(self) -> Iterator[str]:
         """Yield the tests that two uses of an index in one statement differ in its size."""
@@ -171,11 +171,13 @@ class CallState:
 
     def give_up(self, wrong: Sequence[str]) -> Iterator[str]:
         """Return None where one of the conditions holds that are not known to be false."""
-        found = [condition for condition in dict.fromkeys(wrong) if condition not in self.checked]
-        self.checked.update(found)
-        if found:
+        conditions = [
+            condition for condition in dict.fromkeys(wrong) if condition not in self.checked
+        ]
+        self.checked.update(conditions)
+        if conditions:
             yield "if ("
-            yield "    " + "\n            or ".join(found)
+            yield "    " + "\n            or ".join(conditions)
             yield "):"
             yield "    return None"
 
@@ -183,10 +185,12 @@ class CallState:
         """Return the text that unfuses the modes of the result, "" where the plan fused none."""
         if len(self.task.statements) > 1:
             return ""
-        wanted = self.task.assignment.target.indices
+        indices = self.task.assignment.target.indices
         last = self.task.plan.kernels[-1].problem.assignment.target.indices
         sizes = self.sizes()
-        return f".reshape({listed(sizes[i] for i in wanted)})" if len(last) < len(wanted) else ""
+        return (
+            f".reshape({tuple_text(sizes[i] for i in indices)})" if len(last) < len(indices) else ""
+        )
 
     def out_apart(self) -> Iterator[str]:
         """Return the test that `out` shares no memory with the operands."""
@@ -205,16 +209,16 @@ def says_order(reading: Reading, ordered: bool, unique: bool) -> str:
 
 
 def sizes_disagree(
-    found: Iterator[tuple[Access, tuple[str, ...]]], sizes: Mapping[str, str]
+    uses: Iterator[tuple[Access, tuple[str, ...]]], sizes: Mapping[str, str]
 ) -> Iterator[str]:
     """Return the test that two uses of an index differ in size."""
-    for access, own in found:
-        for index, size in zip(access.indices, own, strict=True):
+    for access, mode_sizes in uses:
+        for index, size in zip(access.indices, mode_sizes, strict=True):
             if size != sizes[index]:
                 yield f"{size} != {sizes[index]}"
 
 
-def listed(parts: Iterable[str]) -> str:
+def tuple_text(parts: Iterable[str]) -> str:
     """Return a tuple.
 
     >>> listed(["a0_0"])

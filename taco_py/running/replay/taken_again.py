@@ -68,16 +68,16 @@ def with_arrays_taken_again(
     steps: Sequence[Sequence[str]],
     free: Mapping[int, Sequence[str]],
     new: Mapping[str, NewArray],
-    held: Mapping[str, Sequence[str]],
+    variables_of: Mapping[str, Sequence[str]],
 ) -> Iterator[str]:
     """Yield the lines of steps, in which arrays that are free are taken again, or given up.
 
-    free  the tensors that nothing reads after each step
-    new   the lines that make arrays, by tensor
-    held  the variables that hold each tensor's arrays
+    free          the tensors that nothing reads after each step
+    new           the lines that make arrays, by tensor
+    variables_of  the variables that hold each tensor's arrays
     """
-    source, waits = _taken(len(steps), free, new)
-    by_line = {each.line: (name, each) for name, each in new.items()}
+    source, waits = _plan_reuse(len(steps), free, new)
+    by_line = {allocation.line: (name, allocation) for name, allocation in new.items()}
     for number, lines in enumerate(steps):
         for line in lines:
             name, array = by_line.get(line, ("", None))
@@ -88,32 +88,34 @@ def with_arrays_taken_again(
             if array.cleared:
                 yield f"{array.name}.fill(0)"
         gone = [name for name in free.get(number, ()) if name not in waits]
-        variables = [v for name in gone for v in _names(name, source, held)]
+        variables = [v for name in gone for v in _names(name, source, variables_of)]
         if variables and number < len(steps) - 1:
             yield f"{' = '.join(dict.fromkeys(variables))} = None"
 
 
-def _names(name: str, source: Mapping[str, str], held: Mapping[str, Sequence[str]]) -> list[str]:
+def _names(
+    name: str, source: Mapping[str, str], variables_of: Mapping[str, Sequence[str]]
+) -> list[str]:
     """Return the variables of a tensor, and of those whose array it took."""
-    found = list(held.get(name, ()))
+    names = list(variables_of.get(name, ()))
     while name in source:
         name = source[name]
-        found += held.get(name, ())
-    return found
+        names += variables_of.get(name, ())
+    return names
 
 
-def _taken(
+def _plan_reuse(
     count: int, free: Mapping[int, Sequence[str]], new: Mapping[str, NewArray]
 ) -> tuple[dict[str, str], set[str]]:
     """Return for each tensor the one whose array it reuses, and the reused tensors."""
-    made = {int(each.name[1:]): name for name, each in new.items()}
+    target_of = {int(tensor.name[1:]): name for name, tensor in new.items()}
     idle: dict[Key, list[str]] = {}
     source: dict[str, str] = {}
     for number in range(count):
-        name = made.get(number)
+        name = target_of.get(number)
         if name is not None and idle.get(new[name].key):
             source[name] = idle[new[name].key].pop()
-        for each in free.get(number, ()):
-            if each in new:
-                idle.setdefault(new[each].key, []).append(each)
+        for tensor in free.get(number, ()):
+            if tensor in new:
+                idle.setdefault(new[tensor].key, []).append(tensor)
     return source, {*source.values()}

@@ -204,7 +204,7 @@ class PlanBench:
             return error.message
         for name, data in tensors.items():
             wanted, own = facts[name], type_of(data)
-            if (own.format, joined_of(data)) != (wanted.type.format, wanted.joined):
+            if (own.format, joined_of(data)) != (wanted.type.format, wanted.contiguous):
                 return f"no small operand is stored as {name} is"
         return prepared, tensors, _by_oracle(prepared, tensors)
 

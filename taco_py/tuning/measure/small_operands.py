@@ -131,7 +131,7 @@ def _dense_like(
     """Return memory with an element more where levels do not go on from the one before."""
     order = operand.type.format.mode_order
     stored = [shape[mode] for mode in order]
-    apart = (False, *(not each for each in operand.joined))
+    apart = (False, *(not each for each in operand.contiguous))
     room = [n + each for n, each in zip(stored, apart + (False,) * len(stored), strict=False)]
     step = 1 if operand.type.unit_stride or not stored else 2
     if stored:

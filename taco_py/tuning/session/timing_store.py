@@ -46,7 +46,7 @@ def _fullness(given: Mapping[str, BoundOperand]) -> list[tuple[str, list[int]]]:
     for name, operand in given.items():
         entries = operand.operand.entries
         modes = range(len(operand.data.shape)) if entries is not None else ()
-        known = [mode for mode in modes if entries is not None and entries.known(mode)]
+        known = [mode for mode in modes if entries is not None and entries.has_counts(mode)]
         most = [entries.spread(mode).most.bit_length() for mode in known if entries is not None]
         found.append((name, most))
     return found

@@ -118,7 +118,7 @@ def _summary(operand: Operand, entries: Entries) -> Iterator[int]:
     on_host = isinstance(entries.data.values, np.ndarray)
     for mode in range(len(operand.shape)):
         moments = (0, 0, 0)
-        if on_host and entries.known(mode) and operand.nnz:
+        if on_host and entries.has_counts(mode) and operand.nnz:
             spread = entries.spread(mode)
             moments = (bucket(spread.mean), bucket(spread.most), bucket(spread.square))
         yield from moments

@@ -130,9 +130,11 @@ def _types(problem: KeyedProblem, names: Names) -> Iterator[str]:
     for name in tuple(names.tensors):
         if name in problem.operands:
             operand = problem.operands[name]
-            joined = ", joined" if operand.joined and all(operand.joined) else ""
-            if operand.joined and not joined:
-                joined = f", joined {' '.join('yes' if each else 'no' for each in operand.joined)}"
+            joined = ", joined" if operand.contiguous and all(operand.contiguous) else ""
+            if operand.contiguous and not joined:
+                joined = (
+                    f", joined {' '.join('yes' if each else 'no' for each in operand.contiguous)}"
+                )
             yield f"{names.tensor(name)}: {type_text(operand.type)}{joined}"
         elif name in problem.between:
             yield f"{names.tensor(name)}: between {type_text(problem.between[name])}"

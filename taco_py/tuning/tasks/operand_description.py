@@ -17,7 +17,7 @@ from taco_py.data.interop.scipy_arrays import KINDS
 from taco_py.data.storage.borrow import as_dtype
 from taco_py.language.diagnostics.errors import OperandError
 from taco_py.language.diagnostics.suggest import with_suggestion
-from taco_py.language.formats import Format, named
+from taco_py.language.formats import Format, format_named
 
 ARRAY = "ndarray"
 RANDOM, EVEN, POWER, BAND = "random", "even", "power", "band"
@@ -71,7 +71,7 @@ class OperandDescription:
     @property
     def levels(self) -> Format:
         """Return the format of a Tensor. Raises FormatError."""
-        return named(self.format, len(self.shape))
+        return format_named(self.format, len(self.shape))
 
     @property
     def entries(self) -> int:

@@ -125,7 +125,7 @@ def _described(data: TensorData, kind: str, entries: Entries | None) -> OperandD
     if entries is None:
         return OperandDescription(data.shape, dtype, kind)
     degrees = tuple(
-        entries.spread(mode).groups if entries.known(mode) and data.nnz else ()
+        entries.spread(mode).groups if entries.has_counts(mode) and data.nnz else ()
         for mode in range(len(data.shape))
     )
     index = next(

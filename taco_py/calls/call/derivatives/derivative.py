@@ -55,7 +55,7 @@ class Derivative:
         source, limit = self.source, self.memory_limit
         statements = self.text if source.rewritten else source.text
         identity = (type(self).__name__, statements, source.outputs, self.wrt, items, source.border)
-        with nullcontext() if limit is None else KERNELS.memory.within(limit):
+        with nullcontext() if limit is None else KERNELS.memory.restricted_to(limit):
             return run_statements(
                 self.turns, objects, self.threads, identity, shapes, source.border
             )

@@ -16,7 +16,7 @@ from taco_py.calls.call.conversions.apply_conversions import (
 )
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.statements.read_text import Understood, statements_of
-from taco_py.data.tensors.traced_operands import said_options, taken_over, taker_of
+from taco_py.data.tensors.traced_operands import explicit_options, taken_over, taker_of
 
 
 def compute_text(
@@ -33,7 +33,7 @@ def compute_text(
     """
     masks = () if over is None else over.arrays
     if key is None and (taker := taker_of((*objects.values(), *masks))) is not None:
-        said = said_options(keywords, over)
+        said = explicit_options(keywords, over)
         return taken_over(taker, "tp.evaluate", (text, objects), said)
     objects, where = placed(objects, keywords["target"], masks)
     read = statements_of(text, objects)

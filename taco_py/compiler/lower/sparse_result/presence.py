@@ -35,7 +35,7 @@ from taco_py.language.diagnostics.errors import InternalError
 from taco_py.language.legal.absent import arg_fill, call_fill, differing, operator_of, same
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.language.notation.operators import KEPT, Number, Operator
+from taco_py.language.notation.operators import KEEP, Number, Operator
 
 
 def lists(env: Environment, tensor: str) -> bool:
@@ -156,7 +156,7 @@ class _Conditions:
         are another number; the other number of `selected` is the value of absent elements.
         """
         assert expr.operator.condition is not None
-        stores_zero = self.unlisted is not None and expr.operator == KEPT and self.unlisted != 0
+        stores_zero = self.unlisted is not None and expr.operator == KEEP and self.unlisted != 0
         if FALSE in conditions and not stores_zero:
             return FALSE
         condition = self.condition(expr.args[expr.operator.condition])

@@ -83,8 +83,8 @@ def _ends(assembly: Assembling, k: int, lengths: Array) -> int:
 
 def _allocate_padded(assembly: Assembling, k: int) -> int:
     """Allocate a coordinate for each position, -1 where there is none."""
-    wanted = assembly.counts[-1] * assembly.index.itemsize
-    with room(assembly.name, wanted, SPARSER):
+    size = assembly.counts[-1] * assembly.index.itemsize
+    with room(assembly.name, size, SPARSER):
         assembly.crd[k] = np.full(assembly.counts[-1], -1, assembly.index)
     return assembly.counts[-1]
 

@@ -25,7 +25,7 @@ from taco_py.language.notation.operators import (
     ADD,
     COMPILER,
     DIV,
-    KEPT,
+    KEEP,
     MUL,
     QUOTIENT,
     VALUE,
@@ -360,7 +360,7 @@ def called() -> tuple[str, ...]:
 
 
 DERIVATIVE_OPERATORS: Mapping[str, Operator] = MappingProxyType(
-    {"value": VALUE, "quotient": QUOTIENT, "kept": KEPT}
+    {"value": VALUE, "quotient": QUOTIENT, "kept": KEEP}
 )
 """Operators that texts of derivatives call besides functions, by their names."""
 

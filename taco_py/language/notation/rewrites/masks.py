@@ -12,7 +12,7 @@ from taco_py.language.diagnostics.errors import OperandTypeError
 from taco_py.language.notation.dtypes import DType
 from taco_py.language.notation.functions.function_table import WHERE
 from taco_py.language.notation.nodes import Assignment, Call, Expr, Literal, Reduce
-from taco_py.language.notation.operators import ADD, FILLED, KEPT, MUL, SELECTED, STORED, Operator
+from taco_py.language.notation.operators import ADD, FILLED, KEEP, MUL, SELECTED, STORED, Operator
 from taco_py.language.notation.rewrites.semirings import without_fill
 from taco_py.language.notation.tree import (
     is_additive,
@@ -103,12 +103,12 @@ def with_mask(value: Expr, allowed: Expr, zero: Literal | None) -> Expr:
     if zero is None:
         if is_call_of(allowed, STORED) and _is_product(value):
             return Call(MUL, (allowed, value), value.span)
-        return Call(KEPT, (value, allowed), value.span)
+        return Call(KEEP, (value, allowed), value.span)
     if isinstance(value, Literal):
         return Call(WHERE, (allowed, value, zero), value.span)
     inner = value.args[0] if _is_filled(value) else without_fill(value, np.dtype(zero.dtype))
     if is_call_of(allowed, STORED):
-        selected = Call(KEPT, (inner, allowed))
+        selected = Call(KEEP, (inner, allowed))
     else:
         selected = Call(SELECTED, (allowed, inner, zero))
     return Call(FILLED, (selected, zero), value.span)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.language.notation.checks import free_indices
 from taco_py.language.notation.nodes import Call, Expr, Reduce
-from taco_py.language.notation.operators import KEPT
+from taco_py.language.notation.operators import KEEP
 from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Program
 from taco_py.planner.rules.base import Candidate, Gain, Outcome, Phase, Rewrite, Rule, Site, terms
@@ -42,14 +42,14 @@ def _looks(program: Program, context: Context, inside: Expr) -> float:
 def _inside(expr: Expr) -> Expr | None:
     """Return an expression with its condition inside its sums; None for other expressions."""
     match expr:
-        case Call(operator, (Reduce() as kept, condition)) if operator == KEPT:
+        case Call(operator, (Reduce() as kept, condition)) if operator == KEEP:
             return _pushed(kept, condition)
     return None
 
 
 def _pushed(value: Expr, condition: Expr) -> Expr | None:
     if not isinstance(value, Reduce):
-        return Call(KEPT, (value, condition))
+        return Call(KEEP, (value, condition))
     if not value.operator.additive or value.index in free_indices(condition):
         return None
     body = _pushed(value.body, condition)

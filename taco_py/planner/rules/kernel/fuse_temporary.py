@@ -39,7 +39,7 @@ from taco_py.language.legal.types import has_special_values
 from taco_py.language.notation.checks import accesses, all_indices, rename
 from taco_py.language.notation.dtypes import expression_dtype
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.language.notation.operators import KEPT, SELECTED, VALUE
+from taco_py.language.notation.operators import KEEP, SELECTED, VALUE
 from taco_py.language.notation.tree import all_calls, is_sum
 from taco_py.language.problem import Problem, SideResult
 from taco_py.planner.context import Context
@@ -239,9 +239,9 @@ class _Pair:
             return False
         calls = all_calls(problem.assignment.value)
         conditions = (
-            call.args[1] if call.operator == KEPT else call.args[0]
+            call.args[1] if call.operator == KEEP else call.args[0]
             for call in calls
-            if call.operator in (KEPT, SELECTED)
+            if call.operator in (KEEP, SELECTED)
         )
         return any(self.access in accesses(condition) for condition in conditions)
 

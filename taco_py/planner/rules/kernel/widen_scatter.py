@@ -23,7 +23,7 @@ from taco_py.compiler.ways.ways import way_of
 from taco_py.language.legal.stored import is_full, is_sparse, sparse_indices_of
 from taco_py.language.notation.checks import accesses, rename
 from taco_py.language.notation.nodes import Access, Call, Expr
-from taco_py.language.notation.operators import ADD, KEPT
+from taco_py.language.notation.operators import ADD, KEEP
 from taco_py.language.notation.tree import children
 from taco_py.language.problem import Problem
 from taco_py.planner.context import Context
@@ -118,7 +118,7 @@ def _repeats(problem: Problem) -> bool:
 
 def _is_continuous(expr: Expr) -> bool:
     if isinstance(expr, Call):
-        if expr.operator == KEPT:
+        if expr.operator == KEEP:
             value, condition = expr.args
             return isinstance(condition, Access) and _is_continuous(value)
         if expr.operator.name not in CONTINUOUS:

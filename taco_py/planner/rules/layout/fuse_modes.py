@@ -111,7 +111,7 @@ def _stored(
         form = operand.type.format
         if is_sparse(form):
             return {}
-        arrays[access] = _Stored(form.stored(access.indices), operand.joined)
+        arrays[access] = _Stored(form.stored(access.indices), operand.contiguous)
     return arrays
 
 

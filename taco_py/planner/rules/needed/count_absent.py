@@ -45,7 +45,7 @@ from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import (
     ADD,
     FILLED,
-    KEPT,
+    KEEP,
     MUL,
     SELECTED,
     STORED,
@@ -144,7 +144,7 @@ class _Reductions:
         absent = _without(body, access)
         if not {*indices} <= {*access.indices} or not {*indices}.isdisjoint(free_indices(absent)):
             return None
-        entries = _reduced(expr, indices, Call(KEPT, (body, Call(STORED, (access,)))))
+        entries = _reduced(expr, indices, Call(KEEP, (body, Call(STORED, (access,)))))
         present = Call(MUL, (Literal(1, dtype=dtype.name), Call(STORED, (access,))))
         missing = Call(SUB, (self.sizes.product(indices, dtype), summed(present, indices)))
         return Call(ADD, (entries, Call(MUL, (absent, missing))))
@@ -193,7 +193,7 @@ def _absent_alone(
     if number is None:
         return value
     if same(number, 0):
-        return Call(KEPT, (value, some))
+        return Call(KEEP, (value, some))
     nothing = Literal(number, dtype=dtype.name)
     return Call(FILLED, (Call(SELECTED, (some, value, nothing)), nothing))
 

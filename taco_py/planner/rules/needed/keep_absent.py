@@ -50,7 +50,7 @@ from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import (
     ADD,
     FILLED,
-    KEPT,
+    KEEP,
     MUL,
     PRESENT,
     SELECTED,
@@ -81,7 +81,7 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
     for product in tuple(_products(site.term(stored.program))):
         masked = product
         for part in stored.factors(product):
-            masked = Call(KEPT, (masked, stored.in_temporary(part)))
+            masked = Call(KEEP, (masked, stored.in_temporary(part)))
         if masked is not product:
             value = exchange(site.term(stored.program), product, masked)
             stored.program = yield Rewrite(site.put(stored.program, value), REASON)
@@ -298,7 +298,7 @@ class _Stored:
         """Return a temporary, replaced by its fill value where it stores nothing."""
         fill = self.fill(access)
         if fill is None or same(fill, 0):
-            return Call(KEPT, (access, pattern))
+            return Call(KEEP, (access, pattern))
         dtype = self.program.dtypes[access.tensor]
         nothing = Literal(fill, dtype=dtype.name)
         return Call(FILLED, (Call(SELECTED, (pattern, access, nothing)), nothing))
@@ -325,7 +325,7 @@ class _Stored:
             return _at_indices(mask, value)
         self.answers.add(mask)
         if same(self._number(asking), 0):
-            return Call(KEPT, (value, mask))
+            return Call(KEEP, (value, mask))
         if not self.program.is_full(self.site.target):  # which stores what the condition allows
             return Call(FILLED, (Call(SELECTED, (mask, value, *fills)), *fills))
         return Call(WHERE, (mask, value, *fills))

@@ -109,7 +109,7 @@ def _groups(
 def _as_host(host: Operand, request: Request) -> Operand:
     """Return the facts of a product that is stored as its largest factor is."""
     type = TensorType(host.type.format, host.type.dtype, request.type.index_dtype)
-    return Operand(type, host.shape, host.nnz, joined=(True,) * (len(host.shape) - 1))
+    return Operand(type, host.shape, host.nnz, contiguous=(True,) * (len(host.shape) - 1))
 
 
 RULE = Rule(

@@ -68,7 +68,7 @@ def small_first(
     target = Access(names.fresh("T"), stored)
     type = TensorType(dense(len(stored)), dtype.name, request.type.index_dtype)
     shape = tuple(int(sizes[index]) for index in stored)
-    new = Operand(type, shape, count, joined=(True,) * (len(stored) - 1))
+    new = Operand(type, shape, count, contiguous=(True,) * (len(stored) - 1))
     rest = [factor for factor in product.factors if factor not in few]
     factors = typed_first((*rest, target), dtype, {**dtypes, target.tensor: dtype})
     return StepsBefore(

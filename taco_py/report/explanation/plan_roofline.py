@@ -18,13 +18,13 @@ from taco_py.planner.ir.plan import Plan
 from taco_py.report.explanation.summary import expected_of
 from taco_py.report.limits.last_measured import last_seconds, note_seconds
 from taco_py.report.limits.roofline import Roofline, facts_with, roofline_of
-from taco_py.report.limits.roofline_picture import shown
+from taco_py.report.limits.roofline_picture import format_rate
 
 SECONDS = 0.2
 """For which a call is timed again and again."""
 
 
-def told_roofline(
+def describe_roofline(
     plan: Plan,
     kernels: Sequence[CompiledKernel],
     tensors: Mapping[str, TensorData] | None,
@@ -32,23 +32,23 @@ def told_roofline(
 ) -> Iterator[str]:
     """Describe the bound of a plan, its reason, the expected time, and the last measured time."""
     try:
-        found = whole_roofline(plan, kernels, tensors, limit)
+        roofline = full_roofline(plan, kernels, tensors, limit)
     except CompilerError as error:
         yield f"roofline  not known: {error.message}"
         return
-    first = found.limiting
-    if first is None or not found.seconds:
+    first = roofline.limiting
+    if first is None or not roofline.seconds:
         return
-    said = [f"at most {_rate(found, found.seconds)} here, for {first.why}"]
-    if found.expected is not None:
-        said.append(f"expected {_rate(found, found.expected)}")
-    if found.measured is not None:
-        said.append(f"measured last {_rate(found, found.measured)}")
-    by = f"; {found.processor} measured {found.when}" if found.when else ""
+    said = [f"at most {_rate(roofline, roofline.seconds)} here, for {first.reason}"]
+    if roofline.expected is not None:
+        said.append(f"expected {_rate(roofline, roofline.expected)}")
+    if roofline.measured is not None:
+        said.append(f"measured last {_rate(roofline, roofline.measured)}")
+    by = f"; {roofline.processor} measured {roofline.when}" if roofline.when else ""
     yield f"roofline  {'; '.join(said)}{by}"
 
 
-def whole_roofline(
+def full_roofline(
     plan: Plan,
     kernels: Sequence[CompiledKernel],
     tensors: Mapping[str, TensorData] | None,
@@ -58,10 +58,10 @@ def whole_roofline(
 
     Raises CompilerError where the processor cannot be measured.
     """
-    found = roofline_of(plan, kernels, tensors, limit)
+    roofline = roofline_of(plan, kernels, tensors, limit)
     facts = facts_with(plan, tensors)
     measured = None if tensors is None else last_seconds(kernels, tensors, limit)
-    return replace(found, expected=expected_of(plan, facts), measured=measured)
+    return replace(roofline, expected=expected_of(plan, facts), measured=measured)
 
 
 def timed_roofline(
@@ -77,7 +77,7 @@ def timed_roofline(
     """
     if call is not None:
         note_seconds(kernels, tensors or {}, limit, _least_time(call))
-    return whole_roofline(plan, kernels, tensors, limit)
+    return full_roofline(plan, kernels, tensors, limit)
 
 
 def _least_time(call: Callable[[], object]) -> float:
@@ -91,7 +91,7 @@ def _least_time(call: Callable[[], object]) -> float:
     return best
 
 
-def _rate(found: Roofline, seconds: float) -> str:
+def _rate(roofline: Roofline, seconds: float) -> str:
     """Return operations a second, or bytes a second where there are no operations."""
-    amount, unit = (found.flops, "F/s") if found.flops else (found.bytes, "B/s")
-    return shown(amount / seconds if seconds else 0.0, unit)
+    amount, unit = (roofline.flops, "F/s") if roofline.flops else (roofline.bytes, "B/s")
+    return format_rate(amount / seconds if seconds else 0.0, unit)

@@ -12,8 +12,8 @@ from __future__ import annotations
 from codegen.runtime.signature import Kind, Parameter, Signature
 from codegen.types import INT32, INT64
 
-TOGETHER_KEY = "kernels side by side"
-TOGETHER_TEXT = """
+JOBS_KEY = "kernels side by side"
+JOBS_TEXT = """
 int32_t run_jobs(const void *given, int64_t count, int32_t threads)
 {
     taco_job *jobs = (taco_job *)given;
@@ -23,7 +23,7 @@ int32_t run_jobs(const void *given, int64_t count, int32_t threads)
     return 0;
 }
 """
-TOGETHER_SIGNATURE = Signature(
+JOBS_SIGNATURE = Signature(
     "run_jobs",
     (
         Parameter("given", Kind.INPUT, INT64),
