@@ -23,7 +23,7 @@ MOST: dict[str, tuple[int, int, int, int]] = {
     "taco_py/api": (61, 1, 0, 1),
     "taco_py/arguments": (1, 0, 0, 0),
     "taco_py/arrays": (0, 0, 0, 0),
-    "taco_py/calls": (292, 11, 7, 37),
+    "taco_py/calls": (292, 0, 0, 0),
     "taco_py/compiler": (7, 0, 0, 0),
     "taco_py/data": (15, 0, 0, 0),
     "taco_py/graph": (0, 0, 0, 0),

@@ -32,7 +32,7 @@ def task_of(
     axes: tuple[int, ...] = (),
     alone: bool = True,
 ) -> Task | None:
-    """Return what calls like the one that was prepared do; None where operands were converted.
+    """Return the task of calls like the prepared one; None where operands were converted.
 
     outs   the arrays for results, by the names of the text
     begun  the operands that are these arrays
@@ -114,7 +114,7 @@ def _warned(call: ShortCall, cautions: tuple[UserWarning, ...]) -> ShortCall:
 def remember_on_device(
     key: tuple[object, ...], computation: Computation, prepared: Prepared
 ) -> None:
-    """Remember what calls like the one that was prepared do, where all operands are read in place.
+    """Remember the fast path of calls like the prepared one, where all operands are read in place.
 
     The plan is for tensors of one signature, which has their exact sizes; its kernels are launched
     at once.

@@ -149,7 +149,7 @@ def explain_subscripts(
 
 
 def _datas(tensors: Sequence[Any]) -> list[TensorData]:
-    """Return the arrays of operands, or of those in blocks what is known of them."""
+    """Return the arrays of operands, or the facts about operands in blocks."""
     return [facts_of(tensor, f"operand {place}") for place, tensor in enumerate(tensors)]
 
 

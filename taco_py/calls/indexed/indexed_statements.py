@@ -197,7 +197,7 @@ def refuse_scatter(target: Access, where: str) -> None:
 
 
 def refuse_computed_positions(written: Sequence[Assignment]) -> None:
-    """Raise OperandError where a subscript reads what an earlier statement assigns.
+    """Raise OperandError where a subscript reads a tensor that an earlier statement assigns.
 
     a[i] = argmax(j, A[i,j]); y[i] = x[a[i]]    reads x at a, which is no operand
     """

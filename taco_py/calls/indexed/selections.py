@@ -65,8 +65,7 @@ def selection(
 
 
 def as_operand(data: TensorData, scipy: bool) -> Any:
-    """Return a selection as an operand of SciPy's where it is a matrix and others are, else a
-    Tensor."""
+    """Return a selection as a SciPy matrix where other operands are such, else as a Tensor."""
     return to_scipy(data, "csc_array") if scipy and data.format.order == 2 else Tensor(data)
 
 

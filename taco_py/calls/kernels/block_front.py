@@ -93,7 +93,7 @@ class BlockFront:
 
     @property
     def recipe(self) -> Recipe:
-        """Return what compiles the kernel again."""
+        """Return the function that compiles the kernel again, and its arguments."""
         return compile_blocks, (self.read, self.arguments)
 
     @property
@@ -192,7 +192,7 @@ class BlockFront:
         return in_format(result if isinstance(result, Tensor) else Tensor(as_data(result)), wanted)
 
     def _dtypes(self) -> dict[str, Any]:
-        """Return the dtype of each operand, and those asked for of what `+=` adds to."""
+        """Return the dtype of each operand and of each accumulator of `+=`."""
         asked, dtypes = self.arguments.dtypes, _types(self.arguments, tuple(self.forms))
         if isinstance(asked, Mapping):
             return {**asked, **dtypes}
@@ -311,7 +311,7 @@ def _kernel(call: RemappedCall, arguments: CompileArguments, names: tuple[str, .
 
 
 def _nominal(cut: CutAssignment) -> Nominal:
-    """What sizes and entries over stored modes are taken for where no operand says them."""
+    """Return the nominal sizes and entries over stored modes, where no operand says them."""
     sizes = {outer: -(-LARGE // cut.cuts[index]) for index, (outer, _) in cut.halves.items()}
     entries = {}
     met = {each.tensor: each.indices for each in accesses(cut.assignment)}

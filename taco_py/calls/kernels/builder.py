@@ -49,7 +49,7 @@ class State:
 
     @property
     def sources(self) -> dict[str, str]:
-        """What the user calls the operands of which the kernel reads copies."""
+        """Return the user's names of the operands of which the kernel reads copies."""
         return {s.target: s.source for s in self.plan.steps if isinstance(s, Reformat | Locate)}
 
     @property
@@ -177,9 +177,10 @@ class ScheduleBuilder:
         return compile_draft(self._draft, options)
 
     def show(self) -> Drawing:
-        """What the loops derive from and what they run over: `print` it, or `.save("s.svg")`.
+        """Draw the provenance of the loops and the levels that they run over.
 
-        Of the loops that the compiler chooses where no command says which there are.
+        `print` the drawing, or `.save("s.svg")`. Without commands they are those that the compiler
+        chooses.
         """
         from taco_py.report.show.graphs import draw
 

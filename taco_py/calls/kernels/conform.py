@@ -112,8 +112,7 @@ def typed_number(name: str, obj: Any, type: TensorType) -> Any:
 def by_place_and_name(
     names: Sequence[str], operands: Sequence[Any], named: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the operands of a call of a kernel by name, those by position in the order of
-    `names`."""
+    """Return the operands of a kernel's call by name; positional ones in the order of names."""
     if len(operands) > len(names):
         raise OperandError(
             f"Expected {len(names)} operands, found {len(operands)}",

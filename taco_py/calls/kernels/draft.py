@@ -124,7 +124,7 @@ class Draft:
         return f"{told}, for no sizes are given"
 
     def on(self, target: str) -> Draft:
-        """Return the same for kernels on what `target` names."""
+        """Return the arguments for kernels on another target."""
         return replace(self, target=target)
 
 
@@ -188,8 +188,10 @@ def _statements_over(
     arguments: CompileArguments,
     over: SemiringMask,
 ) -> tuple[Sequence[Assignment], dict[str, Any]]:
-    """Return several statements over a semiring, under a mask, as those over numbers, and the
-    formats of their operands."""
+    """Return several statements over a semiring as statements over numbers, and formats.
+
+    The formats are those of the operands.
+    """
     plain = in_single_assignment(written, requested.outputs, given)
     check_passed(written, plain, given)
     targets = {each.target.tensor for each in written}
@@ -361,7 +363,7 @@ class _Drafting:
     zero: Any = 0
 
     def draft(self) -> Draft:
-        """Elaborate the statements over the facts of their operands."""
+        """Return the draft of the statements, elaborated over the facts of their operands."""
         given, over = self.given, self.arguments.over
         assignments = self.statements.assignments
         names = tuple(name for name in names_read(assignments) if name in given)

@@ -20,7 +20,7 @@ class Front(Protocol):
 
     @property
     def recipe(self) -> Recipe:
-        """Return what compiles the kernel again."""
+        """Return the function that compiles the kernel again, and its arguments."""
 
     @property
     def kernels(self) -> Iterable[Any]:

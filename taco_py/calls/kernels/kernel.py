@@ -129,7 +129,7 @@ class Kernel:
 
     @property
     def schedule(self) -> Schedule:
-        """Return what ran, as commands: compiled with them, the loops are the same again.
+        """Return the commands of the schedule; compiled with them, the loops are the same again.
 
         What the user asked for and, of a single kernel, the order of loops that was chosen and the
         loop that threads share.
@@ -137,7 +137,7 @@ class Kernel:
         return schedule_of(self.plan, self.options.schedule)
 
     def show(self) -> Drawing:
-        """Draw what the loops derive from and what they run over.
+        """Draw the provenance of the loops and the levels that they run over.
 
         `print` the drawing, or `.save("k.svg")`.
         """
@@ -200,7 +200,7 @@ class Kernel:
         return export(plan, kernels, tensors, Path(folder), name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what to compile again: kernels are found by their recipes, functions are not
+        """Return the recipe of the kernel, by which it is compiled again; functions are not
         stored."""
         if self.front is not None:
             return self.front.recipe
@@ -272,7 +272,7 @@ class Kernel:
         /,
         **named: Any,
     ) -> Drawing:
-        """Draw what the processor can do at most, and where the kernel stands below that.
+        """Draw the roofline of the processor, and the kernel below it.
 
         path      an SVG file to write; the drawing is returned, which `print` shows as text
         operands, named  a call with these is timed, for a few tenths of a second; without them the
@@ -383,9 +383,10 @@ class Kernel:
         return taken_over(taker, "tp.kernel", (self.statements.assignments, objects, wanted), said)
 
     def _from_identity(self, objects: dict[str, Any], out: Any) -> dict[str, Any]:
-        """Return the operands with what `y += …` begins from where there is no `y`: what the
-        operator does not change a number by. The same operands where that is sparse, or a size is
-        not known."""
+        """Return the operands, with the identity of the operator for a missing `y` of `y += …`.
+
+        They stay as they are where `y` is sparse, or a size is not known.
+        """
         outs = out if isinstance(out, Mapping) else {} if out is None else self.formats
         begun = dict(objects)
         for step in self.statements.steps:
@@ -474,7 +475,7 @@ class Kernel:
         return self._handed_out(made, prepared)
 
     def _handed_out(self, made: Mapping[str, TensorData], prepared: Prepared) -> Any:
-        """Return what was assembled or computed as the user's objects."""
+        """Return assembled or computed results as the user's objects."""
         results = {}
         for (name, target), data in zip(prepared.outputs.items(), made.values(), strict=True):
             data = rounded(data, prepared.dtype_of(target))
@@ -614,7 +615,7 @@ def compile_plan(
     options: CallOptions,
     over: SemiringMask | None = None,
 ) -> Kernel:
-    """Return a plan as what can be called: all its kernels compiled, or found where they are
+    """Return the kernel of a plan: all its parts compiled, or found where they are
     already."""
     steps = plan.kernels
     compiled = compile_recipes(plan.recipes)

@@ -79,7 +79,7 @@ class SubscriptFront:
 
     @property
     def recipe(self) -> Recipe:
-        """Return what compiles the kernel again."""
+        """Return the function that compiles the kernel again, and its arguments."""
         return compile_subscripts, (self.read, self.arguments)
 
     @property
@@ -123,7 +123,7 @@ class SubscriptFront:
         return self._kernel(made), {**made.objects, **mask}
 
     def _is_needed(self, name: str, uses: Sequence[Assignment]) -> bool:
-        """Tell whether statements read an operand, which may be what `+=` adds to."""
+        """Tell whether statements read an operand, or add to it by `+=`."""
         return any(name in operand_names(each) for each in uses)
 
     def made(self, objects: Mapping[str, Any], out: Any = None) -> PlainStatements:
@@ -204,7 +204,7 @@ def compile_subscripts(read: Sequence[Understood], arguments: CompileArguments) 
 
 
 def draft_subscripts(read: Understood, arguments: CompileArguments) -> Draft:
-    """Draft the assignment over indices alone that samples of the operands ask for."""
+    """Return the draft of the assignment over indices alone for samples of the operands."""
     front, made = _sampled((read,), arguments)
     return front.draft(made)
 

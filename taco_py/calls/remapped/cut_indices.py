@@ -118,7 +118,7 @@ def cut_assignment(
 def _unwalkable(
     name: str, form: RemappedFormat, assignment: Assignment, forms: Mapping[str, AnyFormat]
 ) -> str:
-    """Say why no loops run over what an operand stores, "" where they can."""
+    """Return the reason why no loops run over the stored modes of an operand, "" where they can."""
     if not form.is_walkable:
         return f"no loops run over {form.mapping}"
     if not form.slots:
@@ -173,8 +173,7 @@ def _met(assignment: Assignment, forms: Mapping[str, AnyFormat]) -> tuple[Access
 def _cuts(
     met: tuple[Access, ...], forms: Mapping[str, AnyFormat], plain: Mapping[str, str]
 ) -> tuple[dict[str, int], dict[str, str] | None]:
-    """Return the size of the blocks of each index that is cut, or the operands that have to be
-    plain."""
+    """Return the block size of each cut index, or the operands that have to be plain."""
     cuts: dict[str, int] = {}
     by: dict[str, str] = {}
     for access, form in _blocked(met, forms, plain):
@@ -267,11 +266,11 @@ class _ToStored:
     slots: list[str]
 
     def adjacent(self, indices: tuple[str, ...]) -> tuple[str, ...]:
-        """Indices, those that are cut as two."""
+        """Return the indices, each cut index as its two halves."""
         return tuple(half for index in indices for half in self.halves.get(index, (index,)))
 
     def access(self, access: Access) -> Access:
-        """Return the access of what an operand stores, or of a view of it."""
+        """Return the access of the stored modes of an operand, or of a view of it."""
         form = self.forms[access.tensor]
         stored = isinstance(form, RemappedFormat) and access.tensor not in self.plain
         name = self._part(access, form, stored).name

@@ -36,7 +36,7 @@ class Made:
 
 
 def adjacent(shape: Sequence[int], cuts: Sequence[int]) -> tuple[int, ...]:
-    """Return the sizes of the modes, those in blocks as the number of blocks and the size of one.
+    """Return the sizes of the modes, a mode in blocks as the block count and the block size.
 
     >>> adjacent((7, 4), (3, 0))
     (3, 3, 4)
@@ -58,7 +58,7 @@ def filled_up(shape: Sequence[int], cuts: Sequence[int]) -> tuple[int, ...]:
 
 
 def made_of(part: Part, obj: Any, shape: tuple[int, ...]) -> Made:
-    """Find how an operand is made, for those of this kind and shape."""
+    """Return the recipe that makes an operand, for operands of this kind and shape."""
     form, cuts = part.form, part.cuts
     if isinstance(form, RemappedFormat):
         return Made(stored_tensor, f"the arrays of {form}")

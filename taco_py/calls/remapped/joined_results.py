@@ -26,7 +26,7 @@ from taco_py.language.formats.stored_modes import PlainMode, Quotient, Remainder
 def joined_array(
     found: Array, shape: tuple[int, ...], cuts: Sequence[int], modes: Sequence[StoredMode]
 ) -> Array:
-    """Return a dense result with its modes whole again, without what filled last blocks up."""
+    """Return a dense result with its modes joined, without the padding of last blocks."""
     whole = tuple(-(-n // cut) * cut if cut else n for n, cut in zip(shape, cuts, strict=True))
     beside = stored_modes(cuts)
     if tuple(modes) != beside:
@@ -145,7 +145,7 @@ def blocks_of_result(
 
 
 def plain_of(found: TensorData, modes: Sequence[StoredMode]) -> Format:
-    """Return the plain format whose levels are those of modes and of blocks.
+    """Return the plain format that has the levels of modes and of blocks.
 
     modes  what each level stores
     """
@@ -157,8 +157,10 @@ def plain_of(found: TensorData, modes: Sequence[StoredMode]) -> Format:
 
 
 def without_ends(stored: TensorData, form: RemappedFormat, shape: tuple[int, ...]) -> TensorData:
-    """Return the stored tensor with the fill value in what fills last blocks up, as other products
-    read zeros there."""
+    """Return the stored tensor with the fill value in the padding of last blocks.
+
+    Other products read zeros there.
+    """
     short = [m for m, cut in enumerate(form.cuts) if cut and shape[m] % cut]
     if not short or not stored.nnz:
         return stored

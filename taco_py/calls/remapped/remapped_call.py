@@ -147,7 +147,7 @@ class RemappedCall:
         return tuple(f for f in (p.form for p in self.cut.parts) if isinstance(f, RemappedFormat))
 
     def layout(self, objects: Mapping[str, Any]) -> Layout | None:
-        """What such operands are read as; None where they have to be read in plain formats."""
+        """Return the layout of operands over stored modes; None where they are converted."""
         key = tuple(map(shape_of, objects.values()))
         known = self.layouts.get(key)
         if known is None:
@@ -179,7 +179,7 @@ class RemappedCall:
         return Layout(makers, order, shape, inner, whole, ("blocks", *told))
 
     def key(self, layout: Layout, made: Iterable[Any]) -> tuple[object, ...] | None:
-        """Under which the short way over stored modes is remembered."""
+        """Return the key under which the fast path over stored modes is remembered."""
         return call_key(layout.identity, made)
 
     def short_way(self, names: Sequence[str]) -> ShortCall:
@@ -243,7 +243,7 @@ class RemappedCall:
         return joined_array(array, shape, self.cut.target, self.result.modes)
 
     def told(self, layout: Layout) -> list[str]:
-        """What each operand over stored modes is."""
+        """Return a line for each operand over stored modes."""
         by_name = {part.name: part for part in self.cut.parts}
         return [
             f"{told_cut(by_name[name], self.cut.assignment)}: {how.how}"
@@ -303,7 +303,7 @@ def sizes_of(
 def unfilled(
     cut: CutAssignment, sizes: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]
 ) -> str:
-    """Say why what fills last blocks up would be seen, "" where it is not."""
+    """Return the reason why the padding of last blocks would be visible, "" where it is not."""
     short = {index for index, size in cut.cuts.items() if sizes[index] % size}
     for index in sorted(short):
         why = f"{index} of size {sizes[index]} is not in full blocks of {cut.cuts[index]}, and "
@@ -320,8 +320,10 @@ def unfilled(
 
 
 def _adds_zeros(expr: Expr, index: str) -> bool:
-    """Tell whether sums over an index add zeros beyond its size, also where a factor beside a sum
-    is multiplied inside of it: such a factor may be infinite."""
+    """Tell whether sums over an index add zeros beyond its size.
+
+    A factor beside a sum, which may be infinite, is multiplied inside of it.
+    """
     match expr:
         case Reduce():
             own = expr.index != index or (expr.operator.additive and _vanishes(expr.body, index))
@@ -463,7 +465,7 @@ def plain_kind(
 
 
 def container(obj: Any, form: AnyFormat) -> str:
-    """What the user passed, in the words of the table of results."""
+    """Return the container of an operand, in the words of the table of results."""
     if isinstance(obj, Tensor):
         return TENSOR
     if form.is_dense:

@@ -68,7 +68,7 @@ def plainly_converted(computation: Computation) -> tuple[Computation, list[str]]
 
 
 def explain_converted(computation: Computation, seconds: float | None, before: str = "") -> str:
-    """Say what is planned for statements, and which operands are made first.
+    """Describe the plan of statements, and the operands that are made before it runs.
 
     seconds  of the comparison with the frontier, None for as many as the search may take
     before   lines that stand before those of the plan

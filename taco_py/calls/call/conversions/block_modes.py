@@ -109,7 +109,7 @@ def why_plain(computation: Computation) -> str:
 
 
 def _result_notes(call: RemappedCall) -> list[str]:
-    """Say what the result over stored modes is."""
+    """Return the line of explain() about the result over stored modes."""
     cut = call.cut
     if not any(cut.target):
         return []

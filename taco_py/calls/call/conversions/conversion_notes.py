@@ -22,7 +22,7 @@ def converted_names(objects: Mapping[str, Any]) -> list[str]:
 def conversion_notes(
     objects: Mapping[str, Any], names: Iterable[str], reasons: Mapping[str, str], why: str = ""
 ) -> list[str]:
-    """Say of operands that they are read in plain formats, and why.
+    """Describe the operands that are read in plain formats, with the reasons.
 
     names    of the operands
     reasons  by name; `why` is that of others
@@ -38,7 +38,7 @@ def _is_converted(obj: Any) -> bool:
 
 
 def _note(name: str, obj: Any, why: str) -> str:
-    """Say what an operand is read as, how often it is converted, and why."""
+    """Describe the conversion of an operand: its target, how often it happens, and the reason."""
     if isinstance(obj, RemappedTensor):
         plain = plain_format(obj.order)
         return f"{name}: from {obj.format} to {plain}, once and kept with the Tensor, for {why}"

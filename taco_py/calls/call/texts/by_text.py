@@ -26,7 +26,7 @@ def compute_text(
     over: SemiringMask | None,
     key: tuple[object, ...] | None,
 ) -> Any:
-    """Compute what a text says.
+    """Compute the statements of a text.
 
     keywords  the arguments of the call by parameter, options among them as the user gave them
     key       under which to remember the fast path for calls like this one
@@ -52,7 +52,7 @@ def plain_computation(read: Sequence[Understood], call: CallArguments) -> Comput
 
 
 def explain_text(text: str, call: CallArguments, seconds: float | None) -> str:
-    """Say what is planned for a text, where that stands, and which operands are made first.
+    """Describe the plan of a text, its standing, and the operands that are made before it runs.
 
     seconds  of the comparison with the frontier, None for as many as the search may take
     """
@@ -60,5 +60,5 @@ def explain_text(text: str, call: CallArguments, seconds: float | None) -> str:
 
 
 def explain_read(read: Sequence[Understood], call: CallArguments, seconds: float | None) -> str:
-    """Say what is planned for statements that were read."""
+    """Describe the plan of statements that were read."""
     return explain_converted(Computation.of_text(read, call), seconds)
