@@ -76,7 +76,7 @@ def evaluate(
               indices and of what operands of integers hold: x[2*i+k-1], A[p[i],0], y[p[i]] += x[i].
     operands, named  NumPy arrays, scipy.sparse arrays or matrices, Tensors and numbers, as a
               mapping or by name. They are not copied and never modified.
-    option_values    nothing: operands go by name
+    others    nothing: operands go by name
     format    how to store the result; by default an index is compressed when every term
               restricts it
     out       an array of the result's shape and dtype to write into; a new array by default

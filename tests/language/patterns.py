@@ -54,4 +54,4 @@ def is_stored_as(result: Any, has: Array) -> tuple[Array, Array]:
     data = read_operand(result, "the result")
     places = np.zeros(data.shape, bool)
     places[unpack(data)[0]] = True
-    return places, dense.positions(np.broadcast_to(has, data.shape), data.format)
+    return places, oracle.stored_positions(np.broadcast_to(has, data.shape), data.format)
