@@ -22,7 +22,7 @@ RANK, EPOCHS, RATE, DECAY = 8, 100, 0.02, 5.0
 
 
 def loss(U: Any, V: Any, b: Any, c: Any, M: Any, R: Any, decay: Any) -> Any:
-    """The mean of squares over the entries of `R`; `M` has 1 in each of them."""
+    """Return the mean squared error over the entries of `R`; `M` is 1 at each of them."""
     E = M * (U @ V.T + b[:, None] + c) - R
     weights = (U * U).sum() + (V * V).sum() + (b * b).sum() + (c * c).sum()
     return ((E * E).sum() + decay * weights) / M.sum()

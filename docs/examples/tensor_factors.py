@@ -21,7 +21,7 @@ RANK, STEPS, RATE = 6, 300, 0.05
 
 
 def loss(A: Any, B: Any, C: Any, M: Any, T: Any) -> Any:
-    """The squares over the entries of `T`, by those of `T`; `M` has 1 in each of them."""
+    """Return the relative squared error over the entries of `T`; `M` is 1 at each of them."""
     E = tp.einsum("ijk,ir,jr,kr->ijk", M, A, B, C) - T
     return (E * E).sum() / (T * T).sum()
 
