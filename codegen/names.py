@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from keyword import iskeyword
 
 C_KEYWORDS = frozenset(
@@ -132,12 +132,17 @@ class Names:
     ('i_1', 'i_2', 'j', 'double_1')
     """
 
-    def __init__(self, used: Iterable[str] = ()) -> None:
-        self._taken = set(used)
+    def __init__(self, used: Iterable[str] | Callable[[], Iterable[str]] = ()) -> None:
+        """Take the used names, or a function that collects them for the first new name."""
+        self._collect = used if callable(used) else None
+        self._taken = set[str]() if callable(used) else set(used)
         self._last: dict[str, int] = {}
 
     def is_free(self, name: str) -> bool:
         """Tell whether `name` can still be had as it is."""
+        if self._collect is not None:
+            self._taken.update(self._collect())
+            self._collect = None
         return name not in self._taken and not is_reserved(name)
 
     def fresh(self, wish: str) -> str:

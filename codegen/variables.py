@@ -24,11 +24,13 @@ from codegen.ir import (
     If,
     Insert,
     Stmt,
+    Table,
     Team,
     Var,
     While,
 )
-from codegen.tree import find, map_children, node_fields, rewrite
+from codegen.names import Names
+from codegen.tree import find, map_children, node_fields, rewrite, walk
 
 N = TypeVar("N")
 
@@ -70,6 +72,24 @@ def rename(node: N, names: Mapping[Var, Var]) -> N:
     """Return `node` with variables replaced everywhere, also where they are declared and
     assigned."""
     return rewrite(node, lambda below: names.get(below, below) if isinstance(below, Var) else below)
+
+
+_STORAGE_CLASSES = frozenset((Var, Array, Table))
+
+
+def names_beside(node: Any) -> Names:
+    """Return a supply of names that no variable, array or table in `node` has.
+
+    The node is walked when the first name is asked for: most passes ask for none.
+    """
+
+    def used() -> Iterator[str]:
+        below: Any
+        for below in walk(node):
+            if below.__class__ in _STORAGE_CLASSES:
+                yield below.name
+
+    return Names(used)
 
 
 def count_reads(node: Any) -> Counter[Var]:

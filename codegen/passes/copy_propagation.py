@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from codegen.ir import Block, Const, Declare, Expr, Function, Module, Stmt, Var
-from codegen.tree import map_children, map_fields
+from codegen.tree import find, map_children, map_fields
 from codegen.variables import assigned_vars, map_values
 
 Values = dict[Var, Expr]
@@ -25,6 +25,8 @@ def propagate_copies(module: Module) -> Module:
 
 def _function(function: Function) -> Function:
     assigned = assigned_vars(function.body)
+    if not any(_is_copy(declare, assigned) for declare in find(function.body, Declare)):
+        return function
     return map_fields(
         function,
         lambda name, value: _block(value, {}, assigned) if name == "body" else value,

@@ -19,7 +19,6 @@ from codegen.build import add, block, const, maximum, sub
 from codegen.infer import c_function
 from codegen.ir import (
     Apply,
-    Array,
     Assign,
     Block,
     Comment,
@@ -29,13 +28,12 @@ from codegen.ir import (
     Function,
     Module,
     Store,
-    Table,
     Var,
 )
 from codegen.names import Names
 from codegen.passes.vectorize import lanes_of
-from codegen.tree import find, map_children, rewrite, walk
-from codegen.variables import declared_vars, substitute, variables_read
+from codegen.tree import find, map_children, rewrite
+from codegen.variables import declared_vars, names_beside, substitute, variables_read
 
 
 def count_places(module: Module) -> Module:
@@ -44,7 +42,7 @@ def count_places(module: Module) -> Module:
 
 
 def _function(function: Function) -> Function:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    names = names_beside(function)
     return rewrite(function, lambda node: _counted(node, names))
 
 

@@ -18,7 +18,6 @@ from typing import Any
 from codegen.build import block
 from codegen.infer import type_of
 from codegen.ir import (
-    Array,
     Binary,
     Block,
     Cast,
@@ -31,13 +30,12 @@ from codegen.ir import (
     Module,
     Role,
     Storage,
-    Table,
     Unary,
     Var,
 )
 from codegen.names import Names
-from codegen.tree import children, find, map_children, rewrite, walk
-from codegen.variables import assigned_vars, declared_vars
+from codegen.tree import children, find, map_children, rewrite
+from codegen.variables import assigned_vars, declared_vars, names_beside
 
 
 def hoist_fixed_casts(module: Module) -> Module:
@@ -47,7 +45,7 @@ def hoist_fixed_casts(module: Module) -> Module:
 
 
 def _function(function: Function) -> Function:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    names = names_beside(function)
     return rewrite(function, lambda node: _before(node, names) if isinstance(node, For) else node)
 
 

@@ -31,7 +31,6 @@ from codegen.infer import c_function, type_of
 from codegen.ir import (
     TRUE,
     Apply,
-    Array,
     Comment,
     Declare,
     Expr,
@@ -42,12 +41,12 @@ from codegen.ir import (
     Module,
     Stmt,
     Store,
-    Table,
     Var,
 )
 from codegen.names import Names
 from codegen.passes.vectorize import lanes_of
-from codegen.tree import find, map_children, rewrite, walk
+from codegen.tree import find, map_children, rewrite
+from codegen.variables import names_beside
 
 BLOCK = 512
 """Elements computed at once: they stay in the nearest cache."""
@@ -59,7 +58,7 @@ def split_function_chains(module: Module) -> Module:
 
 
 def _function(function: Function) -> Function:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    names = names_beside(function)
     return rewrite(function, lambda node: _split(node, names))
 
 

@@ -30,7 +30,6 @@ from typing import Any
 
 from codegen.build import add, block, div, mul, sub
 from codegen.ir import (
-    Array,
     Assign,
     Binary,
     Block,
@@ -44,14 +43,13 @@ from codegen.ir import (
     Module,
     Stmt,
     Store,
-    Table,
     Var,
 )
 from codegen.names import Names
 from codegen.passes.vectorize import stride, strides_in
-from codegen.tree import find, map_children, map_fields, rewrite, walk
+from codegen.tree import find, map_children, map_fields, rewrite
 from codegen.types import INT64
-from codegen.variables import declared_vars, free_vars, substitute
+from codegen.variables import declared_vars, free_vars, names_beside, substitute
 
 ROWS = 4
 
@@ -62,7 +60,7 @@ def jam_rows(module: Module) -> Module:
 
 
 def _function(function: Function) -> Function:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    names = names_beside(function)
 
     def jammed(node: Any) -> Any:
         return _jam(node, names) if isinstance(node, For) else node

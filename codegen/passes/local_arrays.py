@@ -12,7 +12,7 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import Any
+from typing import Any, get_args
 
 from codegen.ir import (
     Allocate,
@@ -26,6 +26,7 @@ from codegen.ir import (
     LoopKind,
     Module,
     Select,
+    Stmt,
     Team,
     Var,
 )
@@ -34,6 +35,7 @@ from codegen.tree import children
 
 LocalArray = tuple[str, bool, str]
 """A name, whether each thread has one, and the text of its bytes."""
+STATEMENTS = frozenset(get_args(Stmt))
 _OPERATORS = {"+": "+", "-": "-", "*": "*", "/": "//", "%": "%"}
 
 
@@ -84,7 +86,8 @@ class _Walk:
             case For(kind=LoopKind.PARALLEL):
                 per_thread = True
         for child in children(node):
-            self.collect(child, texts_of, per_thread)
+            if child.__class__ in STATEMENTS:
+                self.collect(child, texts_of, per_thread)
 
 
 def size_text(expr: Any, texts_of: dict[str, str]) -> str | None:

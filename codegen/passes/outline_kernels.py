@@ -56,7 +56,7 @@ from codegen.ir import (
 from codegen.machine.target import Target, UnsupportedError
 from codegen.names import Names
 from codegen.tree import find, map_children, walk
-from codegen.variables import substitute, variables_read
+from codegen.variables import names_beside, substitute, variables_read
 
 LOCAL_BYTES = 1024
 """Bytes of an array that each thread may have for itself."""
@@ -85,7 +85,7 @@ class _Outliner:
     def __init__(self, function: Function, target: Target) -> None:
         self._function = function
         self._target = target
-        self._names = Names(n.name for n in walk(function) if isinstance(n, Var | Array))
+        self._names = names_beside(function)
         self._local: list[Array] = []
         self.kernels: list[Kernel] = []
 

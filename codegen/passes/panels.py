@@ -39,7 +39,6 @@ from typing import Any
 from codegen.build import add, block, div, lt, mul, select, sub
 from codegen.infer import type_of
 from codegen.ir import (
-    Array,
     Assign,
     Binary,
     Block,
@@ -55,7 +54,6 @@ from codegen.ir import (
     Module,
     Stmt,
     Store,
-    Table,
     Unary,
     Var,
     VectorLoad,
@@ -66,9 +64,9 @@ from codegen.names import Names
 from codegen.passes.simplify import simplify_tree
 from codegen.passes.vectorize import stride
 from codegen.records import dataclass
-from codegen.tree import find, map_children, map_fields, walk
+from codegen.tree import find, map_children, map_fields
 from codegen.types import INT64, vector
-from codegen.variables import arrays_of, free_vars, substitute
+from codegen.variables import arrays_of, free_vars, names_beside, substitute
 
 WIDEST = {16: 8, 32: 16}
 """Registers that the widest panel takes, by how many registers the machine has."""
@@ -82,7 +80,7 @@ def tile_panels(module: Module, target: Target) -> Module:
 
 
 def _function(function: Function, target: Target) -> Function:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    names = names_beside(function)
     return map_fields(
         function,
         lambda name, value: _tile_below(value, target, names, True) if name == "body" else value,

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from codegen.build import add, and_, block, eq, ge, mod, mul, sub
 from codegen.ir import (
-    Array,
     Block,
     Comment,
     Declare,
@@ -35,7 +34,6 @@ from codegen.ir import (
     Stmt,
     Storage,
     Store,
-    Table,
     Var,
     VectorStore,
 )
@@ -44,9 +42,9 @@ from codegen.names import Names
 from codegen.passes.panels import in_lanes, only_store
 from codegen.passes.vectorize import stride
 from codegen.records import dataclass
-from codegen.tree import map_children, map_fields, walk
+from codegen.tree import map_children, map_fields
 from codegen.types import BOOL, vector
-from codegen.variables import arrays_of, declared_vars, free_vars, substitute
+from codegen.variables import arrays_of, declared_vars, free_vars, names_beside, substitute
 
 LINE = 64
 """Bytes of a cache line."""
@@ -58,7 +56,7 @@ def write_past_caches(module: Module, target: Target) -> Module:
 
 
 def _function(function: Function, target: Target) -> Function:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    names = names_beside(function)
     body: list[Stmt] = []
     for stmt in function.body.body:
         rows = _rows(stmt, target) if isinstance(stmt, For) else None

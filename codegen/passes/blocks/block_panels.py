@@ -36,7 +36,6 @@ from codegen.ir import (
     Module,
     Stmt,
     Store,
-    Table,
     Var,
     VectorLoad,
     VectorStore,
@@ -48,9 +47,9 @@ from codegen.passes.panels import WIDTHS, in_lanes, only_store
 from codegen.passes.simplify import simplify_tree
 from codegen.passes.vectorize import stride
 from codegen.records import dataclass
-from codegen.tree import find, map_children, map_fields, walk
+from codegen.tree import find, map_children, map_fields
 from codegen.types import INT64, vector
-from codegen.variables import assigned_vars, declared_vars, free_vars, substitute
+from codegen.variables import assigned_vars, declared_vars, free_vars, names_beside, substitute
 
 MOST_SUMS = {16: 9, 32: 24}
 """Registers that hold sums, by how many the machine has."""
@@ -64,7 +63,7 @@ def tile_block_panels(module: Module, target: Target) -> Module:
 
 
 def _function(function: Function, target: Target) -> Function:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    names = names_beside(function)
     return map_fields(
         function, lambda name, value: _below(value, target, names) if name == "body" else value
     )

@@ -40,16 +40,22 @@ from codegen.ir import (
     Module,
     Stmt,
     Store,
-    Table,
     Var,
 )
 from codegen.names import Names
 from codegen.passes.panels import columns_of
 from codegen.passes.simplify import simplify_tree
 from codegen.records import dataclass
-from codegen.tree import find, map_children, map_fields, walk
+from codegen.tree import find, map_children, map_fields
 from codegen.types import INT64
-from codegen.variables import assigned_vars, declared_vars, free_vars, rename, substitute
+from codegen.variables import (
+    assigned_vars,
+    declared_vars,
+    free_vars,
+    names_beside,
+    rename,
+    substitute,
+)
 
 MOST_TURNS = 16
 """The longest loop that is written out."""
@@ -65,7 +71,7 @@ def hold_blocks(module: Module) -> Module:
 
 
 def _function(function: Function) -> Function:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    names = names_beside(function)
     return map_fields(
         function, lambda name, value: _below(value, names) if name == "body" else value
     )

@@ -7,7 +7,6 @@ from operator import is_
 from typing import Any
 
 from codegen.ir import (
-    Array,
     Block,
     Comment,
     Declare,
@@ -18,13 +17,12 @@ from codegen.ir import (
     Module,
     Stmt,
     Store,
-    Table,
     Var,
 )
 from codegen.names import Names
 from codegen.passes.simplify import simplify_tree
-from codegen.tree import map_children, map_fields, walk
-from codegen.variables import substitute
+from codegen.tree import map_children, map_fields
+from codegen.variables import names_beside, substitute
 
 Rewrite = Callable[[For, Names], list[Stmt] | None]
 
@@ -33,7 +31,7 @@ def rewrite_loops(module: Module, change: Rewrite) -> Module:
     """Return `module` with each loop, the outermost first, that `change` has statements for."""
 
     def function(function_: Function) -> Function:
-        names = Names(n.name for n in walk(function_) if isinstance(n, Var | Array | Table))
+        names = names_beside(function_)
         return map_fields(
             function_, lambda name, value: _below(value, names, change) if name == "body" else value
         )

@@ -49,6 +49,7 @@ from codegen.passes.gpu.unit_sums import identity
 from codegen.records import dataclass
 from codegen.tree import map_children, walk
 from codegen.types import BOOL, ScalarType
+from codegen.variables import names_beside
 
 ANY_LANE = "taco_any_lane"
 """The function that tells all lanes of a warp whether a condition holds in one of them."""
@@ -62,7 +63,7 @@ def add_in_runs(module: Module) -> Module:
 
 
 def _kernel(kernel: Kernel) -> Kernel:
-    names = Names(n.name for n in walk(kernel) if isinstance(n, Var | Array))
+    names = names_beside(kernel)
     return replace(kernel, body=_Runs(names).block(kernel.body))
 
 

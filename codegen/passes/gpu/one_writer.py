@@ -51,7 +51,7 @@ from codegen.names import Names
 from codegen.passes.outline_kernels import LOCAL_BYTES
 from codegen.records import dataclass
 from codegen.tree import children, find, rewrite, walk
-from codegen.variables import assigned_vars, declared_vars, substitute, variables_read
+from codegen.variables import assigned_vars, declared_vars, names_beside, substitute, variables_read
 
 WRITES = (Store, AtomicStore, AtomicFetch, AddRuns, VectorStore, Sort)
 _PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.GROUPS, LoopKind.LANES)
@@ -66,7 +66,7 @@ def write_once(module: Module, target: Target) -> Module:
 
 
 def _kernel(kernel: Kernel, target: Target) -> Kernel:
-    names = Names(n.name for n in walk(kernel) if isinstance(n, Var | Array))
+    names = names_beside(kernel)
     if kernel.block == 1:
         return replace(kernel, body=_alone(kernel.body, names))
     kernel = replace(kernel, body=_in_common(kernel.body))

@@ -34,14 +34,14 @@ from codegen.ir import (
     Sort,
     Stmt,
     Store,
-    Table,
     Team,
     Var,
 )
 from codegen.machine.target import Target, UnsupportedError
 from codegen.names import Names
 from codegen.passes.outline_kernels import NO_TABLE
-from codegen.tree import map_children, rewrite, walk
+from codegen.tree import map_children, rewrite
+from codegen.variables import names_beside
 
 
 def cut_slices(module: Module, target: Target) -> Module:
@@ -50,7 +50,7 @@ def cut_slices(module: Module, target: Target) -> Module:
 
 
 def _function(function: Function, target: Target) -> Function:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    names = names_beside(function)
 
     def share(node: Any) -> Any:
         if not isinstance(node, Team):

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import Any
 
 from codegen import build
-from codegen.ir import Array, For, Function, LoopKind, Module, Table, Var
-from codegen.names import Names
+from codegen.ir import For, Function, LoopKind, Module
 from codegen.passes.counted_places import counted_by_loop
-from codegen.tree import map_children, rewrite, walk
+from codegen.tree import map_children, rewrite
+from codegen.variables import names_beside
 
 _PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.GROUPS, LoopKind.LANES)
 
@@ -27,7 +27,7 @@ def count_by_units(module: Module) -> Module:
 
 
 def _function(function: Function) -> Function:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    names = names_beside(function)
 
     def count(node: Any) -> Any:
         if not isinstance(node, For) or node.kind not in _PARTS or node.step != 1:

@@ -48,7 +48,7 @@ from codegen.names import Names
 from codegen.records import dataclass
 from codegen.tree import find, map_children, walk
 from codegen.types import BOOL, ScalarType
-from codegen.variables import assigned_vars, declared_vars, rename, variables_read
+from codegen.variables import assigned_vars, declared_vars, names_beside, rename, variables_read
 
 UNIT_KINDS = (
     LoopKind.GRID, LoopKind.BLOCKS, LoopKind.WARPS, LoopKind.THREADS, LoopKind.GROUPS,
@@ -71,7 +71,7 @@ def sum_in_units(module: Module) -> Module:
 
 
 def _kernel(kernel: Kernel) -> Kernel:
-    names = Names(n.name for n in walk(kernel) if isinstance(n, Var | Array))
+    names = names_beside(kernel)
     first = {d.var: d.value for d in find(kernel.body, Declare) if isinstance(d.value, Const)}
     return replace(kernel, body=_Sums(names, first).block(kernel.body))
 

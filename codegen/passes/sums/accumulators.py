@@ -45,14 +45,13 @@ from codegen.ir import (
     Module,
     Prefetch,
     Stmt,
-    Table,
     Var,
 )
 from codegen.names import Names
 from codegen.passes.sums.long_sums import blocks_of, wider
 from codegen.passes.vectorize import is_scalar_call, reductions_of, stride, strides_in
 from codegen.tree import find, map_children, rewrite, walk
-from codegen.variables import declared_vars, rename, substitute
+from codegen.variables import declared_vars, names_beside, rename, substitute
 
 POSITIONS = 8
 """Iterations in one round of the main loop."""
@@ -72,7 +71,7 @@ def split_accumulators(module: Module) -> Module:
 
 
 def _function(function: Function) -> Function:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    names = names_beside(function)
     return rewrite(function, lambda node: _split(node, names) if isinstance(node, For) else node)
 
 

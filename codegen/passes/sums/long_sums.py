@@ -22,7 +22,6 @@ from typing import Any
 
 from codegen.build import add, block, cast, minimum, sub, zero
 from codegen.ir import (
-    Array,
     Assign,
     Block,
     Comment,
@@ -37,7 +36,6 @@ from codegen.ir import (
     Reduction,
     Role,
     Store,
-    Table,
     Var,
     While,
 )
@@ -46,7 +44,7 @@ from codegen.passes.vectorize import is_scalar_call, stride, strides_in
 from codegen.records import dataclass
 from codegen.tree import children, find, map_children, walk
 from codegen.types import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, ScalarType
-from codegen.variables import rename, substitute
+from codegen.variables import names_beside, rename, substitute
 
 WIDER: Mapping[str, ScalarType] = {FLOAT32.name: FLOAT64, COMPLEX64.name: COMPLEX128}
 """The type in which sums of a type are added up."""
@@ -75,7 +73,7 @@ def _function(function: Function) -> Function:
     wide = [var for var in sums.terms if sums.is_wide(var)]
     if not wide:
         return function
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    names = names_beside(function)
     totals = {var: Var(names.fresh(f"{var.name}_wide"), WIDER[var.type.name]) for var in wide}
     body_ = _Widened(totals, names).of(function.body)
     reads: dict[Var, Expr] = {var: cast(var.type, total) for var, total in totals.items()}

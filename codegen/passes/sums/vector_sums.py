@@ -24,7 +24,6 @@ from typing import Any
 
 from codegen.build import add, block, const, div, lt, mul, select, sub, zero
 from codegen.ir import (
-    Array,
     Assign,
     Block,
     Comment,
@@ -37,14 +36,13 @@ from codegen.ir import (
     Module,
     Reduction,
     Stmt,
-    Table,
     Var,
 )
 from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.passes.sums.long_sums import BLOCK, blocks_of, wider
-from codegen.tree import map_children, rewrite, walk
-from codegen.variables import declared_vars, rename, substitute
+from codegen.tree import map_children, rewrite
+from codegen.variables import declared_vars, names_beside, rename, substitute
 
 SUMS = 4
 """Sums in flight: an addition takes about four cycles."""
@@ -74,7 +72,7 @@ def split_sums_of_streams(module: Module, target: Target) -> Module:
 
 
 def _function(function: Function, target: Target, streams: bool = True) -> Function:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    names = names_beside(function)
     return rewrite(
         function,
         lambda node: _split(node, target, names, streams) if isinstance(node, For) else node,
