@@ -74,9 +74,6 @@ def rename(node: N, names: Mapping[Var, Var]) -> N:
     return rewrite(node, lambda below: names.get(below, below) if isinstance(below, Var) else below)
 
 
-_STORAGE_CLASSES = frozenset((Var, Array, Table))
-
-
 def names_beside(node: Any) -> Names:
     """Return a supply of names that no variable, array or table in `node` has.
 
@@ -84,10 +81,7 @@ def names_beside(node: Any) -> Names:
     """
 
     def used() -> Iterator[str]:
-        below: Any
-        for below in walk(node):
-            if below.__class__ in _STORAGE_CLASSES:
-                yield below.name
+        return (below.name for below in walk(node) if isinstance(below, Var | Array | Table))
 
     return Names(used)
 

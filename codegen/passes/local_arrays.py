@@ -85,9 +85,13 @@ class _Walk:
                 per_thread = True
             case For(kind=LoopKind.PARALLEL):
                 per_thread = True
-        for child in children(node):
-            if child.__class__ in STATEMENTS:
-                self.collect(child, texts_of, per_thread)
+        for stmt in filter(_is_statement, children(node)):
+            self.collect(stmt, texts_of, per_thread)
+
+
+def _is_statement(node: Any) -> bool:
+    """Tell whether a node is a statement; expressions allocate nothing."""
+    return node.__class__ in STATEMENTS
 
 
 def size_text(expr: Any, texts_of: dict[str, str]) -> str | None:
