@@ -22,17 +22,17 @@ from taco_py.language.notation.nodes import Assignment
 class Computation:
     """Statements with their operands; conversions bring them to indices alone, over numbers.
 
-    written    the assignments in order, with explicit sums
-    objects    the operands by name
-    requested  the outputs, with the formats and the arrays that are asked for
-    squeezed   modes of size 1 that accesses of operands leave out
-    axes       of the one result in the order in which they are wanted, () for that of the text
-    cautions   what such calls are warned of
-    place      the device that results stay on, "" for the host, None for where operands are
-    over       the semiring and the mask, None where the call has neither
+    assignments  the assignments in order, with explicit sums
+    objects      the operands by name
+    requested    the outputs, with the formats and the arrays that are asked for
+    squeezed     modes of size 1 that accesses of operands leave out
+    axes         of the one result in the order in which they are wanted, () for that of the text
+    cautions     what such calls are warned of
+    place        the device that results stay on, "" for the host, None for where operands are
+    over         the semiring and the mask, None where the call has neither
     """
 
-    written: tuple[Assignment, ...]
+    assignments: tuple[Assignment, ...]
     objects: Mapping[str, Any]
     options: CallOptions
     requested: RequestedOutputs
@@ -71,7 +71,7 @@ class Computation:
     @property
     def last(self) -> Assignment:
         """Return the last assignment."""
-        return self.written[-1]
+        return self.assignments[-1]
 
     @property
     def outs(self) -> Mapping[str, Array]:
@@ -81,15 +81,15 @@ class Computation:
     @property
     def is_single(self) -> bool:
         """Tell whether the text is one assignment."""
-        return len(self.written) == 1
+        return len(self.assignments) == 1
 
     @property
     def identity(self) -> tuple[object, ...]:
         """Return the part of a key that tells it from others with such operands and options."""
         if self.is_single:
-            return (*self.written, self.squeezed)
+            return (*self.assignments, self.squeezed)
         requested = self.requested
-        return (*self.written, self.squeezed, requested.outputs, *requested.formats.items())
+        return (*self.assignments, self.squeezed, requested.outputs, *requested.formats.items())
 
     @property
     def masks(self) -> tuple[Any, ...]:

@@ -190,7 +190,7 @@ def _over_numbers(
             )
     computation = Computation(statements, objects, CallOptions(), requested, over=over)
     computation, _ = arithmetic(computation)
-    rewritten = (replace(e, value=_where_stored(e.value)) for e in computation.written)
+    rewritten = (replace(e, value=_where_stored(e.value)) for e in computation.assignments)
     return tuple(rewritten), dict(computation.objects)
 
 
