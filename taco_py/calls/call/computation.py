@@ -12,7 +12,7 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
 from taco_py.calls.call.statement_commands import with_commands_of_one
-from taco_py.calls.statements.read_text import Understood
+from taco_py.calls.statements.read_text import CheckedStatement
 from taco_py.data.storage.tensor_data import Array
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.nodes import Assignment
@@ -43,7 +43,7 @@ class Computation:
     over: SemiringMask | None = None
 
     @classmethod
-    def of_text(cls, read: Sequence[Understood], call: CallArguments) -> Computation:
+    def of_text(cls, read: Sequence[CheckedStatement], call: CallArguments) -> Computation:
         """Return the computation of a text. Raises what the options of its statements raise."""
         statements = tuple(one.assignment for one in read)
         cautions = tuple(caution for one in read for caution in one.cautions)

@@ -47,7 +47,7 @@ from taco_py.calls.remapped.remapped_call import (
     result_form,
     shape_of,
 )
-from taco_py.calls.statements.read_text import Understood, accumulated, names_read
+from taco_py.calls.statements.read_text import CheckedStatement, accumulated, names_read
 from taco_py.data.convert.remap import plain_format
 from taco_py.data.tensors.remapped_tensor import blocks_of, in_format
 from taco_py.data.tensors.tensor import Tensor, as_data
@@ -79,7 +79,7 @@ class BlockFront:
     compiled  the kernels over stored modes ("blocks") and over plain formats ("plain")
     """
 
-    read: tuple[Understood, ...]
+    read: tuple[CheckedStatement, ...]
     arguments: CompileArguments
     forms: Mapping[str, AnyFormat]
     blocked: RemappedCall | None
@@ -226,7 +226,7 @@ def _in_plain(obj: Any, form: AnyFormat) -> Any:
     return obj if blocks is None else blocks.plain()
 
 
-def compile_blocks(read: Sequence[Understood], arguments: CompileArguments) -> Kernel:
+def compile_blocks(read: Sequence[CheckedStatement], arguments: CompileArguments) -> Kernel:
     """Compile the kernel over stored modes, or that over plain formats where there is none."""
     assignments = [statement.assignment for statement in read]
     names = names_read([accumulated(assignments[0], {}), *assignments[1:]])
@@ -262,7 +262,7 @@ def _form(formats: Mapping[str, Any], name: str, order: int) -> AnyFormat:
 
 
 def _call(
-    read: Understood, arguments: CompileArguments, forms: Mapping[str, AnyFormat]
+    read: CheckedStatement, arguments: CompileArguments, forms: Mapping[str, AnyFormat]
 ) -> tuple[RemappedCall | None, dict[str, str]]:
     """Return the call over stored modes, None with the reasons where there is none."""
     assignment, options = read.assignment, arguments.options

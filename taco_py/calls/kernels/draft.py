@@ -30,7 +30,7 @@ from taco_py.calls.statements.read_text import (
     accumulated,
     names_read,
     parsed,
-    understood,
+    read_statement,
 )
 from taco_py.calls.statements.sequence import Statements, check_passed, in_single_assignment
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
@@ -313,7 +313,7 @@ def named_formats(text: str, formats: Sequence[Any], keywords: Mapping[str, Any]
 
     Raises OperandError.
     """
-    names = operand_names(understood(text).assignment) if formats else ()
+    names = operand_names(read_statement(text).assignment) if formats else ()
     if len(formats) > len(names):
         raise OperandError(
             f"Expected at most {len(names)} formats, found {len(formats)}",

@@ -39,7 +39,7 @@ from taco_py.calls.kernels.draft import (
 )
 from taco_py.calls.kernels.front import Recipe
 from taco_py.calls.kernels.kernel import Kernel, compile_draft
-from taco_py.calls.statements.read_text import Understood, accumulated, names_read
+from taco_py.calls.statements.read_text import CheckedStatement, accumulated, names_read
 from taco_py.calls.statements.sequence import partition_live
 from taco_py.data.storage.borrow import as_dtype
 from taco_py.data.storage.pack import pack_coo
@@ -64,7 +64,7 @@ class SubscriptFront:
     compiled         kernels by statements and the types of their operands
     """
 
-    read: tuple[Understood, ...]
+    read: tuple[CheckedStatement, ...]
     arguments: CompileArguments
     formats: Mapping[str, Format]
     dtypes: Mapping[str, np.dtype[Any]]
@@ -194,7 +194,7 @@ class SubscriptFront:
         return replace(drafted, operands=operands)
 
 
-def compile_subscripts(read: Sequence[Understood], arguments: CompileArguments) -> Kernel:
+def compile_subscripts(read: Sequence[CheckedStatement], arguments: CompileArguments) -> Kernel:
     """Compile the kernel of samples of the operands.
 
     Raises what `evaluate` raises of them: DimensionError for a position beyond the border, say.
@@ -203,14 +203,14 @@ def compile_subscripts(read: Sequence[Understood], arguments: CompileArguments) 
     return replace(front._kernel(statements), front=front, ways=Ways(), writing=Ways())
 
 
-def draft_subscripts(read: Understood, arguments: CompileArguments) -> Draft:
+def draft_subscripts(read: CheckedStatement, arguments: CompileArguments) -> Draft:
     """Return the draft of the assignment over indices alone for samples of the operands."""
     front, statements = _sampled((read,), arguments)
     return front.draft(statements)
 
 
 def _sampled(
-    read: Sequence[Understood], arguments: CompileArguments
+    read: Sequence[CheckedStatement], arguments: CompileArguments
 ) -> tuple[SubscriptFront, PlainStatements]:
     """Return the front of a text, and the statements that samples of the operands ask for."""
     options, over = arguments.options, arguments.over
