@@ -119,41 +119,43 @@ def evaluate_dense(
     """
     if memory_limit is not None:
         return limited(evaluate_dense, locals())
-    given = by_name(text, operands, (), named) if isinstance(text, str) else merged(operands, named)
-    statements = _read(text, given) if isinstance(text, str) else (text,)
-    given = _all_known(statements, given)
+    objects = (
+        by_name(text, operands, (), named) if isinstance(text, str) else merged(operands, named)
+    )
+    statements = _read(text, objects) if isinstance(text, str) else (text,)
+    objects = _all_known(statements, objects)
     over = semiring_mask_of(semiring, mask, False)
     if len(statements) > 1 or outputs is not None:
         _refuse_initial(initial)
-        return _several(statements, given, outputs, stored or {}, (border, shape), over)
+        return _several(statements, objects, outputs, stored or {}, (border, shape), over)
     (assignment,) = statements
     if isinstance(assignment, Assignment):
-        used = accumulated(assignment, {**given, **dict.fromkeys(_target(assignment))})
-        check_names(used, (*given, *_target(assignment)), OPTIONS)
+        used = accumulated(assignment, {**objects, **dict.fromkeys(_target(assignment))})
+        check_names(used, (*objects, *_target(assignment)), OPTIONS)
     wide = isinstance(text, str)
     if not over.is_usual:
-        if is_indexed(assignment, border, shape) or _has_ones(given):
+        if is_indexed(assignment, border, shape) or _has_ones(objects):
             refuse_scatter(assignment.target, OVER_SEMIRINGS)
             ends = boundary_options(border, shape)
-            (assignment,), given, stored = _gathered(statements, given, stored or {}, ends)
+            (assignment,), objects, stored = _gathered(statements, objects, stored or {}, ends)
             border, shape = ERROR, None
         array = CallOptions(format="d" * len(assignment.target.indices))
-        assignment, call = to_arithmetic(assignment, CallArguments(given, array, over=over))
-        given, wide = dict(call.objects), wide and call.options.wide_sums
-    arrays = _with_weak_numbers({name: _array(obj, name) for name, obj in given.items()})
+        assignment, call = to_arithmetic(assignment, CallArguments(objects, array, over=over))
+        objects, wide = dict(call.objects), wide and call.options.wide_sums
+    arrays = _with_weak_numbers({name: _array(obj, name) for name, obj in objects.items()})
     with room("what evaluate_dense makes on its way", _largest(assignment, arrays), SMALLER):
         if not isinstance(assignment, Assignment) or not is_indexed(assignment, border, shape):
             try:
-                return _evaluated(wide, assignment, given, dict(arrays), initial, stored)
+                return _evaluated(wide, assignment, objects, dict(arrays), initial, stored)
             except DimensionError:
                 if all(1 not in np.shape(array) for array in arrays.values()):
                     raise
         boundary = boundary_options(border, shape)
-        return _at_subscripts(wide, assignment, given, arrays, initial, stored, boundary)
+        return _at_subscripts(wide, assignment, objects, arrays, initial, stored, boundary)
 
 
 def _refuse_initial(initial: ArrayLike | None) -> None:
-    """Raise OperandError for what several statements begin from."""
+    """Raise OperandError for an initial value, which several statements do not take."""
     if initial is not None:
         raise OperandError(
             "Expected no initial= for several statements, found one",
@@ -163,113 +165,115 @@ def _refuse_initial(initial: ArrayLike | None) -> None:
 
 def _several(
     statements: Sequence[Assignment],
-    given: Mapping[str, Any],
+    objects: Mapping[str, Any],
     outputs: Sequence[str] | str | None,
     stored: Mapping[str, ArrayLike],
     ends: tuple[Any, Any],
     over: SemiringMask,
 ) -> Any:
     """Compute statements; ends are the arguments border and shape."""
-    asked = requested_outputs(statements, outputs)
-    if any(is_indexed(each, *ends) for each in statements) or _has_ones(given):
+    requested = requested_outputs(statements, outputs)
+    if any(is_indexed(statement, *ends) for statement in statements) or _has_ones(objects):
         boundary = boundary_options(*ends, several=True)
-        single = in_single_assignment(statements, asked.outputs, given)
-        check_passed(statements, single, given, OPTIONS)
-        for each in statements:
-            refuse_scatter(each.target, AMONG_SEVERAL)
+        single = in_single_assignment(statements, requested.outputs, objects)
+        check_passed(statements, single, objects, OPTIONS)
+        for statement in statements:
+            refuse_scatter(statement.target, AMONG_SEVERAL)
         refuse_computed_positions(statements)
-        statements, _ = partition_live(statements, asked.outputs)
-        statements, given, stored = _gathered(statements, given, stored, boundary)
+        statements, _ = partition_live(statements, requested.outputs)
+        statements, objects, stored = _gathered(statements, objects, stored, boundary)
     wide = True
     if not over.is_usual:
-        dense = {each.target.tensor: "d" * len(each.target.indices) for each in statements}
-        forms = replace(asked, formats={name: dense[name] for name in asked.outputs})
-        computation = Computation(tuple(statements), given, CallOptions(), forms)
+        dense = {step.target.tensor: "d" * len(step.target.indices) for step in statements}
+        forms = replace(requested, formats={name: dense[name] for name in requested.outputs})
+        computation = Computation(tuple(statements), objects, CallOptions(), forms)
         computation, _ = arithmetic_statements(computation, over)
-        statements, given = computation.written, dict(computation.objects)
+        statements, objects = computation.assignments, dict(computation.objects)
         wide = computation.options.wide_sums
-    found = _in_order(statements, given, asked.outputs, stored, wide)
-    return found[0] if asked.alone else found
+    results = _in_order(statements, objects, requested.outputs, stored, wide)
+    return results[0] if requested.alone else results
 
 
-def _has_ones(given: Mapping[str, Any]) -> bool:
+def _has_ones(objects: Mapping[str, Any]) -> bool:
     """Tell whether an operand has a mode of size 1, which may be stretched."""
-    return any(1 in np.shape(_array(obj, name)) for name, obj in given.items())
+    return any(1 in np.shape(_array(obj, name)) for name, obj in objects.items())
 
 
-def _read(text: str, given: Container[str]) -> tuple[Assignment, ...]:
+def _read(text: str, names: Container[str]) -> tuple[Assignment, ...]:
     """Return the assignments of a text, with their sums; their cautions are given."""
-    read = statements_of(text, given)
-    for each in read:
-        give_cautions(each.cautions)
-    return tuple(each.assignment for each in read)
+    read = statements_of(text, names)
+    for statement in read:
+        give_cautions(statement.cautions)
+    return tuple(statement.assignment for statement in read)
 
 
 def _gathered(
-    written: Sequence[Assignment],
-    given: Mapping[str, Any],
+    assignments: Sequence[Assignment],
+    objects: Mapping[str, Any],
     stored: Mapping[str, ArrayLike],
     boundary: BoundaryOptions,
 ) -> tuple[tuple[Assignment, ...], dict[str, Any], dict[str, ArrayLike]]:
     """Return statements over indices alone, their operands, and where these store something."""
-    arrays = {name: _array(obj, name) for name, obj in given.items()}
-    masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
-    masks.update((name, np.asarray(each, bool)) for name, each in stored.items())
-    absent = {name: _fill(obj) for name, obj in given.items()}
-    made: dict[str, Array] = {}
-    statements, found, places = [], dict[str, Any](), dict[str, ArrayLike]()
-    for each in written:
-        name = each.target.tensor
-        added = made.get(name, arrays.get(name)) if each.operator is not None else None
+    arrays = {name: _array(obj, name) for name, obj in objects.items()}
+    masks = {name: _places(obj, name) for name, obj in objects.items() if _is_sparse(obj)}
+    masks.update((name, np.asarray(mask, bool)) for name, mask in stored.items())
+    absent = {name: _fill(obj) for name, obj in objects.items()}
+    results: dict[str, Array] = {}
+    statements, operands, places = [], dict[str, Any](), dict[str, ArrayLike]()
+    for assignment in assignments:
+        name = assignment.target.tensor
+        start = results.get(name, arrays.get(name)) if assignment.operator is not None else None
         fills = boundary.border == FILL
-        read = gather(each, {**arrays, **made}, masks, fills, boundary.shape, added, absent, made)
-        for own, source in read.sources.items():
-            found[own] = read.arrays[own]
-            if own in read.stored:
-                places[own] = read.stored[own]
-            if own in places and _is_sparse(given.get(source)):
-                columns = np.nonzero(np.asarray(places[own]))
-                data = read_operand(given[source], source)
-                values, shape = found[own][columns], found[own].shape
-                found[own] = stored_like(given[source], data, columns, values, shape)
-        if each.operator is not None and name in given:
-            found[name] = given[name]
+        read = gather(
+            assignment, {**arrays, **results}, masks, fills, boundary.shape, start, absent, results
+        )
+        for gathered, source in read.sources.items():
+            operands[gathered] = read.arrays[gathered]
+            if gathered in read.stored:
+                places[gathered] = read.stored[gathered]
+            if gathered in places and _is_sparse(objects.get(source)):
+                columns = np.nonzero(np.asarray(places[gathered]))
+                data = read_operand(objects[source], source)
+                values, shape = operands[gathered][columns], operands[gathered].shape
+                operands[gathered] = stored_like(objects[source], data, columns, values, shape)
+        if assignment.operator is not None and name in objects:
+            operands[name] = objects[name]
         statements.append(read.assignment)
-        made[name] = np.zeros(read.extents, bool)
-    return tuple(statements), found, places
+        results[name] = np.zeros(read.extents, bool)
+    return tuple(statements), operands, places
 
 
 def _at_subscripts(
     wide: bool,
     assignment: Assignment,
-    given: Mapping[str, Any],
+    objects: Mapping[str, Any],
     arrays: dict[str, Any],
     initial: ArrayLike | None,
     stored: Mapping[str, ArrayLike] | None,
     boundary: BoundaryOptions,
 ) -> Array:
     """Compute an assignment with subscripts that are more than indices."""
-    masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
-    added = arrays.get(target_of(assignment, given)) if initial is None else initial
-    absent = {name: _fill(obj) for name, obj in given.items()}
+    masks = {name: _places(obj, name) for name, obj in objects.items() if _is_sparse(obj)}
+    accumulator = arrays.get(target_of(assignment, objects)) if initial is None else initial
+    absent = {name: _fill(obj) for name, obj in objects.items()}
     places, fills = {**masks, **(stored or {})}, boundary.border == FILL
-    read = gather(assignment, arrays, places, fills, boundary.shape, added, absent)
-    others = {own: absent[name] for own, name in read.sources.items() if name in masks}
+    read = gather(assignment, arrays, places, fills, boundary.shape, accumulator, absent)
+    fill_of = {alias: absent[name] for alias, name in read.sources.items() if name in masks}
     start = None if read.destination is not None else initial
 
     def value_of(operands: dict[str, Any]) -> Array:
-        return _evaluated(wide, read.assignment, operands, operands, start, read.stored, others)
+        return _evaluated(wide, read.assignment, operands, operands, start, read.stored, fill_of)
 
     value = value_of(read.arrays)
     if read.destination is None:
         return value
-    dtype = value.dtype if added is None else np.asarray(added).dtype
-    sums = sum_dtype(value.dtype, target=None if added is None else dtype)
+    dtype = value.dtype if accumulator is None else np.asarray(accumulator).dtype
+    sums = sum_dtype(value.dtype, target=None if accumulator is None else dtype)
     if assignment.operator in (ADD, MUL) and sums != value.dtype:  # as what is summed has
         names = operand_names(read.assignment)
         value = value_of({name: np.asarray(read.arrays[name]).astype(sums) for name in names})
         value = value.astype(sums, copy=False)  # truths of comparisons are counted
-    return write(assignment, value, read.destination, added)
+    return write(assignment, value, read.destination, accumulator)
 
 
 def _target(assignment: Assignment) -> tuple[str, ...]:
@@ -281,52 +285,52 @@ def _largest(assignment: Assignment, arrays: Mapping[str, Any]) -> int:
     """Count the bytes of the largest intermediate at least, as far as sizes are known."""
     if not isinstance(assignment, Assignment):
         return 0
-    known = {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
+    sized = {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
     sizes: dict[str, int] = {}
     for access in accesses(assignment.value):
-        if access.tensor in known:
-            sizes.update(zip(access.indices, known[access.tensor].shape, strict=False))
+        if access.tensor in sized:
+            sizes.update(zip(access.indices, sized[access.tensor].shape, strict=False))
     calls = all_calls(assignment.value)
     counts = (prod(sizes.get(index, 1) for index in free_indices(call)) for call in calls)
-    return max(counts, default=0) * min((each.itemsize for each in known.values()), default=1)
+    return max(counts, default=0) * min((array.itemsize for array in sized.values()), default=1)
 
 
 def _evaluated(
     wide: bool,
     assignment: Assignment,
-    given: Mapping[str, Any],
+    objects: Mapping[str, Any],
     arrays: dict[str, Any],
     initial: ArrayLike | None,
     stored: Mapping[str, ArrayLike] | None,
-    others: Mapping[str, Number] = MappingProxyType({}),
+    fill_values: Mapping[str, Number] = MappingProxyType({}),
 ) -> Array:
     """Compute an assignment whose operands are arrays.
 
     wide  whether sums of small integers are of wider types
-    others  the fill values of operands in arrays
+    fill_values  the fill values of operands in arrays
     """
-    sparse = {name: obj for name, obj in given.items() if _is_sparse(obj)}
+    sparse = {name: obj for name, obj in objects.items() if _is_sparse(obj)}
     masks = {name: _places(obj, name) for name, obj in sparse.items()}
-    absent = {**others, **{name: _fill(obj) for name, obj in sparse.items()}}
+    absent = {**fill_values, **{name: _fill(obj) for name, obj in sparse.items()}}
     fills = {name: fill for name, fill in absent.items() if fill != 0}
     places = {**masks, **(stored or {})}
     if not wide:
         if initial is None and isinstance(assignment, Assignment):
-            assignment = accumulated(assignment, given)
+            assignment = accumulated(assignment, objects)
         return oracle.evaluate_dense(with_fills(assignment, fills), arrays, initial, places)
-    added = arrays.get(target_of(assignment, given)) if initial is None else initial
-    target = None if added is None else np.asarray(added).dtype
+    accumulator = arrays.get(target_of(assignment, objects)) if initial is None else initial
+    target = None if accumulator is None else np.asarray(accumulator).dtype
     if initial is None:
-        assignment = accumulated(assignment, given)
-    assignment = _with_duplicates_added(assignment, given, arrays, places, target)
+        assignment = accumulated(assignment, objects)
+    assignment = _with_duplicates_added(assignment, objects, arrays, places, target)
     sum_type = partial(sum_dtype, target=target)
     filled = with_fills(assignment, fills)
     return oracle.evaluate_dense(filled, arrays, initial, places, sum_type)
 
 
 def _in_order(
-    written: Sequence[Assignment],
-    given: Mapping[str, Any],
+    assignments: Sequence[Assignment],
+    objects: Mapping[str, Any],
     outputs: Sequence[str],
     stored: Mapping[str, ArrayLike],
     wide: bool,
@@ -335,45 +339,45 @@ def _in_order(
 
     wide  whether sums of small integers are of wider types
     """
-    statements = in_single_assignment(written, outputs, given)
-    check_passed(written, statements, given, OPTIONS)
-    described = bind_operands(given)
-    facts = {name: each.operand for name, each in described.items()}
-    containers = {name: container(each) for name, each in described.items()}
-    made = elaborate(statements, facts, containers, ResultOptions(wide_sums=wide))
+    statements = in_single_assignment(assignments, outputs, objects)
+    check_passed(assignments, statements, objects, OPTIONS)
+    described = bind_operands(objects)
+    facts = {name: bound.operand for name, bound in described.items()}
+    containers = {name: container(bound) for name, bound in described.items()}
+    elaborated = elaborate(statements, facts, containers, ResultOptions(wide_sums=wide))
     fills = fills_of(facts)
-    arrays = {name: _array(obj, name) for name, obj in given.items()}
-    places = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
-    places.update((name, np.asarray(each, bool)) for name, each in stored.items())
+    arrays = {name: _array(obj, name) for name, obj in objects.items()}
+    places = {name: _places(obj, name) for name, obj in objects.items() if _is_sparse(obj)}
+    places.update((name, np.asarray(mask, bool)) for name, mask in stored.items())
     for step in statements.steps:
-        own, own_places = dict(arrays), dict(places)
-        added = arrays.get(step.accumulator)
-        target = None if added is None else np.asarray(added).dtype
+        data, masks = dict(arrays), dict(places)
+        accumulator = arrays.get(step.accumulator)
+        target = None if accumulator is None else np.asarray(accumulator).dtype
         sum_type = partial(sum_dtype, target=target) if wide else np.dtype
-        with room("what evaluate_dense makes on its way", _largest(step.assignment, own), SMALLER):
+        with room("what evaluate_dense makes on its way", _largest(step.assignment, data), SMALLER):
             assignment = step.assignment
             if wide:
-                assignment = _with_duplicates_added(assignment, given, own, own_places, target)
+                assignment = _with_duplicates_added(assignment, objects, data, masks, target)
             filled = with_fills(assignment, fills)
-            array, has = oracle.evaluate_stored(filled, own, own_places, sum_type)
-        type = made.operands[step.target].type
-        fills.update(fills_of({step.target: made.operands[step.target]}))
+            array, has = oracle.evaluate_stored(filled, data, masks, sum_type)
+        type = elaborated.operands[step.target].type
+        fills.update(fills_of({step.target: elaborated.operands[step.target]}))
         arrays[step.target], places[step.target] = array, oracle.stored_positions(has, type.format)
     return tuple(arrays[target] for target in statements.outputs.values())
 
 
 def _with_duplicates_added(
     assignment: Assignment,
-    given: Mapping[str, Any],
+    objects: Mapping[str, Any],
     arrays: dict[str, Any],
     places: dict[str, Any],
     target: Any,
 ) -> Assignment:
     """Add up duplicates of whole numbers in the types that operands are read in."""
-    repeating = {name for name in given if name in places and _repeats(given[name], name)}
+    repeating = {name for name in objects if name in places and _repeats(objects[name], name)}
     if not repeating.intersection(operand_names(assignment)):
         return assignment
-    return _added_wide(assignment, given, arrays, places, repeating, target)
+    return _added_wide(assignment, objects, arrays, places, repeating, target)
 
 
 def _is_sparse(obj: Any) -> bool:
@@ -396,7 +400,7 @@ def _repeats(obj: Any, name: str) -> bool:
 
 def _added_wide(
     assignment: Assignment,
-    given: Mapping[str, Any],
+    objects: Mapping[str, Any],
     arrays: dict[str, Any],
     places: dict[str, Any],
     repeating: Container[str],
@@ -410,7 +414,7 @@ def _added_wide(
     for name in dict.fromkeys((*arrays, *wide.same)):
         source = wide.same.get(name, name)
         if source in repeating:
-            arrays[name] = _array(given[source], source, alone.get(name, read[name]))
+            arrays[name] = _array(objects[source], source, alone.get(name, read[name]))
         elif name in wide.read:
             arrays[name] = np.asarray(arrays[source]).astype(read[name])
         if source in places:
@@ -418,18 +422,18 @@ def _added_wide(
     return wide.assignment
 
 
-def _all_known(statements: Sequence[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _all_known(statements: Sequence[Any], objects: Mapping[str, Any]) -> dict[str, Any]:
     """Read the operands that statements have; names that they have not are refused later."""
-    written = [each for each in statements if isinstance(each, Assignment)]
-    names = {*names_read(written), *(each.target.tensor for each in written)}
-    return {name: _known(obj, name) if name in names else obj for name, obj in given.items()}
+    assignments = [statement for statement in statements if isinstance(statement, Assignment)]
+    names = {*names_read(assignments), *(assignment.target.tensor for assignment in assignments)}
+    return {name: _as_tensor(obj, name) if name in names else obj for name, obj in objects.items()}
 
 
-def _known(obj: Any, name: str) -> Any:
+def _as_tensor(obj: Any, name: str) -> Any:
     """Return an operand of another library, as `evaluate` reads it, as a Tensor; others as they
     are."""
-    known = isinstance(obj, np.ndarray | np.generic | list | tuple | Tensor | TensorData)
-    if known or is_number(obj) or is_scipy_sparse(obj) or is_traced(obj):
+    is_plain = isinstance(obj, np.ndarray | np.generic | list | tuple | Tensor | TensorData)
+    if is_plain or is_number(obj) or is_scipy_sparse(obj) or is_traced(obj):
         return obj
     return Tensor(read_operand(obj, f"operand {name}"))
 
@@ -444,7 +448,7 @@ def _array(obj: Any, name: str, dtype: Any = None) -> Any:
 
 def _with_weak_numbers(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Give Python's numbers the type of the arrays that they meet, as `evaluate` does."""
-    strong = [each.dtype for each in arrays.values() if isinstance(each, np.ndarray | np.generic)]
+    strong = [obj.dtype for obj in arrays.values() if isinstance(obj, np.ndarray | np.generic)]
     return {
         name: weak_number(obj, dtype_of_number(obj, strong), name)
         if strong and is_number(obj)
@@ -454,8 +458,8 @@ def _with_weak_numbers(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _places(obj: Any, name: str) -> Array:
-    """Where a sparse operand stores something."""
+    """Return the mask of the elements that a sparse operand stores."""
     data = read_operand(obj, f"operand {name}")
-    found = np.zeros(data.shape, bool)
-    found[unpack(data)[0]] = True
-    return found
+    is_stored = np.zeros(data.shape, bool)
+    is_stored[unpack(data)[0]] = True
+    return is_stored

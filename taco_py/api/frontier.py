@@ -12,7 +12,7 @@ from taco_py.arguments.option_checks import check_budget, check_target, merged
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.kernels.draft import CompileArguments, draft
-from taco_py.calls.statements.read_text import accumulated, understood
+from taco_py.calls.statements.read_text import accumulated, read_statement
 from taco_py.compiler.asymptotic.frontier_search import Frontier
 from taco_py.compiler.asymptotic.frontier_search import frontier as search_frontier
 from taco_py.compiler.asymptotic.tasks import Scope
@@ -80,7 +80,7 @@ def frontier(
         return limited(frontier, locals())
     passed_formats, where = placed(merged(formats, named, "formats"), target)
     check_target(where)
-    read = understood(text)
+    read = read_statement(text)
     over = read_over(semiring, as_mask(mask, read.assignment), False)
     result = read.assignment.target.tensor
     uses = accumulated(read.assignment, {result: None})

@@ -21,7 +21,7 @@ from taco_py.arguments.option_checks import check_threads
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.kernels.draft import CompileArguments, Draft, draft
 from taco_py.calls.kernels.kernel import Kernel, compile_draft
-from taco_py.calls.statements.read_text import accumulated, understood
+from taco_py.calls.statements.read_text import accumulated, read_statement
 from taco_py.compiler.devices import device_of
 from taco_py.compiler.driver import source_of
 from taco_py.compiler.schedule.schedule import Schedule
@@ -86,7 +86,7 @@ def prepare(line: CommandLine) -> Job:
     target = target_of(line)
     check_prefix(line.last("prefix"))
     check_written(line)
-    statement = understood(line.text).assignment
+    statement = read_statement(line.text).assignment
     refuse_subscripts(statement)
     result = statement.target.tensor
     assignment = accumulated(statement, {result: None})

@@ -483,7 +483,7 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
         {"schedule": "serial()"},
         "Expected schedules by name for several statements, each of which has loops of its own, "
         'found one for all of them\nhint: as in schedule={"y": "reorder(i,j)"}; "measure" and '
-        '"tuned" are for one statement',
+        '"tuned" are for all',
     ),
     (
         {"path": [(0, 1)]},

@@ -150,7 +150,7 @@ def test_plans_that_give_other_numbers_are_found(monkeypatch: pytest.MonkeyPatch
 def test_sizes_that_plans_compile_in_stay() -> None:
     call = tunable(*KINDS["csr"], {})
     sizes = {"i": 100_000, "j": 3, "k": 70_000, "l": 200, "m": 500}
-    small = small_sizes(call.written, sizes, {"l": 200})
+    small = small_sizes(call.assignments, sizes, {"l": 200})
     assert (small["j"], small["l"]) == (3, 200)
     assert np.prod(list(small.values())) <= 1_000_000
     assert min(small.values()) >= 3
@@ -159,11 +159,11 @@ def test_sizes_that_plans_compile_in_stay() -> None:
 def test_indices_of_one_mode_have_one_size() -> None:
     square = sp.eye_array(70, format="csr")
     call = tunable("s[] = A[i,k] * A[k,j] * x[l] * x[m]", {"A": square, "x": np.ones(90)}, {})
-    small = small_sizes(call.written, {"i": 70, "k": 70, "j": 70, "l": 90, "m": 90}, {})
+    small = small_sizes(call.assignments, {"i": 70, "k": 70, "j": 70, "l": 90, "m": 90}, {})
     assert small["i"] == small["k"] == small["j"] < 70
     assert small["l"] == small["m"] < 90
     assert np.prod(list(small.values())) <= 1_000_000
-    kept = small_sizes(call.written, {"i": 70, "k": 70, "j": 70, "l": 90, "m": 90}, {"k": 70})
+    kept = small_sizes(call.assignments, {"i": 70, "k": 70, "j": 70, "l": 90, "m": 90}, {"k": 70})
     assert kept["i"] == kept["j"] == 70
 
 

@@ -12,7 +12,7 @@ from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
 from taco_py.calls.call.statement_commands import with_commands_of_one
-from taco_py.calls.statements.read_text import Understood
+from taco_py.calls.statements.read_text import CheckedStatement
 from taco_py.data.storage.tensor_data import Array
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.nodes import Assignment
@@ -22,17 +22,17 @@ from taco_py.language.notation.nodes import Assignment
 class Computation:
     """Statements with their operands; conversions bring them to indices alone, over numbers.
 
-    written    the assignments in order, with explicit sums
-    objects    the operands by name
-    requested  the outputs, with the formats and the arrays that are asked for
-    squeezed   modes of size 1 that accesses of operands leave out
-    axes       of the one result in the order in which they are wanted, () for that of the text
-    cautions   what such calls are warned of
-    place      the device that results stay on, "" for the host, None for where operands are
-    over       the semiring and the mask, None where the call has neither
+    assignments  the assignments in order, with explicit sums
+    objects      the operands by name
+    requested    the outputs, with the formats and the arrays that are asked for
+    squeezed     modes of size 1 that accesses of operands leave out
+    axes         of the one result in the order in which they are wanted, () for that of the text
+    cautions     what such calls are warned of
+    place        the device that results stay on, "" for the host, None for where operands are
+    over         the semiring and the mask, None where the call has neither
     """
 
-    written: tuple[Assignment, ...]
+    assignments: tuple[Assignment, ...]
     objects: Mapping[str, Any]
     options: CallOptions
     requested: RequestedOutputs
@@ -43,7 +43,7 @@ class Computation:
     over: SemiringMask | None = None
 
     @classmethod
-    def of_text(cls, read: Sequence[Understood], call: CallArguments) -> Computation:
+    def of_text(cls, read: Sequence[CheckedStatement], call: CallArguments) -> Computation:
         """Return the computation of a text. Raises what the options of its statements raise."""
         statements = tuple(one.assignment for one in read)
         cautions = tuple(caution for one in read for caution in one.cautions)
@@ -71,7 +71,7 @@ class Computation:
     @property
     def last(self) -> Assignment:
         """Return the last assignment."""
-        return self.written[-1]
+        return self.assignments[-1]
 
     @property
     def outs(self) -> Mapping[str, Array]:
@@ -81,15 +81,15 @@ class Computation:
     @property
     def is_single(self) -> bool:
         """Tell whether the text is one assignment."""
-        return len(self.written) == 1
+        return len(self.assignments) == 1
 
     @property
     def identity(self) -> tuple[object, ...]:
         """Return the part of a key that tells it from others with such operands and options."""
         if self.is_single:
-            return (*self.written, self.squeezed)
+            return (*self.assignments, self.squeezed)
         requested = self.requested
-        return (*self.written, self.squeezed, requested.outputs, *requested.formats.items())
+        return (*self.assignments, self.squeezed, requested.outputs, *requested.formats.items())
 
     @property
     def masks(self) -> tuple[Any, ...]:

@@ -92,7 +92,7 @@ def accumulators(computation: Computation) -> dict[str, Array]:
     """Return the arrays for results that are operands too: `y += value` into y, which is not
     passed."""
     first: dict[str, Assignment] = {}
-    for assignment in computation.written:
+    for assignment in computation.assignments:
         first.setdefault(assignment.target.tensor, assignment)
     return {
         name: out

@@ -28,16 +28,16 @@ def task_of(
     prepared: Prepared,
     objects: Mapping[str, Any],
     outs: Mapping[str, Array] | None = None,
-    begun: Collection[str] = (),
+    accumulators: Collection[str] = (),
     axes: tuple[int, ...] = (),
     alone: bool = True,
 ) -> Task | None:
     """Return the task of calls like the prepared one; None where operands were converted.
 
-    outs   the arrays for results, by the names of the text
-    begun  the operands that are these arrays
-    axes   of the one result in the order in which they are wanted
-    alone  whether the one result is returned by itself, not in a tuple
+    outs          the arrays for results, by the names of the text
+    accumulators  the operands that are these arrays
+    axes          of the one result in the order in which they are wanted
+    alone         whether the one result is returned by itself, not in a tuple
     """
     plan, outs = prepared.plan, outs or {}
     if not prepared.checked.reads_as_passed:
@@ -60,9 +60,9 @@ def task_of(
             )
         )
     statements = prepared.checked.elaborated.source_assignments
-    accumulators = {name: names[name] for name in begun}
+    in_place = {name: names[name] for name in accumulators}
     return Task(
-        statements, objects, prepared.operands, plan, kernels, tuple(results), alone, accumulators
+        statements, objects, prepared.operands, plan, kernels, tuple(results), alone, in_place
     )
 
 
@@ -71,14 +71,14 @@ def remember(
     computation: Computation,
     prepared: Prepared,
     execution: Execution,
-    begun: Collection[str],
+    in_place: Collection[str],
     stored: bool,
 ) -> None:
     """Remember the fast path for later calls with this key and, where it can be, for later
     processes.
 
-    begun   the operands that are arrays for results
-    stored  whether for later processes too
+    in_place  the operands that are arrays for results
+    stored    whether for later processes too
 
     Calls that are warned are so each time, and a later process finds what to warn of by itself.
     """
@@ -86,7 +86,7 @@ def remember(
         return
     requested, cautions = computation.requested, computation.cautions
     task = task_of(
-        prepared, computation.objects, requested.outs, begun, computation.axes, requested.alone
+        prepared, computation.objects, requested.outs, in_place, computation.axes, requested.alone
     )
     if task is None:
         return
@@ -119,15 +119,15 @@ def remember_on_device(
     The plan is for tensors of one signature, which has their exact sizes; its kernels are launched
     at once.
     """
-    given, objects = prepared.operands, computation.objects
-    if prepared.checked.copied or list(given) != list(objects):
+    operands, objects = prepared.operands, computation.objects
+    if prepared.checked.copied or list(operands) != list(objects):
         return
     for name, obj in objects.items():
-        if not isinstance(obj, DeviceTensor) or given[name].data is not stores_all(obj.data):
+        if not isinstance(obj, DeviceTensor) or operands[name].data is not stores_all(obj.data):
             return
     if any(is_half(prepared.dtype_of(target)) for target in prepared.outputs.values()):
         return
-    facts = {name: replace(each.operand, entries=None) for name, each in given.items()}
+    facts = {name: replace(bound.operand, entries=None) for name, bound in operands.items()}
     call = _DeviceCall(replace(computation, objects={}), prepared.over({}), facts)
     KERNELS.memo.put(key, call)
 
@@ -146,11 +146,11 @@ class _DeviceCall:
     def __call__(self, *operands: DeviceTensor) -> Any:
         computation = self.computation
         issue_warnings(computation.cautions)
-        given = {
+        bound_operands = {
             name: BoundOperand(obj, stores_all(obj.data), operand)
             for (name, operand), obj in zip(self.facts.items(), operands, strict=True)
         }
-        prepared = self.prepared.over(given)
+        prepared = self.prepared.over(bound_operands)
         results = run_outputs(prepared, start(prepared, computation.options, None), {})
         target = operands[0].target
         return hand_out_results(

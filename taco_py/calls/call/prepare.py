@@ -177,7 +177,7 @@ def prepare_computation(computation: Computation) -> Prepared:
 def check_computation(computation: Computation) -> tuple[Checked, CallOptions]:
     """Check the operands of a computation; return them with the options that it is planned by."""
     options, requested = computation.options, computation.requested
-    assignments, objects = computation.written, computation.objects
+    assignments, objects = computation.assignments, computation.objects
     if computation.is_single:
         alone = replace(options, format=requested.formats.get(assignments[0].target.tensor))
         return check(assignments[0], objects, alone, computation.squeezed), alone

@@ -62,10 +62,10 @@ def boundary_options(border: Any, shape: Any, several: bool = False) -> Boundary
         )
     if shape is None:
         return BoundaryOptions(border, None)
-    stated = tuple(shape) if isinstance(shape, Sequence) else (shape,)
-    counts = [integer(size) for size in stated]
+    dimensions = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    counts = [integer(size) for size in dimensions]
     sizes = tuple(count for count in counts if count is not None and count >= 0)
-    if len(sizes) != len(stated):
+    if len(sizes) != len(dimensions):
         raise DimensionError(
             f"Expected a size for each mode of the result in shape=, found {shape!r}",
             hint="as in shape=(100,)",
@@ -100,7 +100,7 @@ class PlainStatements:
     def lines(self) -> list[str]:
         """Return the lines of explain() about the operands that were made."""
         pairs = zip(self.layouts, self.derivations, strict=True)
-        return [line for layout, made in pairs for line in describe_operands(layout, made)]
+        return [line for layout, derived in pairs for line in describe_operands(layout, derived)]
 
     @property
     def scatters(self) -> bool:
@@ -121,11 +121,11 @@ class PlainStatements:
 class IndexedStatements:
     """Statements with subscripts and their options; layouts are remembered by shapes.
 
-    written  the statements; several scatter nowhere
-    dtype    in which everything is computed, None for the types of operands
+    assignments  the statements; several scatter nowhere
+    dtype        in which everything is computed, None for the types of operands
     """
 
-    written: tuple[Assignment, ...]
+    assignments: tuple[Assignment, ...]
     boundary: BoundaryOptions
     layouts: dict[tuple[object, ...], tuple[str, tuple[Layout, ...]]]
     dtype: Any = None
@@ -142,20 +142,20 @@ class IndexedStatements:
         boundary, tensors = self.boundary, arrays_of_operands(objects)
         if out is not None:
             boundary = replace(boundary, out=getattr(out, "shape", None))
-        dtypes = dtypes_for_meeting(self.written[0], objects, tensors, self.dtype)
+        dtypes = dtypes_for_meeting(self.assignments[0], objects, tensors, self.dtype)
         facts = ((data.shape, data.format.is_dense) for data in tensors.values())
         key = (boundary.out, *facts, *dtypes.values())
-        known = self.layouts.get(key)
-        if known is None:
-            known = self._layouts(objects, tensors, boundary, dtypes)
+        entry = self.layouts.get(key)
+        if entry is None:
+            entry = self._layouts(objects, tensors, boundary, dtypes)
             if len(self.layouts) < MOST_LAYOUTS:
-                self.layouts[key] = known
-        text, layouts = known
+                self.layouts[key] = entry
+        text, layouts = entry
         merged, derivations = dict[str, Any](), list[DerivedOperands]()
-        for assignment, layout in zip(self.written, layouts, strict=True):
-            made = make_operands(assignment, objects, tensors, layout, boundary)
-            merged.update(made.objects)
-            derivations.append(made)
+        for assignment, layout in zip(self.assignments, layouts, strict=True):
+            derivation = make_operands(assignment, objects, tensors, layout, boundary)
+            merged.update(derivation.objects)
+            derivations.append(derivation)
         return PlainStatements(text, layouts, merged, derivations)
 
     def _layouts(
@@ -166,16 +166,20 @@ class IndexedStatements:
         dtypes: Mapping[str, DType],
     ) -> tuple[str, tuple[Layout, ...]]:
         """Return the text and the layouts of the statements with indices alone."""
-        written = self.written
-        if len(written) == 1:
-            added = {written[0].target.tensor} if written[0].operator is not None else set()
-            check_names(written[0], [name for name in objects if name not in added])
-        refuse_computed_positions(written)
-        tensors_named = {a.tensor for each in written for a in (each.target, *accesses(each))}
+        assignments = self.assignments
+        if len(assignments) == 1:
+            accumulators = (
+                {assignments[0].target.tensor} if assignments[0].operator is not None else set()
+            )
+            check_names(assignments[0], [name for name in objects if name not in accumulators])
+        refuse_computed_positions(assignments)
+        tensors_named = {
+            a.tensor for statement in assignments for a in (statement.target, *accesses(statement))
+        }
         names, shapes = Names({*objects, *tensors_named}), dict[str, tuple[int, ...]]()
         layouts = []
-        for assignment in written:
-            if len(written) > 1:
+        for assignment in assignments:
+            if len(assignments) > 1:
                 refuse_scatter(assignment.target, AMONG_SEVERAL)
             layout = layout_of(assignment, tensors, boundary, shapes, names, dtypes)
             for derived in layout.plain.derived:
@@ -196,13 +200,13 @@ def refuse_scatter(target: Access, where: str) -> None:
         )
 
 
-def refuse_computed_positions(written: Sequence[Assignment]) -> None:
+def refuse_computed_positions(assignments: Sequence[Assignment]) -> None:
     """Raise OperandError where a subscript reads a tensor that an earlier statement assigns.
 
     a[i] = argmax(j, A[i,j]); y[i] = x[a[i]]    reads x at a, which is no operand
     """
     assigned = set[str]()
-    for assignment in written:
+    for assignment in assignments:
         modes = (mode for access in accesses(assignment) for mode in access.subscripts)
         for inner in (access for mode in modes for access, _ in mode.gathered):
             if inner.tensor in assigned:

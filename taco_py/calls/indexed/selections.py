@@ -29,7 +29,7 @@ from taco_py.language.notation.printer import to_text
 
 
 def selection(
-    wanted: Selection,
+    definition: Selection,
     target: Access,
     size: int,
     sizes: Sizes,
@@ -43,22 +43,22 @@ def selection(
 
     Raises DimensionError for a position outside of the result.
     """
-    names = wanted.subscript.names
-    whole = positions(wanted.subscript, target.indices, sizes, tensors)
+    names = definition.subscript.names
+    coordinates = positions(definition.subscript, target.indices, sizes, tensors)
     extents = tuple(sizes[name] for name in names)
     if not fills and 0 not in extents:
-        _check_written(whole, size, target, wanted.mode, tensors)
-    kept = [axis for axis, name in enumerate(target.indices) if name in names]
-    own = [target.indices[axis] for axis in kept]
-    grid = whole.reshape([whole.shape[axis] for axis in kept])
-    grid = np.broadcast_to(grid.transpose([own.index(name) for name in names]), extents)
+        _check_written(coordinates, size, target, definition.mode, tensors)
+    axes = [axis for axis, name in enumerate(target.indices) if name in names]
+    axis_names = [target.indices[axis] for axis in axes]
+    grid = coordinates.reshape([coordinates.shape[axis] for axis in axes])
+    grid = np.broadcast_to(grid.transpose([axis_names.index(name) for name in names]), extents)
     flat = grid.reshape(-1)
     inside = is_inside(flat, size)
     count = prod(extents)
     if names and bool(inside.all()):
         crd = flat.astype(index_type((size, *extents), count, None), copy=False)
         return one_entry_rows(crd, (size, *extents), 0, bool)
-    columns = [each.reshape(-1)[inside] for each in np.indices(extents)]
+    columns = [column.reshape(-1)[inside] for column in np.indices(extents)]
     ones = np.ones(count if names else 1, bool)[inside]
     form = form_of_rows(len(names) + 1, 0)
     return pack_coo([flat[inside], *columns], ones, (size, *extents), form)

@@ -32,7 +32,7 @@ from taco_py.calls.remapped.cut_indices import (
     AnyFormat,
     CutAssignment,
     cut_assignment,
-    told_cut,
+    describe_cut,
     with_target,
 )
 from taco_py.calls.remapped.cut_operands import format_in_two
@@ -47,7 +47,7 @@ from taco_py.calls.remapped.remapped_call import (
     result_form,
     shape_of,
 )
-from taco_py.calls.statements.read_text import Understood, accumulated, names_read
+from taco_py.calls.statements.read_text import CheckedStatement, accumulated, names_read
 from taco_py.data.convert.remap import plain_format
 from taco_py.data.tensors.remapped_tensor import blocks_of, in_format
 from taco_py.data.tensors.tensor import Tensor, as_data
@@ -66,7 +66,7 @@ formats are for tensors beyond near caches."""
 
 def names_blocks(formats: Mapping[str, Any]) -> bool:
     """Tell whether a format is remapped, or stands for an operand that is in blocks."""
-    return any(remapped(each) is not None or is_in_blocks(each) for each in formats.values())
+    return any(remapped(form) is not None or is_in_blocks(form) for form in formats.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +79,7 @@ class BlockFront:
     compiled  the kernels over stored modes ("blocks") and over plain formats ("plain")
     """
 
-    read: tuple[Understood, ...]
+    read: tuple[CheckedStatement, ...]
     arguments: CompileArguments
     forms: Mapping[str, AnyFormat]
     blocked: RemappedCall | None
@@ -109,22 +109,22 @@ class BlockFront:
         if self.blocked is not None:
             cut = self.blocked.cut
             if any(cut.target):
-                shown = to_text(cut.assignment.target)
-                notes.append(f"{to_text(cut.written.target)} is {shown}, in blocks")
+                target = to_text(cut.assignment.target)
+                notes.append(f"{to_text(cut.source.target)} is {target}, in blocks")
             notes += [
-                f"{told_cut(part, cut.assignment)}: {part.form}"
+                f"{describe_cut(part, cut.assignment)}: {part.form}"
                 for part in cut.parts
                 if any(part.cuts)
             ]
         notes += [
-            f"{name} is converted from {self.forms[name]}, for {why}"
-            for name, why in self.reasons.items()
+            f"{name} is converted from {self.forms[name]}, for {reason}"
+            for name, reason in self.reasons.items()
         ]
         return notes
 
     def call(self, objects: dict[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
         """Compute the results of a call."""
-        assignments = [each.assignment for each in self.read]
+        assignments = [statement.assignment for statement in self.read]
         last = assignments[-1].target.tensor
         if (taker := taker_of(objects.values())) is not None:
             said = {"out": out, "threads": options["threads"]}
@@ -133,11 +133,11 @@ class BlockFront:
         if self.blocked is None or layout is None:
             return self._plainly(objects, out, options)
         call = replace(self.blocked, result=self._result(self.blocked, objects))
-        kernel, made = self.compiled["blocks"], layout.made(objects)
+        kernel, stored = self.compiled["blocks"], layout.stored_operands(objects)
         if out is not None and call.takes(out, layout):
-            kernel(**made, out=call.inner_out(out, layout), **options)
+            kernel(**stored, out=call.inner_out(out, layout), **options)
             return out
-        result = call.finished(kernel(**made, **options), layout.shape)
+        result = call.finished(kernel(**stored, **options), layout.shape)
         if out is None:
             return result
         return out if copied_into(out, result) else self._plainly(objects, out, options)
@@ -146,7 +146,7 @@ class BlockFront:
         """Return the kernel for these operands, and the operands that it takes."""
         layout = self._layout(objects)
         if layout is not None:
-            return self.compiled["blocks"], layout.made(objects)
+            return self.compiled["blocks"], layout.stored_operands(objects)
         return self._plain_kernel(), self._in_plain(objects)
 
     def _layout(self, objects: Mapping[str, Any]) -> Layout | None:
@@ -167,37 +167,37 @@ class BlockFront:
     def _result(self, call: RemappedCall, objects: Mapping[str, Any]) -> Any:
         """Return how the result is handed out: as these operands are."""
         containers = {name: container(obj, self.forms[name]) for name, obj in objects.items()}
-        kind = plain_kind(call.cut.written, containers, self.forms, call.result.asked)
+        kind = plain_kind(call.cut.source, containers, self.forms, call.result.requested)
         return replace(call.result, kind=kind)
 
     def _check(self, name: str, obj: Any) -> None:
         """Raise FormatError for an operand that is in another format than the kernel is for."""
-        wanted = self.forms.get(name)
-        if not isinstance(wanted, RemappedFormat):
+        expected = self.forms.get(name)
+        if not isinstance(expected, RemappedFormat):
             return
         form = form_of(obj)
-        if form != wanted:
+        if form != expected:
             raise FormatError(
-                f"Expected {name} in the format {wanted} that the kernel was compiled for, found "
+                f"Expected {name} in the format {expected} that the kernel was compiled for, found "
                 f"{form}",
-                hint=f'convert it: tp.tensor({name}, format="{wanted}")',
+                hint=f'convert it: tp.tensor({name}, format="{expected}")',
             )
 
     def _plainly(self, objects: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
         """Return the result by the kernel over plain formats."""
         result = self._plain_kernel()(**self._in_plain(objects), out=out, **options)
-        wanted = remapped(self.arguments.formats.get(self.read[-1].assignment.target.tensor))
-        if out is not None or wanted is None or isinstance(result, tuple):
+        blocks = remapped(self.arguments.formats.get(self.read[-1].assignment.target.tensor))
+        if out is not None or blocks is None or isinstance(result, tuple):
             return result
-        return in_format(result if isinstance(result, Tensor) else Tensor(as_data(result)), wanted)
+        return in_format(result if isinstance(result, Tensor) else Tensor(as_data(result)), blocks)
 
     def _dtypes(self) -> dict[str, Any]:
         """Return the dtype of each operand and of each accumulator of `+=`."""
-        asked, dtypes = self.arguments.dtypes, _types(self.arguments, tuple(self.forms))
-        if isinstance(asked, Mapping):
-            return {**asked, **dtypes}
-        targets = {each.assignment.target.tensor for each in self.read if each.assignment.operator}
-        return {**dict.fromkeys(targets - dtypes.keys(), asked), **dtypes}
+        requested, dtypes = self.arguments.dtypes, _types(self.arguments, tuple(self.forms))
+        if isinstance(requested, Mapping):
+            return {**requested, **dtypes}
+        targets = {step.assignment.target.tensor for step in self.read if step.assignment.operator}
+        return {**dict.fromkeys(targets - dtypes.keys(), requested), **dtypes}
 
     def _in_plain(self, objects: Mapping[str, Any]) -> dict[str, Any]:
         """Return the operands, those in blocks in plain formats."""
@@ -210,10 +210,10 @@ class BlockFront:
         """Return the kernel over plain formats, compiled when it is first needed."""
         if "plain" not in self.compiled:
             formats = {}
-            for name, asked in self.arguments.formats.items():
+            for name, requested in self.arguments.formats.items():
                 form = self.forms.get(name)
-                wanted = remapped(asked if form is None else form)
-                formats[name] = asked if wanted is None else plain_format(wanted.order)
+                blocks = remapped(requested if form is None else form)
+                formats[name] = requested if blocks is None else plain_format(blocks.order)
             inner = replace(self.arguments, formats=formats, dtypes=self._dtypes())
             self.compiled["plain"] = compile_plain(self.read, inner)
         return self.compiled["plain"]
@@ -226,11 +226,11 @@ def _in_plain(obj: Any, form: AnyFormat) -> Any:
     return obj if blocks is None else blocks.plain()
 
 
-def compile_blocks(read: Sequence[Understood], arguments: CompileArguments) -> Kernel:
+def compile_blocks(read: Sequence[CheckedStatement], arguments: CompileArguments) -> Kernel:
     """Compile the kernel over stored modes, or that over plain formats where there is none."""
-    assignments = [each.assignment for each in read]
+    assignments = [statement.assignment for statement in read]
     names = names_read([accumulated(assignments[0], {}), *assignments[1:]])
-    orders = {a.tensor: len(a.modes) for each in assignments for a in accesses(each)}
+    orders = {a.tensor: len(a.modes) for statement in assignments for a in accesses(statement)}
     forms = {name: _form(arguments.formats, name, orders[name]) for name in names}
     options, assignment = arguments.options, assignments[-1]
     is_plain = len(read) == 1 and options.outputs is None and not options.is_bounded
@@ -249,10 +249,10 @@ def compile_blocks(read: Sequence[Understood], arguments: CompileArguments) -> K
 
 
 def _form(formats: Mapping[str, Any], name: str, order: int) -> AnyFormat:
-    given = formats.get(name)
-    form = form_of(given) if is_in_blocks(given) else remapped(given)
+    requested = formats.get(name)
+    form = form_of(requested) if is_in_blocks(requested) else remapped(requested)
     if form is None:
-        return format_of(given, order, name)
+        return format_of(requested, order, name)
     if form.order != order:
         raise FormatError(
             f"Expected a format of {order} modes for {name}, found {form} of {form.order}",
@@ -262,23 +262,23 @@ def _form(formats: Mapping[str, Any], name: str, order: int) -> AnyFormat:
 
 
 def _call(
-    read: Understood, arguments: CompileArguments, forms: Mapping[str, AnyFormat]
+    read: CheckedStatement, arguments: CompileArguments, forms: Mapping[str, AnyFormat]
 ) -> tuple[RemappedCall | None, dict[str, str]]:
     """Return the call over stored modes, None with the reasons where there is none."""
     assignment, options = read.assignment, arguments.options
     blocks = [name for name, form in forms.items() if isinstance(form, RemappedFormat)]
-    why = ""
+    reason = ""
     if options.schedule is not None and options.schedule.shapes:
-        why = "the schedule names the loops of the text"
+        reason = "the schedule names the loops of the text"
     elif options.static:
-        why = "static= names the indices of the text"
+        reason = "static= names the indices of the text"
     elif assignment.operator is not None:
-        why = "the result is added to"
+        reason = "the result is added to"
     elif not options.is_native:
-        why = "blocks are read on CPUs alone"
-    if why:
-        return None, dict.fromkeys(blocks, why)
-    types = {name: np.dtype(each) for name, each in _types(arguments, tuple(forms)).items()}
+        reason = "blocks are read on CPUs alone"
+    if reason:
+        return None, dict.fromkeys(blocks, reason)
+    types = {name: np.dtype(dtype) for name, dtype in _types(arguments, tuple(forms)).items()}
     cut, reasons = cut_assignment(assignment, forms, types)
     if cut is None:
         return None, reasons
@@ -296,8 +296,8 @@ def _kernel(call: RemappedCall, arguments: CompileArguments, names: tuple[str, .
     for part in call.cut.parts:
         dtypes[part.name] = types[part.access.tensor]
         if isinstance(part.form, RemappedFormat):
-            given = blocks_of(arguments.formats.get(part.access.tensor))
-            formats[part.name] = part.form.inner if given is None else given.stored
+            blocks = blocks_of(arguments.formats.get(part.access.tensor))
+            formats[part.name] = part.form.inner if blocks is None else blocks.stored
         elif part.form.is_dense and any(part.cuts):
             formats[part.name] = dense(len(part.cuts) + sum(1 for cut in part.cuts if cut))
         else:
@@ -314,12 +314,12 @@ def _nominal(cut: CutAssignment) -> Nominal:
     """Return the nominal sizes and entries over stored modes, where no operand says them."""
     sizes = {outer: -(-LARGE // cut.cuts[index]) for index, (outer, _) in cut.halves.items()}
     entries = {}
-    met = {each.tensor: each.indices for each in accesses(cut.assignment)}
+    indices_of = {access.tensor: access.indices for access in accesses(cut.assignment)}
     for part in cut.parts:
         if isinstance(part.form, RemappedFormat):
             entries[part.name] = LARGE * ROW_ENTRIES
             shape = (LARGE,) * part.form.order
-            for index, mode in zip(met[part.name], part.form.modes, strict=True):
+            for index, mode in zip(indices_of[part.name], part.form.modes, strict=True):
                 size = mode.size(shape)
                 sizes.setdefault(index, ROW_ENTRIES if size is None else size)
     return Nominal(sizes, entries)
@@ -327,12 +327,12 @@ def _nominal(cut: CutAssignment) -> Nominal:
 
 def _types(arguments: CompileArguments, names: tuple[str, ...]) -> dict[str, str]:
     """Return the dtype of each operand: of one that is given itself, its own."""
-    asked: Any = arguments.dtypes
-    if isinstance(asked, Mapping):
-        asked = {name: dtype for name, dtype in asked.items() if name in names}
-    types = names_to_dtypes(names, asked)
+    dtypes: Any = arguments.dtypes
+    if isinstance(dtypes, Mapping):
+        dtypes = {name: dtype for name, dtype in dtypes.items() if name in names}
+    types = names_to_dtypes(names, dtypes)
     for name in names:
-        given = arguments.formats.get(name)
-        if is_in_blocks(given) or is_array(given):
-            types[name] = np.dtype(getattr(given, "dtype", type(given))).name
+        sample = arguments.formats.get(name)
+        if is_in_blocks(sample) or is_array(sample):
+            types[name] = np.dtype(getattr(sample, "dtype", type(sample))).name
     return types

@@ -62,8 +62,8 @@ class State:
         """
         kernel = self.kernel
         if not self.schedule.commands:
-            whole = sums_outside(self.assignment)
-            return Loops(whole, textual_orders(whole))
+            summed = sums_outside(self.assignment)
+            return Loops(summed, textual_orders(summed))
         assignment = kernel.problem.assignment
         orders = kernel.schedule.orders if self.schedule.shapes else textual_orders(assignment)
         return apply_all(Loops(assignment, orders), kernel.schedule.on_loops)
@@ -126,8 +126,8 @@ class ScheduleBuilder:
         return self._extend((command,))
 
     def _extend(self, commands: tuple[Command, ...]) -> ScheduleBuilder:
-        whole = Schedule((*self.schedule.commands, *commands))
-        self._states = (*self._states, state_of(self._draft, whole))
+        schedule = Schedule((*self.schedule.commands, *commands))
+        self._states = (*self._states, state_of(self._draft, schedule))
         return self
 
     def undo(self) -> ScheduleBuilder:
@@ -150,13 +150,13 @@ class ScheduleBuilder:
         state = self._states[-1]
         sparse = [n for n, o in self._draft.operands.items() if not o.type.format.is_dense]
         units = units_of(self._draft.request.machine.is_gpu)
-        tried = Schedule(tuple(candidates(state.loops, sparse, units)))
-        named = tried.reading(state.sources)
-        found: dict[Command, None] = {}
-        for command in named.commands:
-            if _without_race(command) not in found and self._allows(command):
-                found[command] = None
-        return tuple(found)
+        trial = Schedule(tuple(candidates(state.loops, sparse, units)))
+        readable = trial.reading(state.sources)
+        moves: dict[Command, None] = {}
+        for command in readable.commands:
+            if _without_race(command) not in moves and self._allows(command):
+                moves[command] = None
+        return tuple(moves)
 
     def _allows(self, command: Command) -> bool:
         try:

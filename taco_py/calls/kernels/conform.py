@@ -21,46 +21,47 @@ from taco_py.language.formats import Format
 from taco_py.language.problem import TensorType
 
 
-def conforming(name: str, given: BoundOperand, wanted: TensorType, told: Format) -> BoundOperand:
+def conforming(name: str, bound: BoundOperand, type: TensorType, declared: Format) -> BoundOperand:
     """Return an operand as a kernel takes it.
 
-    told  the format that the kernel was compiled for, as the user knows it
+    declared  the format that the kernel was compiled for, as the user knows it
 
     Raises FormatError or OperandTypeError if it is another, IndexOverflowError if its indices do
     not fit.
     """
-    found = given.operand.type
-    data, form = given.data, given.data.format
-    if form.is_dense and wanted.format.is_dense and form.order == wanted.format.order:
-        data = replace(data, format=wanted.format)  # the same array, whatever its strides
-    elif str(form) != str(told):
+    actual = bound.operand.type
+    data, form = bound.data, bound.data.format
+    if form.is_dense and type.format.is_dense and form.order == type.format.order:
+        data = replace(data, format=type.format)  # the same array, whatever its strides
+    elif str(form) != str(declared):
         raise FormatError(
-            f"Expected {name} in the format {told} that the kernel was compiled for, found {form}",
-            hint=f'convert it: tp.tensor({name}, format="{told}")',
+            f"Expected {name} in the format {declared} that the kernel was compiled for, "
+            f"found {form}",
+            hint=f'convert it: tp.tensor({name}, format="{declared}")',
         )
-    if found.dtype != wanted.element:
+    if actual.dtype != type.element:
         raise OperandTypeError(
-            f"Expected {name} of dtype {wanted.element} that the kernel was compiled for, "
-            f"found {found.dtype}",
-            hint=f"{name}.astype({wanted.element!r}), or compile with "
-            f"dtypes={{{name!r}: {found.dtype!r}}}",
+            f"Expected {name} of dtype {type.element} that the kernel was compiled for, "
+            f"found {actual.dtype}",
+            hint=f"{name}.astype({type.element!r}), or compile with "
+            f"dtypes={{{name!r}: {actual.dtype!r}}}",
         )
-    require_fill(name, found, wanted)
+    require_fill(name, actual, type)
     if form.is_dense:
-        data = laid_out(data, wanted)
-    elif found.index_dtype != wanted.index_dtype:
-        data = reindexed(data, name, wanted.index_dtype)
-    return replace(given, data=data)
+        data = laid_out(data, type)
+    elif actual.index_dtype != type.index_dtype:
+        data = reindexed(data, name, type.index_dtype)
+    return replace(bound, data=data)
 
 
-def require_fill(name: str, found: TensorType, wanted: TensorType) -> None:
+def require_fill(name: str, actual: TensorType, expected: TensorType) -> None:
     """Raise FormatError if the elements that an operand does not store have another value."""
-    if wanted.stored:
-        found = found.read_as(wanted.dtype)
-    if found.fill != wanted.fill:
+    if expected.stored:
+        actual = actual.read_as(expected.dtype)
+    if actual.fill != expected.fill:
         raise FormatError(
-            f"Expected {name} with the fill value {wanted.fill_value} that the kernel was compiled "
-            f"for, found {found.fill_value}",
+            f"Expected {name} with the fill value {expected.fill_value} that the kernel was "
+            f"compiled for, found {actual.fill_value}",
             hint=f"compile for this tensor: tp.compile(…, {name}={name})",
         )
 
@@ -98,19 +99,19 @@ def typed_number(name: str, obj: Any, type: TensorType) -> Any:
     """
     if not is_number(obj):
         return obj
-    wanted = np.dtype(type.element)
-    common = np.result_type(wanted, obj)
-    if common != wanted:
+    dtype = np.dtype(type.element)
+    common = np.result_type(dtype, obj)
+    if common != dtype:
         raise OperandTypeError(
-            f"Expected {name} of dtype {wanted} that the kernel was compiled for, found the "
+            f"Expected {name} of dtype {dtype} that the kernel was compiled for, found the "
             f"number {obj!r}",
             hint=f"compile with dtypes={{{name!r}: {common.name!r}}}",
         )
-    return as_number(obj, wanted, name)
+    return as_number(obj, dtype, name)
 
 
 def by_place_and_name(
-    names: Sequence[str], operands: Sequence[Any], named: Mapping[str, Any]
+    names: Sequence[str], operands: Sequence[Any], keywords: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the operands of a kernel's call by name; positional ones in the order of names."""
     if len(operands) > len(names):
@@ -118,6 +119,6 @@ def by_place_and_name(
             f"Expected {len(names)} operands, found {len(operands)}",
             hint=f"in the order of their first use they are {', '.join(names)}",
         )
-    if named:
-        check_apart(names[: len(operands)], named, "by position")
-    return {**dict(zip(names, operands, strict=False)), **named}
+    if keywords:
+        check_apart(names[: len(operands)], keywords, "by position")
+    return {**dict(zip(names, operands, strict=False)), **keywords}

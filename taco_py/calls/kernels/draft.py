@@ -30,7 +30,7 @@ from taco_py.calls.statements.read_text import (
     accumulated,
     names_read,
     parsed,
-    understood,
+    read_statement,
 )
 from taco_py.calls.statements.sequence import Statements, check_passed, in_single_assignment
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
@@ -117,11 +117,11 @@ class Draft:
         """Describe for explain() the sizes that planning assumes."""
         if not self.assumed:
             return ""
-        taken: dict[int, list[str]] = {}
+        indices_of: dict[int, list[str]] = {}
         for index, size in self.assumed:
-            taken.setdefault(size, []).append(index)
-        told = " and ".join(f"{', '.join(names)} taken for {n}" for n, names in taken.items())
-        return f"{told}, for no sizes are given"
+            indices_of.setdefault(size, []).append(index)
+        sizes = " and ".join(f"{', '.join(names)} taken for {n}" for n, names in indices_of.items())
+        return f"{sizes}, for no sizes are given"
 
     def on(self, target: str) -> Draft:
         """Return the arguments for kernels on another target."""
@@ -155,35 +155,35 @@ def draft(text: str, arguments: CompileArguments) -> Draft:
     return draft_assignment(parsed(text), arguments)
 
 
-def draft_written(written: Sequence[Assignment], arguments: CompileArguments) -> Draft:
+def draft_written(assignments: Sequence[Assignment], arguments: CompileArguments) -> Draft:
     """Return the draft of statements that are read already, whose subscripts are indices alone.
 
     Raises as `draft` does.
     """
-    if len(written) == 1 and arguments.options.outputs is None:
-        return draft_assignment(written[0], arguments)
+    if len(assignments) == 1 and arguments.options.outputs is None:
+        return draft_assignment(assignments[0], arguments)
     formats = arguments.formats
-    assigned = unique(each.target.tensor for each in written)
-    added = {name: first for name in assigned if (first := _first(written, name)).operator}
-    plain = [name for name in assigned if name not in added]
-    asked = {name: formats[name] for name in plain if name in formats}
-    requested = requested_outputs(written, arguments.options.outputs, asked)
-    given = {name: form for name, form in formats.items() if name not in plain}
-    for name, first in added.items():
-        given.setdefault(name, dense(len(first.target.indices)))
+    assigned = unique(assignment.target.tensor for assignment in assignments)
+    updates = {name: first for name in assigned if (first := _first(assignments, name)).operator}
+    plain = [name for name in assigned if name not in updates]
+    requested_formats = {name: formats[name] for name in plain if name in formats}
+    requested = requested_outputs(assignments, arguments.options.outputs, requested_formats)
+    operands = {name: form for name, form in formats.items() if name not in plain}
+    for name, first in updates.items():
+        operands.setdefault(name, dense(len(first.target.indices)))
     over: SemiringMask | None = arguments.over
     zero: Any = 0
     if over is not None and not over.is_usual:
-        written, given = _statements_over(written, given, requested, arguments, over)
+        assignments, operands = _statements_over(assignments, operands, requested, arguments, over)
         zero = 0 if over.semiring.is_arithmetic else None  # the fill value that algebra finds
-    statements = in_single_assignment(written, requested.outputs, given)
-    check_passed(written, statements, given)
-    return _Drafting(statements, given, requested, arguments, zero=zero).draft()
+    statements = in_single_assignment(assignments, requested.outputs, operands)
+    check_passed(assignments, statements, operands)
+    return _Drafting(statements, operands, requested, arguments, zero=zero).draft()
 
 
 def _statements_over(
-    written: Sequence[Assignment],
-    given: dict[str, Any],
+    steps: Sequence[Assignment],
+    operands: dict[str, Any],
     requested: RequestedOutputs,
     arguments: CompileArguments,
     over: SemiringMask,
@@ -192,89 +192,89 @@ def _statements_over(
 
     The formats are those of the operands.
     """
-    plain = in_single_assignment(written, requested.outputs, given)
-    check_passed(written, plain, given)
-    targets = {each.target.tensor for each in written}
-    _check_mask_name(over, {*names_read(written), *targets}, written[-1])
+    plain = in_single_assignment(steps, requested.outputs, operands)
+    check_passed(steps, plain, operands)
+    targets = {step.target.tensor for step in steps}
+    _check_mask_name(over, {*names_read(steps), *targets}, steps[-1])
 
     def elaborated(statements: Sequence[Assignment]) -> Elaborated:
         names = wanted_so_far(statements, requested.outputs)
-        single = in_single_assignment(statements, names, given)
+        single = in_single_assignment(statements, names, operands)
         every = RequestedOutputs(names, requested.formats, {}, False)
         inner = replace(arguments, static=None)
         dtypes: Any = arguments.dtypes
         if isinstance(dtypes, Mapping):
             read = names_read(single.assignments)
-            inner = replace(inner, dtypes={n: each for n, each in dtypes.items() if n in read})
-        return _Drafting(single, given, every, inner).draft().elaborated
+            inner = replace(inner, dtypes={n: dtype for n, dtype in dtypes.items() if n in read})
+        return _Drafting(single, operands, every, inner).draft().elaborated
 
-    orders = {a.tensor: len(a.indices) for each in written for a in (each.target, *accesses(each))}
+    orders = {a.tensor: len(a.indices) for step in steps for a in (step.target, *accesses(step))}
     if over.mask is not None:
-        last = next(e for e in reversed(written) if e.target.tensor == requested.outputs[0])
-        given = {**given, MASK: over.mask.array}
+        last = next(e for e in reversed(steps) if e.target.tensor == requested.outputs[0])
+        operands = {**operands, MASK: over.mask.array}
         orders[MASK] = len(last.target.indices)
-    types = _types(tuple(n for n in given if n in orders), given, orders, arguments.dtypes)
-    statements = draft_over_statements(written, types, over, requested.outputs, elaborated, MASK)
-    return statements, given
+    types = _types(tuple(n for n in operands if n in orders), operands, orders, arguments.dtypes)
+    statements = draft_over_statements(steps, types, over, requested.outputs, elaborated, MASK)
+    return statements, operands
 
 
-def _check_mask_name(over: SemiringMask, names: Collection[str], written: Assignment) -> None:
+def _check_mask_name(over: SemiringMask, names: Collection[str], assignment: Assignment) -> None:
     """Raise OperandError where an operand is called as the mask is."""
     if over.mask is not None and MASK in names:
         raise OperandError(
             f"Expected a text without {MASK}, by which a call names its mask, found it there",
-            written.span,
+            assignment.span,
             hint="call the tensor otherwise",
         )
 
 
 def _types(
-    names: tuple[str, ...], given: Mapping[str, Any], orders: Mapping[str, int], dtypes: Any
+    names: tuple[str, ...], operands: Mapping[str, Any], orders: Mapping[str, int], dtypes: Any
 ) -> dict[str, TensorType]:
     """Return the types of operands of formats, or of arrays, in which kernels read them."""
-    named = names_to_dtypes(names, dtypes)
+    supported = names_to_dtypes(names, dtypes)
     types = {}
     for name in names:
-        array = describe(given[name], name) if is_array(given[name]) else None
-        form = format_of(given[name], orders[name], name)
-        dtype = named[name] if array is None else array.operand.type.dtype
+        array = describe(operands[name], name) if is_array(operands[name]) else None
+        form = format_of(operands[name], orders[name], name)
+        dtype = supported[name] if array is None else array.operand.type.dtype
         types[name] = TensorType(form, dtype).computable
     return types
 
 
 def draft_assignment(
-    written: Assignment, arguments: CompileArguments, nominal: Nominal | None = None
+    assignment: Assignment, arguments: CompileArguments, nominal: Nominal | None = None
 ) -> Draft:
     """Return the draft of a text that is read already, whose subscripts are indices alone.
 
     nominal  sizes and entries to assume where the usual ones would mislead
     """
-    target, over = written.target.tensor, arguments.over
-    given = dict(arguments.formats)
-    if written.operator is not None:
-        given.setdefault(target, dense(len(written.target.indices)))
+    target, over = assignment.target.tensor, arguments.over
+    formats = dict(arguments.formats)
+    if assignment.operator is not None:
+        formats.setdefault(target, dense(len(assignment.target.indices)))
     zero: Any = 0
     if over is not None:
-        arithmetic = _to_arithmetic(written, given, arguments.dtypes, over)
-        written = arithmetic.assignment
+        arithmetic = _to_arithmetic(assignment, formats, arguments.dtypes, over)
+        assignment = arithmetic.assignment
         zero = 0 if arithmetic.zero is None else arithmetic.zero.value
         if over.mask is not None:
-            given[arithmetic.mask] = over.mask.array
-    asked = {}
-    if given.get(target) is not None:
-        asked[target] = format_of(given[target], len(written.target.indices), target)
-    reads = operand_names(accumulated(written, {target: None}))
-    operands = {name: form for name, form in given.items() if name != target or name in reads}
-    requested = RequestedOutputs((target,), asked, {}, True)
-    statements = in_single_assignment((written,), (target,), operands)
+            formats[arithmetic.mask] = over.mask.array
+    target_formats = {}
+    if formats.get(target) is not None:
+        target_formats[target] = format_of(formats[target], len(assignment.target.indices), target)
+    reads = operand_names(accumulated(assignment, {target: None}))
+    operands = {name: form for name, form in formats.items() if name != target or name in reads}
+    requested = RequestedOutputs((target,), target_formats, {}, True)
+    statements = in_single_assignment((assignment,), (target,), operands)
     check_names(statements.assignments[0], operands)
     drafting = _Drafting(statements, operands, requested, arguments, nominal or Nominal(), zero)
     return drafting.draft()
 
 
 def _to_arithmetic(
-    written: Assignment,
-    given: Mapping[str, Any],
+    assignment: Assignment,
+    formats: Mapping[str, Any],
     dtypes: Mapping[str, DTypeLike] | DTypeLike | None,
     over: SemiringMask,
 ) -> ArithmeticAssignment:
@@ -282,17 +282,17 @@ def _to_arithmetic(
 
     Raises OperandError where an operand is called as the mask is, and as `written_over`.
     """
-    target = written.target
-    read = accumulated(written, {target.tensor: None})
+    target = assignment.target
+    read = accumulated(assignment, {target.tensor: None})
     names = operand_names(read)
-    _check_mask_name(over, (*names, target.tensor), written)
-    check_names(read, [name for name in given if name != target.tensor or name in names])
-    orders = {a.tensor: len(a.indices) for a in (target, *accesses(written))}
+    _check_mask_name(over, (*names, target.tensor), assignment)
+    check_names(read, [name for name in formats if name != target.tensor or name in names])
+    orders = {a.tensor: len(a.indices) for a in (target, *accesses(assignment))}
     if over.mask is not None:
-        given, names = {**given, MASK: over.mask.array}, (*names, MASK)
+        formats, names = {**formats, MASK: over.mask.array}, (*names, MASK)
         orders[MASK] = len(target.indices)
-    types = _types(names, given, orders, dtypes)
-    return written_over(written, types, over, MASK)
+    types = _types(names, formats, orders, dtypes)
+    return written_over(assignment, types, over, MASK)
 
 
 def draft_einsum(text: str, formats: Sequence[Any], arguments: CompileArguments) -> Draft:
@@ -301,41 +301,41 @@ def draft_einsum(text: str, formats: Sequence[Any], arguments: CompileArguments)
 
     formats  of operands in their order; others are by name
     """
-    given = merged({f"op{k}": form for k, form in enumerate(formats)}, arguments.formats, "formats")
+    forms = merged({f"op{k}": form for k, form in enumerate(formats)}, arguments.formats, "formats")
     count = text.split("->")[0].count(",") + 1
-    orders = [_order_of(given, f"op{k}") for k in range(count)]
-    return draft_assignment(parse_einsum(text, orders), replace(arguments, formats=given))
+    orders = [_order_of(forms, f"op{k}") for k in range(count)]
+    return draft_assignment(parse_einsum(text, orders), replace(arguments, formats=forms))
 
 
-def named_formats(text: str, formats: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+def named_formats(text: str, formats: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Return formats by name, those without one in the order in which `text` first uses its
     operands.
 
     Raises OperandError.
     """
-    names = operand_names(understood(text).assignment) if formats else ()
+    names = operand_names(read_statement(text).assignment) if formats else ()
     if len(formats) > len(names):
         raise OperandError(
             f"Expected at most {len(names)} formats, found {len(formats)}",
             hint=f"in the order of their first use the operands are {', '.join(names)}",
         )
-    return merged(dict(zip(names, formats, strict=False)), named, "formats")
+    return merged(dict(zip(names, formats, strict=False)), keywords, "formats")
 
 
-def _first(written: Sequence[Assignment], name: str) -> Assignment:
+def _first(assignments: Sequence[Assignment], name: str) -> Assignment:
     """Return the first statement that assigns a name."""
-    return next(each for each in written if each.target.tensor == name)
+    return next(assignment for assignment in assignments if assignment.target.tensor == name)
 
 
-def _order_of(given: Mapping[str, Any], name: str) -> int:
+def _order_of(formats: Mapping[str, Any], name: str) -> int:
     """Return the number of modes of one of einsum's operands. Raises OperandError or
     FormatError."""
-    if name not in given:
+    if name not in formats:
         raise OperandError(
             f"Expected a format for each operand, found none for {name}",
             hint='pass formats in the order of the operands: schedule("ij,j->i", CSR, dense(1))',
         )
-    form = given[name]
+    form = formats[name]
     if isinstance(form, str):
         form = Format.parse(form)
     if is_array(form):
@@ -356,7 +356,7 @@ class _Drafting:
     """
 
     statements: Statements
-    given: Mapping[str, Any]
+    operands: Mapping[str, Any]
     requested: RequestedOutputs
     arguments: CompileArguments
     nominal: Nominal = Nominal()
@@ -364,14 +364,14 @@ class _Drafting:
 
     def draft(self) -> Draft:
         """Return the draft of the statements, elaborated over the facts of their operands."""
-        given, over = self.given, self.arguments.over
+        sources, over = self.operands, self.arguments.over
         assignments = self.statements.assignments
-        names = tuple(name for name in names_read(assignments) if name in given)
+        names = tuple(name for name in names_read(assignments) if name in sources)
         sizes = check_static(self.arguments.static)
         for name, _ in sizes:
-            check_static_index(name, unique(i for each in assignments for i in all_indices(each)))
+            check_static_index(name, unique(i for step in assignments for i in all_indices(step)))
         index = check_index_dtype(self.arguments.index_dtype)
-        arrays = {name: describe(given[name], name) for name in names if is_array(given[name])}
+        arrays = {name: describe(sources[name], name) for name in names if is_array(sources[name])}
         types = names_to_dtypes(names, self.arguments.dtypes)
         first = _first_accesses(assignments, names)
         shapes, assumed = self._shapes(first, {n: a.data.shape for n, a in arrays.items()}, sizes)
@@ -381,7 +381,7 @@ class _Drafting:
                 operand = arrays[name].operand
                 facts[name] = replace(operand, type=operand.type.computable)
             else:
-                form = format_of(given[name], len(first[name].indices), name)
+                form = format_of(sources[name], len(first[name].indices), name)
                 type = TensorType(form, types[name], index).computable
                 facts[name] = _nominal(type, shapes[name], self.nominal.entries.get(name))
         is_known = bool(arrays) and len(arrays) == len(names)
@@ -443,14 +443,14 @@ def _sizes_of_modes(
     sizes: Sizes = {
         (name, mode): size for name, shape in arrays.items() for mode, size in enumerate(shape)
     }
-    known = -1
-    while known < len(sizes):
-        known = len(sizes)
-        for each in statements:
+    count = -1
+    while count < len(sizes):
+        count = len(sizes)
+        for assignment in statements:
             of_indices = dict(static)
             modes = [
                 (index, (access.tensor, mode))
-                for access in (each.target, *accesses(each))
+                for access in (assignment.target, *accesses(assignment))
                 for mode, index in enumerate(access.indices)
             ]
             for index, mode in modes:
@@ -465,8 +465,8 @@ def _sizes_of_modes(
 def _first_accesses(statements: Iterable[Assignment], names: Sequence[str]) -> dict[str, Access]:
     """Return the first access of each of these tensors."""
     first: dict[str, Access] = {}
-    for each in statements:
-        for access in accesses(each):
+    for assignment in statements:
+        for access in accesses(assignment):
             if access.tensor in names:
                 first.setdefault(access.tensor, access)
     return first
@@ -479,9 +479,9 @@ def _nominal(type: TensorType, shape: tuple[int, ...], entries: float | None) ->
     return Operand(type, shape, usual if entries is None else entries)
 
 
-def format_of(given: Any, order: int, name: str) -> Format:
+def format_of(source: Any, order: int, name: str) -> Format:
     """Return the format of a name in a call, or an array's own. Raises FormatError."""
-    form = ordered(describe(given, name).data.format) if is_array(given) else given
+    form = ordered(describe(source, name).data.format) if is_array(source) else source
     format = as_format(form, order)
     if format is None:
         raise FormatError(f"Expected a format for {name}, found None")
@@ -492,14 +492,14 @@ def names_to_dtypes(
     names: tuple[str, ...], dtypes: Mapping[str, DTypeLike] | DTypeLike | None
 ) -> dict[str, str]:
     """Return a supported dtype's name for each operand."""
-    asked = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(names, dtypes)
-    for name in asked:
+    by_name = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(names, dtypes)
+    for name in by_name:
         if name not in names:
             raise OperandError(f"Expected dtypes of {', '.join(names)}, found one of {name}")
     supported: dict[str, str] = {}
     for name in names:
-        wanted: Any = asked.get(name)
-        dtype = np.float64 if wanted is None else wanted
+        requested: Any = by_name.get(name)
+        dtype = np.float64 if requested is None else requested
         supported[name] = as_dtype(dtype, f"dtypes[{name!r}]").name
     return supported
 
@@ -515,7 +515,7 @@ def check_index_dtype(index_dtype: Any) -> str:
     return name
 
 
-def is_array(given: Any) -> bool:
+def is_array(obj: Any) -> bool:
     """Tell whether an operand itself, an array or a number, was given in place of its format."""
     kinds = Tensor | DeviceTensor | np.ndarray | np.generic | Number
-    return isinstance(given, kinds) or is_scipy_sparse(given)
+    return isinstance(obj, kinds) or is_scipy_sparse(obj)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from taco_py.calls.statements.read_text import Understood
+from taco_py.calls.statements.read_text import CheckedStatement
 
 Recipe = tuple[Callable[..., Any], tuple[Any, ...]]
 """A function and its arguments."""
@@ -15,7 +15,7 @@ class Front(Protocol):
     """What a kernel does before its plan runs: it makes operands, for subscripts or of blocks."""
 
     @property
-    def read(self) -> Sequence[Understood]:
+    def read(self) -> Sequence[CheckedStatement]:
         """Return the statements of the text."""
 
     @property

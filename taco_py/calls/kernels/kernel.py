@@ -210,18 +210,18 @@ class Kernel:
     def __repr__(self) -> str:
         """Return the statements, and each operand's and result's format and dtype, in one line."""
         stored = {**self._stored_operands, **self._stored_results}
-        shown = (f"{name}: {form or 'scalar'}/{dtype}" for name, (form, dtype) in stored.items())
-        return f"<Kernel {self._text} with {', '.join(shown)}>"
+        parts = (f"{name}: {form or 'scalar'}/{dtype}" for name, (form, dtype) in stored.items())
+        return f"<Kernel {self._text} with {', '.join(parts)}>"
 
     @property
     def _text(self) -> str:
         """Return the statements as text: those that are planned, or those that operands are made
         for."""
         if self.front is not None:
-            return "; ".join(to_text(each.assignment) for each in self.front.read)
+            return "; ".join(to_text(statement.assignment) for statement in self.front.read)
         if len(self.statements.steps) == 1:
             return to_text(self.assignment)
-        return "; ".join(to_text(each) for each in self.statements.assignments)
+        return "; ".join(to_text(assignment) for assignment in self.statements.assignments)
 
     @property
     def _stored_operands(self) -> Mapping[str, tuple[str, str]]:
@@ -287,10 +287,10 @@ class Kernel:
             kernel, objects = self.front.plain(objects)
             drawing: Drawing = kernel.roofline(path, objects)
             return drawing
-        given = self._prepared(objects).operands if objects else None
+        bound = self._prepared(objects).operands if objects else None
         call = (lambda: self(**objects)) if objects else None
         threads = self.options.threads
-        return kernel_roofline(path, self.plan, self.compiled, threads, given, call)
+        return kernel_roofline(path, self.plan, self.compiled, threads, bound, call)
 
     def __call__(
         self,
@@ -312,7 +312,7 @@ class Kernel:
 
         Raises as `evaluate` does, and FormatError for another format.
         """
-        objects = self._named(operands, named) if operands else named
+        objects = self._bind_names(operands, named) if operands else named
         if self.front is not None:
             options = {"threads": threads, "memory_limit": memory_limit}
             return self.front.call(objects, out, options)
@@ -357,10 +357,10 @@ class Kernel:
         objects, _ = placed(objects, self.options.target)
         place = place_of(objects.values())
         requested = replace(self.requested, outs=outs)
-        begun = {n: o for n, o in outs.items() if n in self.formats and n not in objects}
+        accumulators = {n: o for n, o in outs.items() if n in self.formats and n not in objects}
         if outs and self.over is not None:
             self.over.refuse_out(self.accumulates, self.assignment)
-        objects = {**begun, **objects}
+        objects = {**accumulators, **objects}
         prepared = self._prepared(objects)
         execution = self._execution(
             prepared, threads, writable_out(prepared, requested, self.options)
@@ -368,9 +368,9 @@ class Kernel:
         results = run_outputs(prepared, execution, outs)
         ways = self.writing if outs else self.ways
         if execution.fits:
-            ways.note_fit({name: obj for name, obj in objects.items() if name not in begun})
+            ways.note_fit({name: obj for name, obj in objects.items() if name not in accumulators})
         if not execution.wide and self.options.is_native:
-            self._remember(prepared, objects, requested, begun)
+            self._remember(prepared, objects, requested, accumulators)
         results = {name: self._of_scipy(data, prepared, name) for name, data in results.items()}
         return hand_out_results(results, prepared, requested, (), "" if outs else place)
 
@@ -379,8 +379,8 @@ class Kernel:
         over = None if self.over is None or self.over.is_usual else self.over
         said = {"out": out, "threads": threads, "semiring": over}
         targets = [self.statements.outputs[name] for name in self.requested.outputs]
-        wanted = targets[0] if self.requested.alone else targets
-        return taken_over(taker, "tp.kernel", (self.statements.assignments, objects, wanted), said)
+        results = targets[0] if self.requested.alone else targets
+        return taken_over(taker, "tp.kernel", (self.statements.assignments, objects, results), said)
 
     def _from_identity(self, objects: dict[str, Any], out: Any) -> dict[str, Any]:
         """Return the operands, with the identity of the operator for a missing `y` of `y += …`.
@@ -388,7 +388,7 @@ class Kernel:
         They stay as they are where `y` is sparse, or a size is not known.
         """
         outs = out if isinstance(out, Mapping) else {} if out is None else self.formats
-        begun = dict(objects)
+        operands = dict(objects)
         for step in self.statements.steps:
             name, assignment = step.accumulator, step.assignment
             if name not in self.formats or name in objects or name in outs:
@@ -398,12 +398,12 @@ class Kernel:
             for access in accesses(assignment):
                 sizes.update(zip(access.indices, shapes.get(access.tensor, ()), strict=False))
             indices, value = assignment.target.indices, assignment.value
-            known = is_full(self.formats[name]) and all(index in sizes for index in indices)
-            if known and isinstance(value, Call):
+            is_sized = is_full(self.formats[name]) and all(index in sizes for index in indices)
+            if is_sized and isinstance(value, Call):
                 dtype = np.dtype(self.types[name].element)
                 identity = value.operator.identity_of(dtype)
-                begun = {name: np.full([sizes[i] for i in indices], identity, dtype), **begun}
-        return begun
+                operands = {name: np.full([sizes[i] for i in indices], identity, dtype), **operands}
+        return operands
 
     def _of_scipy(self, data: TensorData, prepared: Prepared, name: str) -> TensorData:
         """Return a result for scipy, whose arrays have no fill value: what they do not store means
@@ -416,20 +416,20 @@ class Kernel:
         prepared: Prepared,
         objects: Mapping[str, Any],
         requested: RequestedOutputs,
-        begun: Mapping[str, Any],
+        accumulators: Mapping[str, Any],
     ) -> None:
         """Remember the fast path for such operands, where they are read in place."""
-        given = prepared.operands
-        if not all(reads_in_place(obj, given[name]) for name, obj in objects.items()):
+        bound = prepared.operands
+        if not all(reads_in_place(obj, bound[name]) for name, obj in objects.items()):
             return
         outs = requested.outs
-        task = task_of(prepared, objects, outs, begun, (), requested.alone)
+        task = task_of(prepared, objects, outs, accumulators, (), requested.alone)
         if task is not None:
             limit = self.options.threads or KERNELS.cores
             ways = self.writing if outs else self.ways
-            named = {name: obj for name, obj in objects.items() if name not in begun}
+            inputs = {name: obj for name, obj in objects.items() if name not in accumulators}
             types = tuple((name, out.dtype) for name, out in outs.items())
-            ways.add(named, types, lambda: make_call(task, by_name, limit)[0])
+            ways.add(inputs, types, lambda: make_call(task, by_name, limit)[0])
 
     def assemble(self, *operands: Any, threads: int | None = None, **named: Any) -> Any:
         """Make the structure of the results with values of zero, for `compute`.
@@ -437,15 +437,15 @@ class Kernel:
         operands, named  as in a call
         threads  at most so many
         """
-        objects = self._named(operands, named)
+        objects = self._bind_names(operands, named)
         if self.front is not None:
             kernel, objects = self.front.plain(objects)
             return kernel.assemble(threads=threads, **objects)
         prepared = self._prepared(objects)
         execution = self._execution(prepared, threads)
         with self._limit():
-            made = assemble(self.plan, execution)
-        return self._handed_out(made, prepared)
+            results = assemble(self.plan, execution)
+        return self._handed_out(results, prepared)
 
     def compute(
         self, pattern: Any, /, *operands: Any, threads: int | None = None, **named: Any
@@ -463,7 +463,7 @@ class Kernel:
         Raises StructureError where these operands make another structure, OperandTypeError where
         `pattern` is no tensor.
         """
-        objects = self._named(operands, named)
+        objects = self._bind_names(operands, named)
         if self.front is not None:
             kernel, objects = self.front.plain(objects)
             return kernel.compute(pattern, threads=threads, **objects)
@@ -471,13 +471,13 @@ class Kernel:
         execution = self._execution(prepared, threads)
         patterns = _as_patterns(pattern, self.plan.program.results, self.requested)
         with self._limit():
-            made = recompute(self.plan, execution, patterns)
-        return self._handed_out(made, prepared)
+            results = recompute(self.plan, execution, patterns)
+        return self._handed_out(results, prepared)
 
-    def _handed_out(self, made: Mapping[str, TensorData], prepared: Prepared) -> Any:
+    def _handed_out(self, assembled: Mapping[str, TensorData], prepared: Prepared) -> Any:
         """Return assembled or computed results as the user's objects."""
         results = {}
-        for (name, target), data in zip(prepared.outputs.items(), made.values(), strict=True):
+        for (name, target), data in zip(prepared.outputs.items(), assembled.values(), strict=True):
             data = rounded(data, prepared.dtype_of(target))
             results[name] = self._of_scipy(data, prepared, name)
         return hand_out_results(results, prepared, replace(self.requested, outs={}))
@@ -489,14 +489,14 @@ class Kernel:
         limit = check_threads(threads) or self.options.threads
         return start(prepared, replace(self.options, threads=limit), out)
 
-    def _named(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    def _bind_names(self, operands: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
         """Return the operands of a call by name."""
-        return by_place_and_name(tuple(self._stored_operands), operands, named)
+        return by_place_and_name(tuple(self._stored_operands), operands, keywords)
 
     def _prepared(self, objects: Mapping[str, Any]) -> Prepared:
         """Return the operands checked, as the plan takes them."""
         elaborated = self.elaborated
-        uses = (access for each in self.statements.assignments for access in accesses(each))
+        uses = (access for step in self.statements.assignments for access in accesses(step))
         read = [access for access in uses if access.tensor in self.formats]
         check_given(read, tuple(self.formats), objects, OPTIONS)
         objects = objects if self.over is None else unfilled(objects, self.over.semiring)
@@ -505,26 +505,26 @@ class Kernel:
         )
         sources = {name: name for name in self.formats}
         sources |= {alias: read.source for alias, read in elaborated.reads.items()}
-        given: dict[str, BoundOperand] = {
+        bound: dict[str, BoundOperand] = {
             name: conforming(name, passed[source], self.types[name], self.formats[source])
             for name, source in sources.items()
         }
-        shapes = {name: tuple(g.data.shape) for name, g in given.items()}
+        shapes = {name: tuple(g.data.shape) for name, g in bound.items()}
         sizes: dict[str, int] = {}
-        for each in elaborated.source_assignments:
-            check_orders(each, shapes)
-            sizes = check_sizes(each, shapes)
+        for assignment in elaborated.source_assignments:
+            check_orders(assignment, shapes)
+            sizes = check_sizes(assignment, shapes)
             for index, size in self.options.static:
                 if index in sizes:
                     check_static_size(index, size, sizes)
-            shapes[each.target.tensor] = tuple(sizes[i] for i in each.target.indices)
+            shapes[assignment.target.tensor] = tuple(sizes[i] for i in assignment.target.indices)
         operands = {
             name: replace(facts, shape=shapes.get(name, facts.shape))
             for name, facts in elaborated.operands.items()
         }
-        kinds = self._kinds({name: container(g) for name, g in given.items()})
+        kinds = self._kinds({name: container(g) for name, g in bound.items()})
         elaborated = replace(elaborated, operands=operands, kinds=kinds)
-        checked = Checked(self.statements, elaborated, given, sizes, shapes)
+        checked = Checked(self.statements, elaborated, bound, sizes, shapes)
         return Prepared(checked, self.plan, kinds, self.kernels)
 
     def _kinds(self, containers: Mapping[str, str]) -> dict[str, ResultKind]:
@@ -550,7 +550,7 @@ def _as_patterns(
             f"{type(pattern).__name__}",
             hint="the patterns come first: kernel.compute((B, C), A=A, …)",
         )
-    return {name: _as_pattern(each) for name, each in zip(targets, patterns, strict=True)}
+    return {name: _as_pattern(result) for name, result in zip(targets, patterns, strict=True)}
 
 
 def _as_pattern(pattern: Any) -> TensorData:
@@ -570,14 +570,14 @@ def compile_draft(drafted: Draft, options: CallOptions) -> Kernel:
     if drafted.is_single:
         (name,) = drafted.statements.outputs
         assignment = drafted.assignment
-        named = replace(assignment, target=replace(assignment.target, tensor=name))
-        options = with_commands_of_one(options, named)
-    asked = planner_options(options, compiled=True)
+        renamed = replace(assignment, target=replace(assignment.target, tensor=name))
+        options = with_commands_of_one(options, renamed)
+    settings = planner_options(options, compiled=True)
     if drafted.is_single:
         goal = replace(goal_of(options, drafted.request.type), static=drafted.static)
-        plan = make_plan(drafted.assignment, drafted.operands, goal, asked)
+        plan = make_plan(drafted.assignment, drafted.operands, goal, settings)
     else:
-        planned = {each.target.tensor: each for each in elaborated.assignments}
+        planned = {statement.target.tensor: statement for statement in elaborated.assignments}
         commands = commands_of(options, drafted.statements, planned)
         results = tuple(drafted.statements.outputs.values())
         goal = goal_of(options, elaborated.types[results[-1]])
@@ -587,12 +587,12 @@ def compile_draft(drafted: Draft, options: CallOptions) -> Kernel:
             elaborated.types,
             goal,
             results,
-            asked,
+            settings,
             commands,
         )
     plan = replace(plan, sizes=drafted.size_note)
     types = {name: operand.type for name, operand in drafted.operands.items()}
-    facts = {n: replace(each, entries=None) for n, each in elaborated.operands.items()}
+    facts = {n: replace(operand, entries=None) for n, operand in elaborated.operands.items()}
     return compile_plan(
         drafted.statements,
         replace(elaborated, operands=facts),

@@ -39,7 +39,7 @@ from taco_py.calls.kernels.draft import (
 )
 from taco_py.calls.kernels.front import Recipe
 from taco_py.calls.kernels.kernel import Kernel, compile_draft
-from taco_py.calls.statements.read_text import Understood, accumulated, names_read
+from taco_py.calls.statements.read_text import CheckedStatement, accumulated, names_read
 from taco_py.calls.statements.sequence import partition_live
 from taco_py.data.storage.borrow import as_dtype
 from taco_py.data.storage.pack import pack_coo
@@ -64,7 +64,7 @@ class SubscriptFront:
     compiled         kernels by statements and the types of their operands
     """
 
-    read: tuple[Understood, ...]
+    read: tuple[CheckedStatement, ...]
     arguments: CompileArguments
     formats: Mapping[str, Format]
     dtypes: Mapping[str, np.dtype[Any]]
@@ -90,7 +90,7 @@ class SubscriptFront:
     @property
     def assignments(self) -> tuple[Assignment, ...]:
         """Return the statements as they are written."""
-        return tuple(each.assignment for each in self.read)
+        return tuple(statement.assignment for statement in self.read)
 
     def call(self, objects: dict[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
         """Compute the results of a call."""
@@ -100,10 +100,10 @@ class SubscriptFront:
         objects, _ = placed(objects, self.arguments.options.target)
         place = place_of(objects.values())
         outs = out if isinstance(out, Mapping) else {} if out is None else {last: out}
-        begun = {n: o for n, o in outs.items() if n in self.formats and n not in objects}
-        objects = {**begun, **objects}
-        kernel, made = self._over(objects, out)
-        result = kernel(**made, out=out, **options)
+        accumulators = {n: o for n, o in outs.items() if n in self.formats and n not in objects}
+        objects = {**accumulators, **objects}
+        kernel, derived = self._over(objects, out)
+        result = kernel(**derived, out=out, **options)
         return to_device(result, place) if place and out is None else result
 
     def plain(self, objects: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]]:
@@ -115,18 +115,18 @@ class SubscriptFront:
         masked = self.arguments.over is not None and self.arguments.over.mask is not None
         mask = {name: obj for name, obj in objects.items() if name == MASK and masked}
         objects = {name: obj for name, obj in objects.items() if name not in mask}
-        uses = [accumulated(each, objects) for each in self.assignments]
-        read = [a for each in uses for a in accesses(each) if a.tensor in self.formats]
+        uses = [accumulated(assignment, objects) for assignment in self.assignments]
+        read = [a for assignment in uses for a in accesses(assignment) if a.tensor in self.formats]
         names = [name for name in self.formats if name in objects or self._is_needed(name, uses)]
         check_given(read, names, objects, ("out", "threads", "memory_limit"))
-        made = self.made({name: self._typed(name, obj) for name, obj in objects.items()}, out)
-        return self._kernel(made), {**made.objects, **mask}
+        plain = self.derive({name: self._typed(name, obj) for name, obj in objects.items()}, out)
+        return self._kernel(plain), {**plain.objects, **mask}
 
     def _is_needed(self, name: str, uses: Sequence[Assignment]) -> bool:
         """Tell whether statements read an operand, or add to it by `+=`."""
-        return any(name in operand_names(each) for each in uses)
+        return any(name in operand_names(assignment) for assignment in uses)
 
-    def made(self, objects: Mapping[str, Any], out: Any = None) -> PlainStatements:
+    def derive(self, objects: Mapping[str, Any], out: Any = None) -> PlainStatements:
         """Return the statements over indices alone for such operands, which are made."""
         return self.indexed.plain(objects, out if len(self.read) == 1 else None)
 
@@ -137,14 +137,14 @@ class SubscriptFront:
         said["semiring"] = None if over is None or over.is_usual else over
         said["border"] = None if boundary == boundary_options("error", None) else boundary
         outputs, last = options.outputs, self.assignments[-1].target.tensor
-        wanted = last if outputs is None else outputs
-        wanted = wanted if isinstance(wanted, str) else list(wanted)
-        return taken_over(taker, "tp.kernel", (list(self.assignments), objects, wanted), said)
+        results = last if outputs is None else outputs
+        results = results if isinstance(results, str) else list(results)
+        return taken_over(taker, "tp.kernel", (list(self.assignments), objects, results), said)
 
     def _typed(self, name: str, obj: Any) -> Any:
         """Return an operand, checked for the format and the dtype that the kernel was compiled
         for."""
-        wanted, form = self.dtypes[name], self.formats[name]
+        dtype, form = self.dtypes[name], self.formats[name]
         data = read_operand(obj, f"operand {name}")
         if str(data.format) != str(form) and not (data.format.is_dense and form.is_dense):
             raise FormatError(
@@ -153,39 +153,39 @@ class SubscriptFront:
                 hint=f'convert it: tp.tensor({name}, format="{form}")',
             )
         if isinstance(obj, bool | int | float | complex) and not isinstance(obj, np.generic):
-            return wanted.type(obj)
-        if data.dtype != wanted:
+            return dtype.type(obj)
+        if data.dtype != dtype:
             raise OperandTypeError(
-                f"Expected {name} of dtype {wanted} that the kernel was compiled for, found "
+                f"Expected {name} of dtype {dtype} that the kernel was compiled for, found "
                 f"{data.dtype}",
-                hint=f"{name}.astype({wanted.name!r}), or compile with "
+                hint=f"{name}.astype({dtype.name!r}), or compile with "
                 f"dtypes={{{name!r}: {data.dtype.name!r}}}",
             )
         return obj
 
-    def _kernel(self, made: PlainStatements) -> Kernel:
+    def _kernel(self, statements: PlainStatements) -> Kernel:
         """Return the kernel over these operands, compiled where no call before had such."""
-        facts = {name: describe(obj, name).operand.type for name, obj in made.objects.items()}
+        facts = {name: describe(obj, name).operand.type for name, obj in statements.objects.items()}
         types = ((n, str(t.format), t.dtype, t.unit_stride) for n, t in facts.items())
-        key = (made.text, *types)
+        key = (statements.text, *types)
         if key not in self.compiled:
-            self.compiled[key] = compile_draft(self.draft(made), self.arguments.options)
-            self.notes[:] = self.notes or made.lines
+            self.compiled[key] = compile_draft(self.draft(statements), self.arguments.options)
+            self.notes[:] = self.notes or statements.lines
         return self.compiled[key]
 
-    def draft(self, made: PlainStatements) -> Draft:
+    def draft(self, statements: PlainStatements) -> Draft:
         """Return the draft of statements over these operands: their formats, types and strides."""
         arguments = self.arguments
-        types = {n: describe(obj, n).operand.type for n, obj in made.objects.items()}
+        types = {n: describe(obj, n).operand.type for n, obj in statements.objects.items()}
         formats: dict[str, Any] = {name: type.format for name, type in types.items()}
         dtypes = {name: type.dtype for name, type in types.items()}
-        for target in (assignment.target for assignment in made.assignments):
+        for target in (assignment.target for assignment in statements.assignments):
             if target.tensor in arguments.formats:
                 formats[target.tensor] = arguments.formats[target.tensor]
-            elif made.scatters_dense:
+            elif statements.scatters_dense:
                 formats[target.tensor] = "d" * len(target.indices)
         inner = replace(arguments, formats=formats, dtypes=dtypes)
-        drafted = draft_written(made.assignments, inner)
+        drafted = draft_written(statements.assignments, inner)
         operands = dict(drafted.operands)
         for name, type in types.items():
             if not type.unit_stride:
@@ -194,61 +194,63 @@ class SubscriptFront:
         return replace(drafted, operands=operands)
 
 
-def compile_subscripts(read: Sequence[Understood], arguments: CompileArguments) -> Kernel:
+def compile_subscripts(read: Sequence[CheckedStatement], arguments: CompileArguments) -> Kernel:
     """Compile the kernel of samples of the operands.
 
     Raises what `evaluate` raises of them: DimensionError for a position beyond the border, say.
     """
-    front, made = _sampled(read, arguments)
-    return replace(front._kernel(made), front=front, ways=Ways(), writing=Ways())
+    front, statements = _sampled(read, arguments)
+    return replace(front._kernel(statements), front=front, ways=Ways(), writing=Ways())
 
 
-def draft_subscripts(read: Understood, arguments: CompileArguments) -> Draft:
+def draft_subscripts(read: CheckedStatement, arguments: CompileArguments) -> Draft:
     """Return the draft of the assignment over indices alone for samples of the operands."""
-    front, made = _sampled((read,), arguments)
-    return front.draft(made)
+    front, statements = _sampled((read,), arguments)
+    return front.draft(statements)
 
 
 def _sampled(
-    read: Sequence[Understood], arguments: CompileArguments
+    read: Sequence[CheckedStatement], arguments: CompileArguments
 ) -> tuple[SubscriptFront, PlainStatements]:
     """Return the front of a text, and the statements that samples of the operands ask for."""
     options, over = arguments.options, arguments.over
-    written = [each.assignment for each in read]
+    assignments = [statement.assignment for statement in read]
     is_single = len(read) == 1
     if over is not None and not over.is_usual:
-        refuse_scatter(written[-1].target, OVER_SEMIRINGS)
+        refuse_scatter(assignments[-1].target, OVER_SEMIRINGS)
     boundary = boundary_options(options.border, options.shape, not is_single)
     if not is_single:
-        asked = requested_outputs(written, options.outputs)
-        written, _ = partition_live(written, asked.outputs)
-        read = [each for each in read if each.assignment in written]
-    given, uses = dict(arguments.formats), list[Assignment]()
-    for each in written:
-        name = each.target.tensor
-        if each.operator is not None and name not in {use.target.tensor for use in uses}:
-            given.setdefault(name, "d" * len(each.target.modes))
-            uses.append(accumulated(each, {name: None}))
+        requested = requested_outputs(assignments, options.outputs)
+        assignments, _ = partition_live(assignments, requested.outputs)
+        read = [statement for statement in read if statement.assignment in assignments]
+    sources, uses = dict(arguments.formats), list[Assignment]()
+    for assignment in assignments:
+        name = assignment.target.tensor
+        if assignment.operator is not None and name not in {use.target.tensor for use in uses}:
+            sources.setdefault(name, "d" * len(assignment.target.modes))
+            uses.append(accumulated(assignment, {name: None}))
         else:
-            uses.append(each)
-    plain = {each.target.tensor for each in uses if each in written}
+            uses.append(assignment)
+    plain = {assignment.target.tensor for assignment in uses if assignment in assignments}
     names = tuple(name for name in names_read(uses) if is_single or name not in plain)
-    read_there = [a for each in uses for a in accesses(each) if a.tensor in names]
-    check_given(read_there, names, [name for name in given if name in names or name not in plain])
-    orders = {a.tensor: len(a.modes) for each in written for a in (each.target, *accesses(each))}
-    formats = {name: format_of(given[name], orders[name], name) for name in names}
-    dtypes = _dtypes(written, names, given, arguments.dtypes)
-    indexed = IndexedStatements(tuple(written), boundary, {}, options.dtype)
+    read_there = [a for assignment in uses for a in accesses(assignment) if a.tensor in names]
+    check_given(read_there, names, [name for name in sources if name in names or name not in plain])
+    orders = {
+        a.tensor: len(a.modes) for step in assignments for a in (step.target, *accesses(step))
+    }
+    formats = {name: format_of(sources[name], orders[name], name) for name in names}
+    dtypes = _dtypes(assignments, names, sources, arguments.dtypes)
+    indexed = IndexedStatements(tuple(assignments), boundary, {}, options.dtype)
     front = SubscriptFront(tuple(read), arguments, formats, dtypes, indexed)
-    shapes = _sample_shapes(uses, given, boundary, written[-1].target)
+    shapes = _sample_shapes(uses, sources, boundary, assignments[-1].target)
     samples = {
-        name: given[name]
-        if is_array(given[name])
+        name: sources[name]
+        if is_array(sources[name])
         else _sample(shapes[name], formats[name], dtypes[name])
         for name in names
     }
     try:
-        return front, front.made(samples)
+        return front, front.derive(samples)
     except DimensionError as error:
         raise DimensionError(
             f"{error.message}, in operands of sizes that were taken to compile for",
@@ -258,56 +260,58 @@ def _sampled(
 
 
 def _dtypes(
-    written: Sequence[Assignment], names: tuple[str, ...], given: Mapping[str, Any], dtypes: Any
+    steps: Sequence[Assignment], names: tuple[str, ...], sources: Mapping[str, Any], dtypes: Any
 ) -> dict[str, np.dtype[Any]]:
     """Return the dtype of each operand: of positions int64, of others float64, where nothing says
     it."""
     positions = {
         inner.tensor
-        for assignment in written
-        for access in (assignment.target, *accesses(assignment))
+        for step in steps
+        for access in (step.target, *accesses(step))
         for mode in access.subscripts
         for inner, _ in mode.gathered
     }
-    asked = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(set(names) - positions, dtypes)
-    usual = {**dict.fromkeys(positions, np.int64), **asked}
-    named = names_to_dtypes(names, usual)
+    requested = (
+        dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(set(names) - positions, dtypes)
+    )
+    usual = {**dict.fromkeys(positions, np.int64), **requested}
+    by_name = names_to_dtypes(names, usual)
     arrays = {
-        name: read_operand(given[name], name).dtype for name in names if is_array(given[name])
+        name: read_operand(sources[name], name).dtype for name in names if is_array(sources[name])
     }
-    return {**{n: as_dtype(each, n) for n, each in named.items()}, **arrays}
+    return {**{n: as_dtype(dtype, n) for n, dtype in by_name.items()}, **arrays}
 
 
 def _sample_shapes(
-    uses: Sequence[Assignment], given: Mapping[str, Any], boundary: BoundaryOptions, target: Access
+    uses: Sequence[Assignment], forms: Mapping[str, Any], boundary: BoundaryOptions, target: Access
 ) -> dict[str, tuple[int, ...]]:
     """Return shapes of operands in which all accesses stay inside, where that is possible."""
-    shapes = {n: read_operand(obj, n).shape for n, obj in given.items() if is_array(obj)}
-    met = [target, *(access for each in uses for access in accesses(each))]
-    met += [inner for a in met for mode in a.subscripts for inner, _ in mode.gathered]
-    sizes = _sizes(target, met, shapes, boundary)
-    found: dict[str, list[int]] = {}
-    for access in met:
+    shapes = {n: read_operand(obj, n).shape for n, obj in forms.items() if is_array(obj)}
+    reads = [target, *(access for assignment in uses for access in accesses(assignment))]
+    reads += [inner for a in reads for mode in a.subscripts for inner, _ in mode.gathered]
+    sizes = _sizes(target, reads, shapes, boundary)
+    extents: dict[str, list[int]] = {}
+    for access in reads:
         if access.is_number:
             continue
         modes = access.modes
         reach = [bounds(mode, sizes)[1] + 1 for mode in modes]
-        known = found.setdefault(access.tensor, [1] * len(modes))
-        if len(known) == len(reach):
-            found[access.tensor] = [max(pair) for pair in zip(known, reach, strict=True)]
+        extent = extents.setdefault(access.tensor, [1] * len(modes))
+        if len(extent) == len(reach):
+            extents[access.tensor] = [max(pair) for pair in zip(extent, reach, strict=True)]
     shapes_of_result = {} if boundary.shape is None else {target.tensor: boundary.shape}
-    return {**{name: tuple(shape) for name, shape in found.items()}, **shapes_of_result, **shapes}
+    return {**{name: tuple(shape) for name, shape in extents.items()}, **shapes_of_result, **shapes}
 
 
 def _sizes(
     target: Access,
-    met: list[Access],
+    reads: list[Access],
     shapes: Mapping[str, tuple[int, ...]],
     boundary: BoundaryOptions,
 ) -> dict[str, int]:
     """Return the size of each index in samples: as arrays and shape= say."""
     sizes: dict[str, int] = {}
-    for access in met:
+    for access in reads:
         shape = shapes.get(access.tensor, ())
         for mode, size in zip(access.modes, shape, strict=False):
             if mode.index is not None:
@@ -315,7 +319,7 @@ def _sizes(
     for mode, size in zip(target.modes, boundary.shape or (), strict=False):
         if mode.index is not None:
             sizes[mode.index] = size
-    indices = (index for access in met for mode in access.modes for index in mode.names)
+    indices = (index for access in reads for mode in access.modes for index in mode.names)
     return {**dict.fromkeys(indices, SAMPLE_SIZE), **sizes}
 
 

@@ -64,7 +64,7 @@ class CutAssignment:
     plain   for each operand that is read in a plain format, the reason
     """
 
-    written: Assignment
+    source: Assignment
     assignment: Assignment
     parts: tuple[Part, ...]
     target: tuple[int, ...]
@@ -80,8 +80,8 @@ class CutAssignment:
     @property
     def static(self) -> tuple[tuple[str, int], ...]:
         """Return the sizes of blocks that are constants of kernels."""
-        found = ((self.halves[index][1], size) for index, size in self.cuts.items())
-        return tuple(sorted((name, size) for name, size in found if size <= LONGEST_STATIC))
+        sizes = ((self.halves[index][1], size) for index, size in self.cuts.items())
+        return tuple(sorted((name, size) for name, size in sizes if size <= LONGEST_STATIC))
 
 
 def cut_assignment(
@@ -94,23 +94,23 @@ def cut_assignment(
 
     Returns with it the reasons for which operands are read in plain formats.
     """
-    met = _met(assignment, forms)
+    reads = _all_reads(assignment, forms)
     plain: dict[str, str] = {}
     for name, form in forms.items():
         if isinstance(form, RemappedFormat):
-            why = _unwalkable(name, form, assignment, forms)
-            if not why and form.slots and sum_dtype(dtypes[name]) != dtypes[name]:
-                why = _widened(name, assignment.value, dtypes[name])
-            plain.update({name: why} if why else {})
-    added = assignment.target.tensor
-    if assignment.operator is not None and isinstance(forms.get(added), RemappedFormat):
-        plain[added] = "a value is added to it"
+            reason = _unwalkable(name, form, assignment, forms)
+            if not reason and form.slots and sum_dtype(dtypes[name]) != dtypes[name]:
+                reason = _widened(name, assignment.value, dtypes[name])
+            plain.update({name: reason} if reason else {})
+    accumulator = assignment.target.tensor
+    if assignment.operator is not None and isinstance(forms.get(accumulator), RemappedFormat):
+        plain[accumulator] = "a value is added to it"
     while True:
-        cuts, refusal = _cuts(met, forms, plain)
+        cuts, refusal = _cuts(reads, forms, plain)
         if refusal is None:
             break
         plain.update(refusal)
-    if not any(True for _ in _blocked(met, forms, plain)):
+    if not any(True for _ in _blocked(reads, forms, plain)):
         return None, plain
     return _over_stored(assignment, forms, cuts, plain), plain
 
@@ -131,9 +131,9 @@ def _unwalkable(
         if len(set(access.indices)) < len(access.indices):
             return f"{to_text(access)} is a diagonal"
         for other in _factors_beside(assignment.value, access):
-            met = set(other.indices) & set(access.indices)
-            if other != access and is_sparse_form(forms[other.tensor]) and met:
-                return f"{other.tensor}, which is sparse, has {', '.join(sorted(met))} too"
+            shared = set(other.indices) & set(access.indices)
+            if other != access and is_sparse_form(forms[other.tensor]) and shared:
+                return f"{other.tensor}, which is sparse, has {', '.join(sorted(shared))} too"
     return ""
 
 
@@ -143,7 +143,7 @@ def _widened(name: str, value: Expr, dtype: DType) -> str:
         return ""
     if isinstance(value, Access) and value.tensor == name:
         return f"a sum over the places of entries of {dtype} would be of {sum_dtype(dtype)}"
-    return next(filter(None, (_widened(name, each, dtype) for each in children(value))), "")
+    return next(filter(None, (_widened(name, child, dtype) for child in children(value))), "")
 
 
 def _factors_beside(value: Expr, access: Access) -> Iterator[Access]:
@@ -154,8 +154,8 @@ def _factors_beside(value: Expr, access: Access) -> Iterator[Access]:
     elif is_additive(value):
         for arg in value.args:
             yield from _factors_beside(arg, access)
-    elif access in (found := accesses(value)):
-        yield from found
+    elif access in (factors := accesses(value)):
+        yield from factors
 
 
 def is_sparse_form(form: AnyFormat) -> bool:
@@ -163,40 +163,40 @@ def is_sparse_form(form: AnyFormat) -> bool:
     return isinstance(form, RemappedFormat) or is_sparse(form)
 
 
-def _met(assignment: Assignment, forms: Mapping[str, AnyFormat]) -> tuple[Access, ...]:
+def _all_reads(assignment: Assignment, forms: Mapping[str, AnyFormat]) -> tuple[Access, ...]:
     """Return all accesses that read an operand; `y += …` reads y where it is one."""
-    met = accesses(assignment)
+    reads = accesses(assignment)
     target = assignment.target
-    return (*met, target) if assignment.operator is not None and target.tensor in forms else met
+    return (*reads, target) if assignment.operator is not None and target.tensor in forms else reads
 
 
 def _cuts(
-    met: tuple[Access, ...], forms: Mapping[str, AnyFormat], plain: Mapping[str, str]
+    reads: tuple[Access, ...], forms: Mapping[str, AnyFormat], plain: Mapping[str, str]
 ) -> tuple[dict[str, int], dict[str, str] | None]:
     """Return the block size of each cut index, or the operands that have to be plain."""
     cuts: dict[str, int] = {}
     by: dict[str, str] = {}
-    for access, form in _blocked(met, forms, plain):
+    for access, form in _blocked(reads, forms, plain):
         for index, size in zip(access.indices, form.cuts, strict=True):
             if size and cuts.setdefault(index, size) != size:
-                why = f"{index} is in blocks of {cuts[index]} in {by[index]}, and of {size} in "
-                return {}, {access.tensor: why + access.tensor}
+                reason = f"{index} is in blocks of {cuts[index]} in {by[index]}, and of {size} in "
+                return {}, {access.tensor: reason + access.tensor}
             if size:
                 by.setdefault(index, access.tensor)
-    for access in met:
+    for access in reads:
         for mode, index in enumerate(access.indices):
-            why = _refusal(access, mode, index, forms, plain) if index in cuts else ""
-            if why:
-                cutting = [a for a, f in _blocked(met, forms, plain) if _is_cut(a, f, index)]
-                return {}, {each.tensor: why for each in cutting}
+            reason = _refusal(access, mode, index, forms, plain) if index in cuts else ""
+            if reason:
+                cutting = [a for a, f in _blocked(reads, forms, plain) if _is_cut(a, f, index)]
+                return {}, {access.tensor: reason for access in cutting}
     return cuts, None
 
 
 def _blocked(
-    met: tuple[Access, ...], forms: Mapping[str, AnyFormat], plain: Mapping[str, str]
+    reads: tuple[Access, ...], forms: Mapping[str, AnyFormat], plain: Mapping[str, str]
 ) -> Iterator[tuple[Access, RemappedFormat]]:
     """Yield the accesses of operands in blocks that are not read in plain formats."""
-    for access in met:
+    for access in reads:
         form = forms[access.tensor]
         if isinstance(form, RemappedFormat) and access.tensor not in plain:
             yield access, form
@@ -242,10 +242,10 @@ def _over_stored(
     if assignment.operator is not None and target.tensor in forms:
         to.access(target)  # it keeps its name: it is the operand that is met first
     value = to.summed(assignment.value)
-    own = Access(target.tensor, to.adjacent(target.indices), target.span)
-    whole = replace(assignment, target=own, value=value)
+    target_access = Access(target.tensor, to.adjacent(target.indices), target.span)
+    stored = replace(assignment, target=target_access, value=value)
     sizes = tuple(cuts.get(index, 0) for index in target.indices)
-    return CutAssignment(assignment, whole, (*to.parts.values(),), sizes, halves, cuts, plain)
+    return CutAssignment(assignment, stored, (*to.parts.values(),), sizes, halves, cuts, plain)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -278,8 +278,8 @@ class _ToStored:
             return Access(name, self.adjacent(access.indices), access.span)
         numbers = {form.modes[place]: self.names.fresh("k") for place in form.slots}
         modes = tuple(
-            numbers[each] if each in numbers else _stored_index(each, access, self.halves)
-            for each in form.modes
+            numbers[mode] if mode in numbers else _stored_index(mode, access, self.halves)
+            for mode in form.modes
         )
         self.slots.extend(numbers.values())
         return Access(name, modes, access.span)
@@ -289,58 +289,58 @@ class _ToStored:
         sizes = tuple(self.cuts.get(index, 0) for index in access.indices)
         key = (access.tensor, sizes)
         if key not in self.parts:
-            taken = any(part.access.tensor == access.tensor for part in self.parts.values())
-            name = self.tensors.fresh(f"{access.tensor}_in_blocks") if taken else access.tensor
-            own = form if stored or isinstance(form, Format) else plain_format(form.order)
-            self.parts[key] = Part(name, access, sizes, own)
+            is_taken = any(part.access.tensor == access.tensor for part in self.parts.values())
+            name = self.tensors.fresh(f"{access.tensor}_in_blocks") if is_taken else access.tensor
+            stored_form = form if stored or isinstance(form, Format) else plain_format(form.order)
+            self.parts[key] = Part(name, access, sizes, stored_form)
         return self.parts[key]
 
     def summed(self, expr: Expr) -> Expr:
         """Return an expression, summed over the numbers of its operands' entries."""
         before = len(self.slots)
-        found = self.expression(expr)
+        result = self.expression(expr)
         for slot in self.slots[before:]:
-            found = Reduce(ADD, slot, found)
+            result = Reduce(ADD, slot, result)
         del self.slots[before:]
-        return found
+        return result
 
     def expression(self, expr: Expr) -> Expr:
         """Return an expression, whose operands' entries are summed around it where it is no sum."""
         if isinstance(expr, Access):
             return self.access(expr)
-        apart = isinstance(expr, Reduce) or is_additive(expr)
-        found = map_children(expr, self.summed if apart else self.expression)
-        if isinstance(found, Reduce) and found.index in self.halves:
-            outer, inner = self.halves[found.index]
-            inside = replace(found, index=inner)
-            return replace(found, index=outer, body=inside)
-        return found
+        sums_children = isinstance(expr, Reduce) or is_additive(expr)
+        result = map_children(expr, self.summed if sums_children else self.expression)
+        if isinstance(result, Reduce) and result.index in self.halves:
+            outer, inner = self.halves[result.index]
+            inside = replace(result, index=inner)
+            return replace(result, index=outer, body=inside)
+        return result
 
 
-def _stored_index(each: StoredMode, access: Access, halves: Mapping[str, tuple[str, str]]) -> str:
+def _stored_index(mode: StoredMode, access: Access, halves: Mapping[str, tuple[str, str]]) -> str:
     """Return the index of a stored mode."""
-    index = access.indices[each.reads[0]]
-    if isinstance(each, Quotient):
+    index = access.indices[mode.reads[0]]
+    if isinstance(mode, Quotient):
         return halves[index][0]
-    return halves[index][1] if isinstance(each, Remainder) else index
+    return halves[index][1] if isinstance(mode, Remainder) else index
 
 
 def with_target(cut: CutAssignment, modes: Sequence[StoredMode]) -> CutAssignment:
     """Return the assignment with the modes of its result in this order."""
-    indices = tuple(_stored_index(each, cut.written.target, cut.halves) for each in modes)
+    indices = tuple(_stored_index(mode, cut.source.target, cut.halves) for mode in modes)
     target = replace(cut.assignment.target, indices=indices)
     return replace(cut, assignment=replace(cut.assignment, target=target))
 
 
-def told_cut(part: Part, assignment: Assignment) -> str:
+def describe_cut(part: Part, assignment: Assignment) -> str:
     """Say which access of the assignment over stored modes is which of the text."""
-    found: list[Access] = []
+    matches: list[Access] = []
 
     def look(access: Access) -> Expr:
         if access.tensor == part.name:
-            found.append(access)
+            matches.append(access)
         return access
 
     map_accesses(assignment.value, look)
-    shown = found[0] if found else Access(part.name, assignment.target.indices)
-    return f"{to_text(shown)} is {to_text(part.access)}"
+    stored = matches[0] if matches else Access(part.name, assignment.target.indices)
+    return f"{to_text(stored)} is {to_text(part.access)}"

@@ -28,11 +28,11 @@ Maker = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Made:
+class OperandRecipe:
     """How an operand over stored modes is made of the user's, and that in words."""
 
     make: Maker
-    how: str
+    note: str
 
 
 def adjacent(shape: Sequence[int], cuts: Sequence[int]) -> tuple[int, ...]:
@@ -41,10 +41,10 @@ def adjacent(shape: Sequence[int], cuts: Sequence[int]) -> tuple[int, ...]:
     >>> adjacent((7, 4), (3, 0))
     (3, 3, 4)
     """
-    found: list[int] = []
+    sizes: list[int] = []
     for size, cut in zip(shape, cuts, strict=True):
-        found += [-(-size // cut), cut] if cut else [size]
-    return tuple(found)
+        sizes += [-(-size // cut), cut] if cut else [size]
+    return tuple(sizes)
 
 
 def filled_up(shape: Sequence[int], cuts: Sequence[int]) -> tuple[int, ...]:
@@ -57,13 +57,13 @@ def filled_up(shape: Sequence[int], cuts: Sequence[int]) -> tuple[int, ...]:
     return tuple(-(-size // cut) * cut if cut else size for size, cut in pairs)
 
 
-def made_of(part: Part, obj: Any, shape: tuple[int, ...]) -> Made:
+def operand_recipe(part: Part, obj: Any, shape: tuple[int, ...]) -> OperandRecipe:
     """Return the recipe that makes an operand, for operands of this kind and shape."""
     form, cuts = part.form, part.cuts
     if isinstance(form, RemappedFormat):
-        return Made(stored_tensor, f"the arrays of {form}")
+        return OperandRecipe(stored_tensor, f"the arrays of {form}")
     if not any(cuts):
-        return Made(_itself, "")
+        return OperandRecipe(_itself, "")
     fills = filled_up(shape, cuts) == shape
     if form.is_dense:
         if isinstance(obj, Tensor):
@@ -73,10 +73,10 @@ def made_of(part: Part, obj: Any, shape: tuple[int, ...]) -> Made:
             make = dense_maker(shape, cuts)
         else:
             inner = dense_maker(shape, cuts)
-            make = lambda each: inner(as_data(each).values)  # noqa: E731
-        how = "a view" if fills else f"a copy of {prod(filled_up(shape, cuts))} elements, 0 behind"
-        return Made(make, how)
-    return Made(sparse_maker(shape, cuts), f"the arrays of {form}, dense levels in blocks")
+            make = lambda operand: inner(as_data(operand).values)  # noqa: E731
+        note = "a view" if fills else f"a copy of {prod(filled_up(shape, cuts))} elements, 0 behind"
+        return OperandRecipe(make, note)
+    return OperandRecipe(sparse_maker(shape, cuts), f"the arrays of {form}, dense levels in blocks")
 
 
 def _itself(obj: Any) -> Any:
@@ -93,26 +93,26 @@ def stored_tensor(obj: Any) -> Tensor:
 def dense_maker(shape: tuple[int, ...], cuts: Sequence[int]) -> Callable[[Array], Array]:
     """Make a function of arrays of this shape: a view in blocks, of a copy where they are not
     full."""
-    blocks, whole = adjacent(shape, cuts), filled_up(shape, cuts)
-    if whole == shape:
+    blocks, padded = adjacent(shape, cuts), filled_up(shape, cuts)
+    if padded == shape:
         return lambda array: array.reshape(blocks)
-    behind = [(0, full - size) for full, size in zip(whole, shape, strict=True)]
+    padding = [(0, full - size) for full, size in zip(padded, shape, strict=True)]
 
     def make(array: Array) -> Array:
-        with room("an operand with zeros behind it", prod(whole) * array.itemsize):
-            return np.pad(array, behind).reshape(blocks)
+        with room("an operand with zeros behind it", prod(padded) * array.itemsize):
+            return np.pad(array, padding).reshape(blocks)
 
     return make
 
 
 def sparse_maker(shape: tuple[int, ...], cuts: Sequence[int]) -> Callable[[Any], Tensor]:
     """Make a function of sparse operands of this shape: dense levels in blocks are two."""
-    blocks, whole = adjacent(shape, cuts), filled_up(shape, cuts)
+    blocks, padded = adjacent(shape, cuts), filled_up(shape, cuts)
 
     def make(obj: Any) -> Tensor:
         data = as_data(obj)
-        if whole != shape:
-            data = _with_empty_rows(data, whole)
+        if padded != shape:
+            data = _with_empty_rows(data, padded)
         return Tensor(in_two(data, cuts, blocks))
 
     return make
@@ -125,11 +125,11 @@ def in_two(data: TensorData, cuts: Sequence[int], shape: tuple[int, ...]) -> Ten
         places.append(at)
         at += 2 if cut else 1
     levels, arrays, order = [], list[LevelArrays](), list[int]()
-    for level, own, mode in zip(
+    for level, level_arrays, mode in zip(
         data.format.levels, data.levels, data.format.mode_order, strict=True
     ):
         levels.append(level)
-        arrays.append(own)
+        arrays.append(level_arrays)
         order.append(places[mode])
         if cuts[mode]:
             levels.append(LETTERS["d"])

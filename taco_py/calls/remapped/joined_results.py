@@ -24,33 +24,33 @@ from taco_py.language.formats.stored_modes import PlainMode, Quotient, Remainder
 
 
 def joined_array(
-    found: Array, shape: tuple[int, ...], cuts: Sequence[int], modes: Sequence[StoredMode]
+    values: Array, shape: tuple[int, ...], cuts: Sequence[int], modes: Sequence[StoredMode]
 ) -> Array:
     """Return a dense result with its modes joined, without the padding of last blocks."""
-    whole = tuple(-(-n // cut) * cut if cut else n for n, cut in zip(shape, cuts, strict=True))
-    beside = stored_modes(cuts)
-    if tuple(modes) != beside:
-        found = found.transpose([modes.index(each) for each in beside])
-    array = found.reshape(whole)
-    if whole == shape:
+    padded = tuple(-(-n // cut) * cut if cut else n for n, cut in zip(shape, cuts, strict=True))
+    paired = stored_modes(cuts)
+    if tuple(modes) != paired:
+        values = values.transpose([modes.index(mode) for mode in paired])
+    array = values.reshape(padded)
+    if padded == shape:
         return array
     return np.ascontiguousarray(array[tuple(slice(n) for n in shape)])
 
 
 def stored_modes(cuts: Sequence[int]) -> tuple[StoredMode, ...]:
     """Return the modes of a result over stored modes: quotient and remainder beside one another."""
-    found: list[StoredMode] = []
+    modes: list[StoredMode] = []
     for mode, cut in enumerate(cuts):
-        found += [Quotient(mode, cut), Remainder(mode, cut)] if cut else [PlainMode(mode)]
-    return tuple(found)
+        modes += [Quotient(mode, cut), Remainder(mode, cut)] if cut else [PlainMode(mode)]
+    return tuple(modes)
 
 
 def outer_first(cuts: Sequence[int]) -> tuple[StoredMode, ...]:
     """Return the same modes with remainders behind all others, as blocks are stored."""
-    beside = stored_modes(cuts)
+    modes = stored_modes(cuts)
     return (
-        *(each for each in beside if not isinstance(each, Remainder)),
-        *(each for each in beside if isinstance(each, Remainder)),
+        *(mode for mode in modes if not isinstance(mode, Remainder)),
+        *(mode for mode in modes if isinstance(mode, Remainder)),
     )
 
 
@@ -61,76 +61,76 @@ def in_level_order(data: TensorData) -> TensorData:
 
 
 def joined_tensor(
-    found: TensorData,
+    tensor: TensorData,
     shape: tuple[int, ...],
     cuts: Sequence[int],
     modes: Sequence[StoredMode],
-    known: Sequence[RemappedFormat],
+    block_formats: Sequence[RemappedFormat],
 ) -> Tensor:
     """Return a sparse result as a Tensor: in blocks where it is stored so, else in a plain format.
 
-    modes  what each mode of it is
-    known  the formats of operands, which a result may have too
+    modes          what each mode of it is
+    block_formats  the formats of operands, which a result may have too
     """
     if not any(cuts):
-        return Tensor(found)
-    rows = merged(found, shape, cuts, modes)
+        return Tensor(tensor)
+    rows = merged(tensor, shape, cuts, modes)
     if rows is not None:
         return Tensor(rows)
-    form = blocks_of_result(found, cuts, modes)
-    if form is not None and (all(cuts) or form in known):
-        places = [modes.index(each) for each in form.modes]
-        own = Format(form.inner.levels, tuple(places[m] for m in form.inner.mode_order))
-        if ordered(found.format) == own:
-            sizes = tuple(found.shape[place] for place in places)
-            stored = replace(found, format=form.inner, shape=sizes)
+    form = blocks_of_result(tensor, cuts, modes)
+    if form is not None and (all(cuts) or form in block_formats):
+        places = [modes.index(mode) for mode in form.modes]
+        stored_format = Format(form.inner.levels, tuple(places[m] for m in form.inner.mode_order))
+        if ordered(tensor.format) == stored_format:
+            sizes = tuple(tensor.shape[place] for place in places)
+            stored = replace(tensor, format=form.inner, shape=sizes)
             return RemappedTensor(without_ends(stored, form, shape), form, shape)
-    data = in_level_order(found)
-    levels = tuple(found.format.stored(modes))
+    data = in_level_order(tensor)
+    levels = tuple(tensor.format.stored(modes))
     result = RemappedTensor(data, RemappedFormat("the result", data.format, levels), shape)
-    return result.to_format(plain_of(found, levels))
+    return result.to_format(plain_of(tensor, levels))
 
 
 def merged(
-    found: TensorData, shape: tuple[int, ...], cuts: Sequence[int], modes: Sequence[StoredMode]
+    tensor: TensorData, shape: tuple[int, ...], cuts: Sequence[int], modes: Sequence[StoredMode]
 ) -> TensorData | None:
     """Return the same arrays with two dense levels for each mode in blocks as one; None where they
     do not follow each other, or the last block is not full."""
     if any(n % cut for n, cut in zip(shape, cuts, strict=True) if cut):
         return None
-    modes = found.format.stored(modes)
+    modes = tensor.format.stored(modes)
     levels, arrays, order = [], list[LevelArrays](), list[int]()
     pending: StoredMode | None = None
-    for level, own, each in zip(found.format.levels, found.levels, modes, strict=True):
+    for level, level_arrays, mode in zip(tensor.format.levels, tensor.levels, modes, strict=True):
         if pending is not None:
-            if not isinstance(each, Remainder) or each.mode != pending.reads[0]:
+            if not isinstance(mode, Remainder) or mode.mode != pending.reads[0]:
                 return None
             if not level.full:
                 return None
             pending = None
             continue
-        if isinstance(each, Remainder):
+        if isinstance(mode, Remainder):
             return None
-        if isinstance(each, Quotient):
+        if isinstance(mode, Quotient):
             if not level.full or level.arrays:
                 return None
-            pending = each
+            pending = mode
         levels.append(level)
-        arrays.append(own)
-        order.append(each.reads[0])
+        arrays.append(level_arrays)
+        order.append(mode.reads[0])
     form = Format(tuple(levels), tuple(order))
-    return replace(found, format=form, shape=shape, levels=tuple(arrays))
+    return replace(tensor, format=form, shape=shape, levels=tuple(arrays))
 
 
 def blocks_of_result(
-    found: TensorData, cuts: Sequence[int], modes: Sequence[StoredMode]
+    tensor: TensorData, cuts: Sequence[int], modes: Sequence[StoredMode]
 ) -> RemappedFormat | None:
     """Return the format of a result that stores blocks below all else; None where it does not."""
-    form, modes = ordered(found.format), found.format.stored(modes)
+    form, modes = ordered(tensor.format), tensor.format.stored(modes)
     outer = len(cuts)
-    places = [each.reads[0] for each in modes[:outer]]
-    inside = [each.reads[0] for each in modes[outer:]]
-    if any(isinstance(each, Remainder) for each in modes[:outer]) or inside != sorted(inside):
+    places = [mode.reads[0] for mode in modes[:outer]]
+    inside = [mode.reads[0] for mode in modes[outer:]]
+    if any(isinstance(mode, Remainder) for mode in modes[:outer]) or inside != sorted(inside):
         return None
     if any(level != LETTERS["d"] for level in form.levels[outer:]):
         return None
@@ -144,16 +144,16 @@ def blocks_of_result(
     return Blocked([cut or 1 for cut in cuts], above)
 
 
-def plain_of(found: TensorData, modes: Sequence[StoredMode]) -> Format:
+def plain_of(tensor: TensorData, modes: Sequence[StoredMode]) -> Format:
     """Return the plain format that has the levels of modes and of blocks.
 
     modes  what each level stores
     """
-    kept = [k for k, each in enumerate(modes) if not isinstance(each, Remainder)]
-    levels = tuple(ordered(found.format).levels[k] for k in kept)
+    outer = [k for k, mode in enumerate(modes) if not isinstance(mode, Remainder)]
+    levels = tuple(ordered(tensor.format).levels[k] for k in outer)
     if any(level.branchless for level in levels) or all(level.full for level in levels):
-        levels = (LETTERS["s"],) * len(kept)
-    return Format(levels, tuple(modes[k].reads[0] for k in kept))
+        levels = (LETTERS["s"],) * len(outer)
+    return Format(levels, tuple(modes[k].reads[0] for k in outer))
 
 
 def without_ends(stored: TensorData, form: RemappedFormat, shape: tuple[int, ...]) -> TensorData:
@@ -168,7 +168,7 @@ def without_ends(stored: TensorData, form: RemappedFormat, shape: tuple[int, ...
         return _without_places_beyond(stored, form, shape)
     outer = form.order
     coordinates = expand(stored, range(outer))
-    modes = [each.reads[0] for each in form.modes]
+    modes = [mode.reads[0] for mode in form.modes]
     inside = [stored.shape[place] for place in range(outer, len(modes))]
     blocks = stored.values.reshape(-1, *inside)
     values = blocks.copy()
@@ -188,9 +188,9 @@ def _without_places_beyond(
     """Return `without_ends` of formats in which not every position stores a block."""
     columns, places = list_levels(stored, form.inner.order)
     modes = np.argsort(form.inner.mode_order)
-    own = form.logical([columns[level].coordinates for level in modes], shape)
+    coordinates = form.logical([columns[level].coordinates for level in modes], shape)
     beyond = np.zeros(len(places), np.bool_)
-    for column, size in zip(own, shape, strict=True):
+    for column, size in zip(coordinates, shape, strict=True):
         beyond |= column >= size
     values = stored.values.copy()
     values[places[beyond]] = as_number(stored.fill, values.dtype)

@@ -23,16 +23,16 @@ from taco_py.calls.remapped.cut_indices import (
     AnyFormat,
     CutAssignment,
     cut_assignment,
-    told_cut,
+    describe_cut,
     with_target,
 )
 from taco_py.calls.remapped.cut_operands import (
-    Made,
     Maker,
+    OperandRecipe,
     adjacent,
     can_fill_up,
     filled_up,
-    made_of,
+    operand_recipe,
 )
 from taco_py.calls.remapped.joined_results import (
     joined_array,
@@ -92,37 +92,37 @@ def shape_of(obj: Any) -> tuple[int, ...]:
 class Layout:
     """What is the same for all operands of the same shapes.
 
-    makers  by the names of operands over stored modes, the user's operand and how one is made of it
-    order    of these, the places of the user's operands and how each is made
-    shape    of the result
-    inner    the shape of a dense result over stored modes
-    whole    whether a dense result is a view of that
-    identity what tells calls over stored modes from others, but for their operands
+    makers    by the names of operands over stored modes, the user's operand and its recipe
+    order     of these, the places of the user's operands and how each is made
+    shape     of the result
+    inner     the shape of a dense result over stored modes
+    is_view   whether a dense result is a view of that
+    identity  what tells calls over stored modes from others, but for their operands
     """
 
-    makers: Mapping[str, tuple[str, Made]]
+    makers: Mapping[str, tuple[str, OperandRecipe]]
     order: tuple[tuple[int, Maker], ...]
     shape: tuple[int, ...]
     inner: tuple[int, ...]
-    whole: bool
+    is_view: bool
     identity: tuple[object, ...]
 
-    def made(self, objects: Mapping[str, Any]) -> dict[str, Any]:
+    def stored_operands(self, objects: Mapping[str, Any]) -> dict[str, Any]:
         """Return the operands over stored modes."""
-        return {name: how.make(objects[own]) for name, (own, how) in self.makers.items()}
+        return {name: recipe.make(objects[key]) for name, (key, recipe) in self.makers.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResultForm:
     """How the result is to be stored and handed out.
 
-    asked  the format that the call asks for, None where it does not
-    kind   how the result is handed out where operands are read in plain formats
-    form   what the assignment over stored modes is asked for
-    modes  of its result
+    requested  the format that the call asks for, None where it does not
+    kind       how the result is handed out where operands are read in plain formats
+    form       what the assignment over stored modes is asked for
+    modes      of its result
     """
 
-    asked: AnyFormat | None
+    requested: AnyFormat | None
     kind: ResultKind
     form: Format | None
     modes: tuple[StoredMode, ...]
@@ -149,38 +149,38 @@ class RemappedCall:
     def layout(self, objects: Mapping[str, Any]) -> Layout | None:
         """Return the layout of operands over stored modes; None where they are converted."""
         key = tuple(map(shape_of, objects.values()))
-        known = self.layouts.get(key)
-        if known is None:
+        layout = self.layouts.get(key)
+        if layout is None:
             shapes = dict(zip(objects, key, strict=True))
-            known = self._found(objects, shapes)
-            if known is not None and len(self.layouts) < MOST_LAYOUTS:
-                self.layouts[key] = known
-        return known
+            layout = self._build_layout(objects, shapes)
+            if layout is not None and len(self.layouts) < MOST_LAYOUTS:
+                self.layouts[key] = layout
+        return layout
 
-    def _found(
+    def _build_layout(
         self, objects: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
     ) -> Layout | None:
         cut = self.cut
-        sizes = sizes_of(cut.written, shapes)
+        sizes = sizes_of(cut.source, shapes)
         if sizes is None or unfilled(cut, sizes, shapes):
             return None
         makers = {}
         for part in cut.parts:
             name = part.access.tensor
-            makers[part.name] = name, made_of(part, objects[name], shapes[name])
+            makers[part.name] = name, operand_recipe(part, objects[name], shapes[name])
         places = {name: place for place, name in enumerate(objects)}
-        order = tuple((places[name], made.make) for name, made in makers.values())
-        shape = tuple(sizes[index] for index in cut.written.target.indices)
-        whole = filled_up(shape, cut.target) == shape and self.result.asked is None
-        whole = whole and self.result.modes == stored_modes(cut.target)
+        order = tuple((places[name], recipe.make) for name, recipe in makers.values())
+        shape = tuple(sizes[index] for index in cut.source.target.indices)
+        is_view = filled_up(shape, cut.target) == shape and self.result.requested is None
+        is_view = is_view and self.result.modes == stored_modes(cut.target)
         blocks = (*cut.cuts.items(), filled_up(shape, cut.target) == shape)
-        told = (to_text(cut.assignment), *self.identity, blocks, str(self.result.form), *makers)
+        identity = (to_text(cut.assignment), *self.identity, blocks, str(self.result.form), *makers)
         inner = adjacent(shape, cut.target)
-        return Layout(makers, order, shape, inner, whole, ("blocks", *told))
+        return Layout(makers, order, shape, inner, is_view, ("blocks", *identity))
 
-    def key(self, layout: Layout, made: Iterable[Any]) -> tuple[object, ...] | None:
+    def key(self, layout: Layout, operands: Iterable[Any]) -> tuple[object, ...] | None:
         """Return the key under which the fast path over stored modes is remembered."""
-        return call_key(layout.identity, made)
+        return call_key(layout.identity, operands)
 
     def short_way(self, names: Sequence[str]) -> ShortCall:
         """Return the function of the operands in the order of `names`, and of `out` if there is
@@ -192,22 +192,22 @@ class RemappedCall:
             layout = layouts.get(tuple([getattr(o, "shape", ()) for o in operands[:count]]))
             if layout is None:
                 return None
-            made = [make(operands[place]) for place, make in layout.order]
-            short = find(call_key(layout.identity, made))
+            stored = [make(operands[place]) for place, make in layout.order]
+            short = find(call_key(layout.identity, stored))
             if short is None:
                 return None
             out = operands[count] if len(operands) > count else None
             if out is not None and self.takes(out, layout):
-                return None if short(*made, out.reshape(layout.inner)) is None else out
+                return None if short(*stored, out.reshape(layout.inner)) is None else out
             if out is not None and self.fills(layout):
                 return None  # it is of another shape
-            found = short(*made)
+            result = short(*stored)
             if out is not None:
-                whole = None if found is None else self.finished(found, layout.shape)
-                return out if copied_into(out, whole) else None
-            if layout.whole and type(found) is np.ndarray:
-                return found.reshape(layout.shape)
-            return None if found is None else self.finished(found, layout.shape)
+                final = None if result is None else self.finished(result, layout.shape)
+                return out if copied_into(out, final) else None
+            if layout.is_view and type(result) is np.ndarray:
+                return result.reshape(layout.shape)
+            return None if result is None else self.finished(result, layout.shape)
 
         return call
 
@@ -226,29 +226,29 @@ class RemappedCall:
         """Return `out` over stored modes: a view."""
         return out.reshape(layout.inner)
 
-    def finished(self, found: Any, shape: tuple[int, ...]) -> Any:
+    def finished(self, output: Any, shape: tuple[int, ...]) -> Any:
         """Return the result as the user expects it."""
         cuts, result = self.cut.target, self.result
-        if isinstance(found, np.ndarray | np.generic):
-            whole = self._joined(np.asarray(found), shape) if any(cuts) else found
-            if result.asked is None or result.kind.kind == ARRAY:
-                return whole
-            return _in_kind(Tensor.from_numpy(whole), result)
-        if isinstance(found, Tensor):
-            made = joined_tensor(found.data, shape, cuts, result.modes, self.blocks)
-            return _in_kind(made, result)
-        return found
+        if isinstance(output, np.ndarray | np.generic):
+            array = self._join(np.asarray(output), shape) if any(cuts) else output
+            if result.requested is None or result.kind.kind == ARRAY:
+                return array
+            return _in_kind(Tensor.from_numpy(array), result)
+        if isinstance(output, Tensor):
+            tensor = joined_tensor(output.data, shape, cuts, result.modes, self.blocks)
+            return _in_kind(tensor, result)
+        return output
 
-    def _joined(self, array: Array, shape: tuple[int, ...]) -> Array:
+    def _join(self, array: Array, shape: tuple[int, ...]) -> Array:
         return joined_array(array, shape, self.cut.target, self.result.modes)
 
-    def told(self, layout: Layout) -> list[str]:
+    def operand_lines(self, layout: Layout) -> list[str]:
         """Return a line for each operand over stored modes."""
         by_name = {part.name: part for part in self.cut.parts}
         return [
-            f"{told_cut(by_name[name], self.cut.assignment)}: {how.how}"
-            for name, (_, how) in layout.makers.items()
-            if how.how
+            f"{describe_cut(by_name[name], self.cut.assignment)}: {recipe.note}"
+            for name, (_, recipe) in layout.makers.items()
+            if recipe.note
         ]
 
     def options(self, options: CallOptions) -> CallOptions:
@@ -256,19 +256,19 @@ class RemappedCall:
         return replace(options, static=self.cut.static, format=self.result.form)
 
 
-def copied_into(out: Any, found: Any) -> bool:
+def copied_into(out: Any, array: Any) -> bool:
     """Copy a result into the user's array; False where that is another one, which others refuse."""
-    fits = isinstance(out, np.ndarray) and isinstance(found, np.ndarray)
-    if not fits or (out.shape, out.dtype) != (found.shape, found.dtype) or not out.flags.writeable:
+    fits = isinstance(out, np.ndarray) and isinstance(array, np.ndarray)
+    if not fits or (out.shape, out.dtype) != (array.shape, array.dtype) or not out.flags.writeable:
         return False
-    np.copyto(out, found)
+    np.copyto(out, array)
     return True
 
 
 def _in_kind(tensor: Tensor, result: ResultForm) -> Any:
     """Return a sparse result as an object of the expected kind, in the format that is asked for."""
-    if result.asked is not None:
-        tensor = tensor.to_format(result.asked)
+    if result.requested is not None:
+        tensor = tensor.to_format(result.requested)
         kind = result.kind.kind
         plain = kind not in (TENSOR, ARRAY) and not isinstance(tensor, RemappedTensor)
         return handed_out(tensor.data, kind) if plain else tensor
@@ -279,8 +279,8 @@ def _in_kind(tensor: Tensor, result: ResultForm) -> Any:
         return tensor.to_numpy()
     if isinstance(tensor, RemappedTensor):
         family = "matrix" if kind.endswith("matrix") else "array"
-        found = tensor.to_scipy()
-        return found if family == "array" else tensor.to_scipy(f"{found.format}_matrix")
+        converted = tensor.to_scipy()
+        return converted if family == "array" else tensor.to_scipy(f"{converted.format}_matrix")
     return tensor.to_scipy(kind)
 
 
@@ -294,8 +294,8 @@ def sizes_of(
         sizes = check_sizes(assignment, shapes)
     except TacoError:
         return None
-    added = shapes.get(target.tensor) if assignment.operator is not None else None
-    if added is not None and added != tuple(sizes.get(i, -1) for i in target.indices):
+    accumulator = shapes.get(target.tensor) if assignment.operator is not None else None
+    if accumulator is not None and accumulator != tuple(sizes.get(i, -1) for i in target.indices):
         return None
     return sizes if all(index in sizes for index in target.indices) else None
 
@@ -306,15 +306,15 @@ def unfilled(
     """Return the reason why the padding of last blocks would be visible, "" where it is not."""
     short = {index for index, size in cut.cuts.items() if sizes[index] % size}
     for index in sorted(short):
-        why = f"{index} of size {sizes[index]} is not in full blocks of {cut.cuts[index]}, and "
-        if cut.written.operator is not None:
-            return f"{why}the result is added to"
-        if not _adds_zeros(cut.written.value, index):
-            return f"{why}sums would add more than zeros there"
+        prefix = f"{index} of size {sizes[index]} is not in full blocks of {cut.cuts[index]}, and "
+        if cut.source.operator is not None:
+            return f"{prefix}the result is added to"
+        if not _adds_zeros(cut.source.value, index):
+            return f"{prefix}sums would add more than zeros there"
     for part in cut.parts:
-        form, own = part.form, shapes[part.access.tensor]
+        form, shape = part.form, shapes[part.access.tensor]
         sparse = isinstance(form, Format) and is_sparse(form)
-        if sparse and isinstance(form, Format) and not can_fill_up(form, part.cuts, own):
+        if sparse and isinstance(form, Format) and not can_fill_up(form, part.cuts, shape):
             return f"{part.access.tensor} has no room for more coordinates"
     return ""
 
@@ -326,14 +326,14 @@ def _adds_zeros(expr: Expr, index: str) -> bool:
     """
     match expr:
         case Reduce():
-            own = expr.index != index or (expr.operator.additive and _vanishes(expr.body, index))
-            return own and _adds_zeros(expr.body, index)
+            valid = expr.index != index or (expr.operator.additive and _vanishes(expr.body, index))
+            return valid and _adds_zeros(expr.body, index)
         case Call() if expr.operator.additive:
             return all(_adds_zeros(arg, index) for arg in expr.args)
         case Call():
             summed = [arg for arg in expr.args if _sums_over(arg, index)]
-            others = [arg for arg in expr.args if not _sums_over(arg, index)]
-            alone = expr.operator == MUL and len(summed) == 1 and all(map(_is_finite, others))
+            factors = [arg for arg in expr.args if not _sums_over(arg, index)]
+            alone = expr.operator == MUL and len(summed) == 1 and all(map(_is_finite, factors))
             return not summed or (alone and _adds_zeros(summed[0], index))
         case _:
             return True
@@ -376,10 +376,10 @@ def remapped_call(
 
     Returns with it the reasons for which each of these is.
     """
-    why = _refusal(assignment, objects, options)
+    reason = _refusal(assignment, objects, options)
     blocks = [name for name, obj in objects.items() if is_in_blocks(obj)]
-    if why:
-        return None, dict.fromkeys(blocks, why)
+    if reason:
+        return None, dict.fromkeys(blocks, reason)
     filled = {n: f"its fill value is {o.fill_value}" for n, o in objects.items() if _filled(o)}
     if filled:
         return None, {name: filled.get(name, "another is") for name in blocks}
@@ -391,8 +391,8 @@ def remapped_call(
     containers = {name: container(obj, forms[name]) for name, obj in objects.items()}
     result = result_form(cut, containers, forms, options.format)
     if cut.numbers and result.kind.kind != ARRAY:
-        why = "the result is sparse, and entries that are numbered are not in its order"
-        return None, dict.fromkeys(blocks, why)
+        reason = "the result is sparse, and entries that are numbered are not in its order"
+        return None, dict.fromkeys(blocks, reason)
     cut = with_target(cut, result.modes)
     call = RemappedCall(cut, result, forms, identity, {})
     shapes = {name: shape_of(obj) for name, obj in objects.items()}
@@ -435,33 +435,33 @@ def result_form(
     containers  what the operands are, in the words of the table of results
     format      that the result is asked for in
     """
-    asked = remapped(format)
-    order = len(cut.written.target.indices)
-    plain: AnyFormat | None = asked or as_format(format, order)
-    kind = plain_kind(cut.written, containers, forms, plain)
-    beside = stored_modes(cut.target)
+    requested = remapped(format)
+    order = len(cut.source.target.indices)
+    plain: AnyFormat | None = requested or as_format(format, order)
+    kind = plain_kind(cut.source, containers, forms, plain)
+    modes = stored_modes(cut.target)
     if not any(cut.target) and not (kind.kind == ARRAY and cut.numbers):
         form = plain if isinstance(plain, Format) else None
-        return ResultForm(asked, kind, form, beside)
+        return ResultForm(requested, kind, form, modes)
     if kind.kind == ARRAY:
-        whole = plain is not None or TENSOR not in containers.values() or cut.numbers
-        return ResultForm(plain, kind, dense(len(beside)) if whole else None, beside)
-    if asked is not None and asked.cuts == cut.target and asked.is_blocked:
-        return ResultForm(asked, kind, asked.inner, asked.modes)
-    return ResultForm(plain, kind, None, outer_first(cut.target) if all(cut.target) else beside)
+        is_dense = plain is not None or TENSOR not in containers.values() or cut.numbers
+        return ResultForm(plain, kind, dense(len(modes)) if is_dense else None, modes)
+    if requested is not None and requested.cuts == cut.target and requested.is_blocked:
+        return ResultForm(requested, kind, requested.inner, requested.modes)
+    return ResultForm(plain, kind, None, outer_first(cut.target) if all(cut.target) else modes)
 
 
 def plain_kind(
     assignment: Assignment,
     containers: Mapping[str, str],
     forms: Mapping[str, AnyFormat],
-    asked: AnyFormat | None,
+    requested: AnyFormat | None,
 ) -> ResultKind:
     """Return how the result is handed out where all operands are in plain formats."""
-    if isinstance(asked, RemappedFormat):
-        return ResultKind(plain_format(asked.order), TENSOR)
+    if isinstance(requested, RemappedFormat):
+        return ResultKind(plain_format(requested.order), TENSOR)
     plain = {n: f if isinstance(f, Format) else plain_format(f.order) for n, f in forms.items()}
-    return look_up(Question(assignment, plain, containers, asked))
+    return look_up(Question(assignment, plain, containers, requested))
 
 
 def container(obj: Any, form: AnyFormat) -> str:

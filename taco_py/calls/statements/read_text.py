@@ -27,14 +27,14 @@ def parsed(text: str) -> Assignment:
 
     Raises NotationError or OperandError, also where subscripts are more than indices.
     """
-    checked = understood(text)
+    checked = read_statement(text)
     refuse_subscripts(checked.assignment)
     issue_warnings(checked.cautions)
     return checked.assignment
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Understood:
+class CheckedStatement:
     """The assignment of a text, checked, with its sums explicit, and what to warn of."""
 
     assignment: Assignment
@@ -50,7 +50,7 @@ EVERY_NAME = _EveryName()
 """For texts over operands that are not known, where no index is a number."""
 
 
-def understood(text: str) -> Understood:
+def read_statement(text: str) -> CheckedStatement:
     """Read a text of one statement, in which no index is a number.
 
     Raises NotationError or OperandError.
@@ -65,13 +65,13 @@ def understood(text: str) -> Understood:
     return statement
 
 
-def statements_of(text: str, names: Container[str] = ()) -> tuple[Understood, ...]:
+def statements_of(text: str, names: Container[str] = ()) -> tuple[CheckedStatement, ...]:
     """Read a text of one statement or several. Raises NotationError or OperandError.
 
     names  the names of operands, which are meant also where an index is called so
     """
     if not isinstance(text, str):
-        return (Understood(parse_assignment(text), ()),)
+        return (CheckedStatement(parse_assignment(text), ()),)
     statements = _statements_of(text)
     numbers = named_like_numbers(statement.assignment for statement in statements)
     operands = frozenset(name for name in numbers if name in names)
@@ -84,13 +84,13 @@ def forget_texts() -> None:
 
 
 @lru_cache(maxsize=1024)
-def _statements_of(text: str, operands: frozenset[str] = frozenset()) -> tuple[Understood, ...]:
-    assignments = parse_statements(text, operands)
+def _statements_of(text: str, names: frozenset[str] = frozenset()) -> tuple[CheckedStatement, ...]:
+    assignments = parse_statements(text, names)
     if len(assignments) > 1:
         check_sequence(assignments)
     for assignment in assignments:
         check_assignment(assignment)
-    return tuple(Understood(insert_reductions(a), traps(a)) for a in assignments)
+    return tuple(CheckedStatement(insert_reductions(a), traps(a)) for a in assignments)
 
 
 def by_name(

@@ -31,7 +31,7 @@ from taco_py.planner.ir.nodes import Operand, TakeSize
 from taco_py.planner.ir.program import Program
 from taco_py.running.plan_texts.entry_terms import NOTHING, Atoms, Term, TooLargeError, key_of
 from taco_py.running.plan_texts.step_types import check_types
-from taco_py.running.plan_texts.step_values import program_values, stored_as, whole_blocks
+from taco_py.running.plan_texts.step_values import mark_full_blocks, program_values, stored_as
 from taco_py.running.plan_texts.term_arrays import Terms, filled
 from taco_py.running.plan_texts.term_operators import spread
 
@@ -79,7 +79,7 @@ def check_agrees(program: Program, call: CallStatements) -> None:
 
     It is checked once in a process, for operands of these types.
     """
-    types = tuple((name, each.type) for name, each in call.operands.items())
+    types = tuple((name, operand.type) for name, operand in call.operands.items())
     key = (
         "agrees",
         program.steps,
@@ -91,10 +91,10 @@ def check_agrees(program: Program, call: CallStatements) -> None:
         call.results,
         types,
     )
-    why: str = KERNELS.recall(key, lambda: _difference(program, call))
-    if why:
+    difference: str = KERNELS.recall(key, lambda: _difference(program, call))
+    if difference:
         raise UnequalPlanError(
-            f"Expected a plan that computes {call}, {why}",
+            f"Expected a plan that computes {call}, {difference}",
             hint="the plan is of another computation, or was changed; tune this call",
         )
 
@@ -129,20 +129,20 @@ def _differing_elements(
     results = program_values(program, leaves, atoms)
     for name, result in zip(call.results, program.results, strict=True):
         type = call.types[name]
-        wanted, found = (_result(terms, type, atoms) for terms in (values[name], results[result]))
-        if found.size != wanted.size:
-            raise ValueError(f"a result of {found.size} elements where {wanted.size} are expected")
-        found = found.reshape(wanted.shape)
-        for place in np.ndindex(wanted.shape):
-            if not _same(atoms, wanted[place], found[place]):
+        oracle, actual = (_result(terms, type, atoms) for terms in (values[name], results[result]))
+        if actual.size != oracle.size:
+            raise ValueError(f"a result of {actual.size} elements where {oracle.size} are expected")
+        actual = actual.reshape(oracle.shape)
+        for place in np.ndindex(oracle.shape):
+            if not _same(atoms, oracle[place], actual[place]):
                 yield result, place
 
 
-def _same(atoms: Atoms, wanted: Term, found: Term) -> bool:
+def _same(atoms: Atoms, expected: Term, actual: Term) -> bool:
     """Tell whether two terms are equal, and no part of the second one is rougher."""
-    if key_of(wanted) != key_of(found):
-        return key_of(spread(atoms, wanted)) == key_of(spread(atoms, found))
-    return all(found[product][1] >= size for product, (_, size) in wanted.items())
+    if key_of(expected) != key_of(actual):
+        return key_of(spread(atoms, expected)) == key_of(spread(atoms, actual))
+    return all(actual[product][1] >= size for product, (_, size) in expected.items())
 
 
 def _result(terms: Terms, type: TensorType, atoms: Atoms) -> Any:
@@ -170,10 +170,10 @@ def _leaves(call: CallStatements, trial: int, atoms: Atoms) -> Iterator[tuple[st
         if is_full(type.format):
             yield name, Terms(array, np.ones(shape, bool), None, dtype)
             continue
-        stored = whole_blocks(numbers.random(shape) < SHARE, type.format)
-        kept = filled(shape, NOTHING)
-        kept[stored] = array[stored]
-        yield name, Terms(kept, stored, 0, dtype)
+        stored = mark_full_blocks(numbers.random(shape) < SHARE, type.format)
+        stored_values = filled(shape, NOTHING)
+        stored_values[stored] = array[stored]
+        yield name, Terms(stored_values, stored, 0, dtype)
 
 
 def _trials(program: Program, call: CallStatements) -> int:
@@ -205,17 +205,17 @@ def _shapes(call: CallStatements, trial: int) -> dict[str, tuple[int, ...]]:
     groups = dict.fromkeys(first.values())
     size = {index: _size(number, trial) for number, index in enumerate(groups)}
     axes = dict(call.squeezed)
-    found = {}
+    shapes = {}
     for access in call.reads:
         if access.tensor not in call.operands:
             continue
         left = iter(access.indices)
         order = len(call.operands[access.tensor].shape)
         alone = axes.get(access.tensor, ())
-        found[access.tensor] = tuple(
+        shapes[access.tensor] = tuple(
             1 if mode in alone else size[first[next(left)]] for mode in range(order)
         )
-    return found
+    return shapes
 
 
 def _first_of_mode(call: CallStatements) -> dict[str, str]:
@@ -227,7 +227,7 @@ def _first_of_mode(call: CallStatements) -> dict[str, str]:
             first.setdefault(index, index)
             one = first[of_mode.setdefault((access.tensor, mode), index)]
             other = first[index]
-            first = {i: one if own == other else own for i, own in first.items()}
+            first = {i: one if root == other else root for i, root in first.items()}
     return first
 
 

@@ -55,16 +55,16 @@ def plan_of_text(
     """
     program = parsed_plan(text)
     _check_operands(program, operands)
-    made = _check_results(program, call, request)
+    result_type = _check_results(program, call, request)
     if is_compared:
         check_agrees(program, call)
     for step in program.kernels:
         check_kernel(step, request.machine.target.name)
     shapes = {name: operand.shape for name, operand in operands.items()}
-    given = {name: operands[name] for name in program.facts if name in operands}
-    program = program.with_facts(given).without_entries
+    reads = {name: operands[name] for name in program.facts if name in operands}
+    program = program.with_facts(reads).without_entries
     program = replace(program, steps=tuple(_with_own_sizes(program, shapes)))
-    type = request.type if made.format.is_dense else made
+    type = request.type if result_type.format.is_dense else result_type
     return Plan(program, type, machine=request.machine)
 
 
@@ -81,26 +81,26 @@ def parsed_plan(text: str) -> Program:
     return program
 
 
-def _misfit(what: str, wanted: object, found: object) -> ScheduleError:
+def _misfit(what: str, expected: object, actual: object) -> ScheduleError:
     return ScheduleError(
-        f"Expected a plan for the {what} {wanted}, found one for {found}",
+        f"Expected a plan for the {what} {expected}, found one for {actual}",
         hint="the plan was made for other operands; tune these",
     )
 
 
 def _check_operands(program: Program, operands: Mapping[str, Operand]) -> None:
     """Raise ScheduleError unless the program reads operands of these types, and no others."""
-    made = {step.target for step in program.steps}
+    targets = {step.target for step in program.steps}
     for name, facts in program.facts.items():
-        if name in made:
+        if name in targets:
             continue
         if name not in operands:
             raise _misfit("operands", ", ".join(operands), name)
-        own = operands[name]
-        if own.type != facts.type or len(own.shape) != len(facts.shape):
-            raise _misfit(f"operand {name}", own.type, facts.type)
-        if own.contiguous != facts.contiguous:
-            raise _misfit(f"operand {name} with levels joined", own.contiguous, facts.contiguous)
+        actual = operands[name]
+        if actual.type != facts.type or len(actual.shape) != len(facts.shape):
+            raise _misfit(f"operand {name}", actual.type, facts.type)
+        if actual.contiguous != facts.contiguous:
+            raise _misfit(f"operand {name} with levels joined", actual.contiguous, facts.contiguous)
 
 
 def _check_results(program: Program, call: CallStatements, request: Request) -> TensorType:
@@ -114,17 +114,17 @@ def _check_results(program: Program, call: CallStatements, request: Request) -> 
     return program.facts[names[-1]].type
 
 
-def _check_result(made: TensorType, wanted: TensorType, request: Request, alone: bool) -> None:
+def _check_result(actual: TensorType, expected: TensorType, request: Request, alone: bool) -> None:
     """Raise ScheduleError unless a result is stored as it is wanted; of one statement a sparse one
     may be in any order of its modes where nobody asks for one, a dense one may have neighbours as
     one mode."""
-    same = replace(made, format=wanted.format, unit_stride=wanted.unit_stride) == wanted
-    levels = made.format.levels == wanted.format.levels
-    stored = levels and (made.format == wanted.format or (alone and request.any_order))
-    dense = is_full(wanted.format) and is_full(made.format)
-    fused = alone and dense and made.format.order < wanted.format.order
+    same = replace(actual, format=expected.format, unit_stride=expected.unit_stride) == expected
+    levels = actual.format.levels == expected.format.levels
+    stored = levels and (actual.format == expected.format or (alone and request.any_order))
+    dense = is_full(expected.format) and is_full(actual.format)
+    fused = alone and dense and actual.format.order < expected.format.order
     if not same or not (stored or fused):
-        raise _misfit("result", wanted, made)
+        raise _misfit("result", expected, actual)
 
 
 def check_kernel(step: KernelStep, target: str) -> None:
@@ -182,17 +182,17 @@ def _check_orders(step: KernelStep) -> None:
         raise ScheduleError(f"Expected loops of {len(terms)} terms, found {step.schedule}")
     for term, order in zip(terms, orders, strict=True):
         inside = {index for access in accesses(term.body) for index in access.indices}
-        wanted = sorted(inside | {*assignment.target.indices})
-        if sorted(order) != wanted:
-            raise ScheduleError(f"Expected loops over {', '.join(wanted)}, found {step.schedule}")
+        indices = sorted(inside | {*assignment.target.indices})
+        if sorted(order) != indices:
+            raise ScheduleError(f"Expected loops over {', '.join(indices)}, found {step.schedule}")
 
 
 # ---------------------------------------------------------------- sizes
 
 
-def _with_own_sizes(program: Program, given: Mapping[str, Shape]) -> Iterator[Node]:
+def _with_own_sizes(program: Program, operand_shapes: Mapping[str, Shape]) -> Iterator[Node]:
     """Yield the steps without sizes compiled in that indices do not have here."""
-    shapes: dict[str, Shape] = dict(given)
+    shapes: dict[str, Shape] = dict(operand_shapes)
     for step in program.steps:
         if isinstance(step, Define):
             yield step
@@ -205,9 +205,9 @@ def _with_own_sizes(program: Program, given: Mapping[str, Shape]) -> Iterator[No
         else:
             yield step
             source = shapes.get(step.source)
-            made = None if source is None else shape_made(step, source, 0, shapes)
-            if made is not None:
-                shapes[step.target] = made
+            result_shape = None if source is None else shape_made(step, source, 0, shapes)
+            if result_shape is not None:
+                shapes[step.target] = result_shape
 
 
 def _size(shapes: Mapping[str, Shape], name: str, mode: int) -> int | None:
@@ -217,8 +217,8 @@ def _size(shapes: Mapping[str, Shape], name: str, mode: int) -> int | None:
 
 def _without_others(problem: Problem, sizes: Mapping[str, int | None]) -> Problem:
     """Return the problem without the static sizes that its indices do not have."""
-    kept = tuple((i, n) for i, n in problem.static if i not in sizes or sizes[i] == n)
-    return problem if kept == problem.static else replace(problem, static=kept)
+    static_sizes = tuple((i, n) for i, n in problem.static if i not in sizes or sizes[i] == n)
+    return problem if static_sizes == problem.static else replace(problem, static=static_sizes)
 
 
 # ---------------------------------------------------------------- names
@@ -231,14 +231,14 @@ def renamed(program: Program, names: Mapping[str, str]) -> Program:
     names  of tensors that are given or wanted; others get names that none of these has
     """
     new = dict(names)
-    taken = {*names.values()}
+    used_names = {*names.values()}
     for name in program.facts:
         if name not in new:
-            own = name
-            while own in taken:
-                own += "_"
-            new[name] = own
-            taken.add(own)
+            new_name = name
+            while new_name in used_names:
+                new_name += "_"
+            new[name] = new_name
+            used_names.add(new_name)
     return replace(
         program,
         steps=tuple(_in_names(step, new) for step in program.steps),

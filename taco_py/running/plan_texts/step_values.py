@@ -32,34 +32,34 @@ from taco_py.planner.ir.program import Define, Program
 from taco_py.running.plan_texts.entry_terms import NOTHING, Atoms
 from taco_py.running.plan_texts.term_arrays import Array, Terms, evaluate, filled, in_type
 
-Made = Mapping[str, Terms]
+TensorTerms = Mapping[str, Terms]
 Side = dict[tuple[str, int], Terms]
 
 
-def program_values(program: Program, leaves: Made, atoms: Atoms) -> Made:
+def program_values(program: Program, leaves: TensorTerms, atoms: Atoms) -> TensorTerms:
     """Return the tensors of a program over operands of terms."""
-    known: dict[str, Terms] = dict(leaves)
+    values: dict[str, Terms] = dict(leaves)
     side: Side = {}
     for step in program.steps:
         assert not isinstance(step, Define)
-        known[step.target] = _made(step, program, known, side, atoms)
-    return known
+        values[step.target] = _evaluate_step(step, program, values, side, atoms)
+    return values
 
 
-def _made(  # noqa: C901 - a table
-    step: Step, program: Program, known: Made, side: Side, atoms: Atoms
+def _evaluate_step(  # noqa: C901 - a table
+    step: Step, program: Program, values: TensorTerms, side: Side, atoms: Atoms
 ) -> Terms:
     """Return the result of a step."""
     if isinstance(step, KernelStep):
-        return _kernel(step, known, side, atoms)
+        return _kernel(step, values, side, atoms)
     if isinstance(step, TakeSide):
         return side[step.source, step.number]
-    source = known[step.source]
+    source = values[step.source]
     match step:
         case Reformat(format=form):
             return with_form(source, form)
         case Gather():
-            return _gathered(step, source, known[step.pattern])
+            return _gathered(step, source, values[step.pattern])
         case TakeDiagonal(labels=labels):
             return _on_both(source, lambda array: _diagonal(array, labels))
         case Squeeze(axes=axes):
@@ -74,7 +74,7 @@ def _made(  # noqa: C901 - a table
         case Fuse(groups=groups):
             return _on_both(source, lambda array: _fused(array, groups))
         case Unfuse(sizes=sizes):
-            shape = tuple(known[name].array.shape[mode] for name, mode in sizes)
+            shape = tuple(values[name].array.shape[mode] for name, mode in sizes)
             return _on_both(source, lambda array: array.reshape(shape))
         case Cast(dtype=dtype):
             return in_type(atoms, source, np.dtype(dtype))
@@ -121,13 +121,13 @@ def with_form(source: Terms, form: Format) -> Terms:
         array = filled(source.array.shape, NOTHING)
         array[source.stored] = source.array[source.stored]
         return Terms(array, np.ones(array.shape, bool), None, source.dtype)
-    stored = whole_blocks(source.stored, form)
+    stored = mark_full_blocks(source.stored, form)
     array = filled(source.array.shape, NOTHING)
     array[source.stored] = source.array[source.stored]
     return Terms(array, stored, 0, source.dtype)
 
 
-def whole_blocks(stored: Array, form: Format) -> Array:
+def mark_full_blocks(stored: Array, form: Format) -> Array:
     """Mark the positions that a format of blocks stores besides the given ones."""
     last = max(k for k, level in enumerate(form.levels) if not level.full)
     axes = tuple(form.mode_order[last + 1 :])
@@ -137,9 +137,9 @@ def whole_blocks(stored: Array, form: Format) -> Array:
 def _gathered(step: Gather, source: Terms, pattern: Terms) -> Terms:
     """Return the blocks of a dense tensor where a pattern stores something."""
     order = step.format.mode_order
-    others = tuple(mode for mode in range(pattern.stored.ndim) if mode not in step.modes)
-    places = np.asarray(pattern.stored.any(axis=others))
-    rest = [mode for mode in range(pattern.stored.ndim) if mode not in others]
+    other_modes = tuple(mode for mode in range(pattern.stored.ndim) if mode not in step.modes)
+    places = np.asarray(pattern.stored.any(axis=other_modes))
+    rest = [mode for mode in range(pattern.stored.ndim) if mode not in other_modes]
     places = places.transpose([rest.index(mode) for mode in step.modes])
     places = places.reshape(places.shape + (1,) * (len(order) - places.ndim))
     stored = source.array.transpose(order)
@@ -149,16 +149,16 @@ def _gathered(step: Gather, source: Terms, pattern: Terms) -> Terms:
     return Terms(array, places, 0, source.dtype)
 
 
-def _kernel(step: KernelStep, known: Made, side: Side, atoms: Atoms) -> Terms:
+def _kernel(step: KernelStep, values: TensorTerms, side: Side, atoms: Atoms) -> Terms:
     """Return the result of a kernel, and note its side results."""
     problem = step.problem
     leaves = {
-        name: in_type(atoms, known[step.source(name)], np.dtype(type.dtype))
+        name: in_type(atoms, values[step.source(name)], np.dtype(type.dtype))
         for name, type in problem.operands
     }
-    for number, each in enumerate(problem.side):
+    for number, result in enumerate(problem.side):
         side[step.target, number] = stored_as(
-            each.value, each.target.indices, each.type, leaves, atoms
+            result.value, result.target.indices, result.type, leaves, atoms
         )
     assignment = problem.assignment
     indices = assignment.target.indices
@@ -166,15 +166,15 @@ def _kernel(step: KernelStep, known: Made, side: Side, atoms: Atoms) -> Terms:
 
 
 def stored_as(
-    value: Expr, indices: tuple[str, ...], type: TensorType, leaves: Made, atoms: Atoms
+    value: Expr, indices: tuple[str, ...], type: TensorType, leaves: TensorTerms, atoms: Atoms
 ) -> Terms:
     """Return the value of an expression as a tensor of a type: fill values where a dense one has
     them."""
-    found = evaluate(value, indices, leaves, atoms)
+    terms = evaluate(value, indices, leaves, atoms)
     form = type.format
     if is_full(form):
-        found = replace(found, stored=np.ones(found.array.shape, bool), fill=None)
+        terms = replace(terms, stored=np.ones(terms.array.shape, bool), fill=None)
     else:
-        stored = np.broadcast_to(found.stored, found.array.shape)
-        found = replace(found, stored=whole_blocks(stored, form), fill=0)
-    return in_type(atoms, found, np.dtype(type.dtype))
+        stored = np.broadcast_to(terms.stored, terms.array.shape)
+        terms = replace(terms, stored=mark_full_blocks(stored, form), fill=0)
+    return in_type(atoms, terms, np.dtype(type.dtype))

@@ -106,7 +106,7 @@ def define(
     """
     namespace: dict[str, Any] = {
         "threads": limit,
-        "apart": apart,
+        "apart": is_disjoint,
         "array": np.array,
         "asarray": np.asarray,
         "copyto": np.copyto,
@@ -139,7 +139,7 @@ def no_room(error: MemoryError) -> Exception:
     return guard.no_room("what is added to the result", error)
 
 
-def apart(out: np.ndarray[Any, Any], *arrays: np.ndarray[Any, Any]) -> bool:
+def is_disjoint(out: np.ndarray[Any, Any], *arrays: np.ndarray[Any, Any]) -> bool:
     """Tell whether `out` surely shares no memory with the arrays."""
     return not any(np.may_share_memory(out, array) for array in arrays)
 

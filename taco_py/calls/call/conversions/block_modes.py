@@ -54,13 +54,13 @@ def stored_modes(computation: Computation, key: Key) -> Converted | None:
     in_place = out is not None and call.takes(out, layout)
     if out is not None and not in_place and call.fills(layout):
         return None  # it is no such array
-    assignment, made = call.cut.assignment, layout.made(objects)
+    assignment, stored_operands = call.cut.assignment, layout.stored_operands(objects)
     target = assignment.target.tensor
     outs = {target: call.inner_out(out, layout)} if in_place else {}
     inner = replace(
         computation,
-        written=(assignment,),
-        objects=made,
+        assignments=(assignment,),
+        objects=stored_operands,
         options=replace(computation.options, static=call.cut.static),
         requested=replace(computation.requested, outputs=(target,), outs=outs),
     ).with_formats({} if call.result.form is None else {target: call.result.form})
@@ -74,12 +74,12 @@ def stored_modes(computation: Computation, key: Key) -> Converted | None:
         return out if copied_into(out, result) else None
 
     def lines() -> list[str]:
-        notes = [*_result_notes(call), *call.told(layout), *_reason_notes(objects)]
+        notes = [*_result_notes(call), *call.operand_lines(layout), *_reason_notes(objects)]
         names = [n for n in converted_names(objects) if not is_in_blocks(objects[n])]
         notes += conversion_notes(objects, dict.fromkeys((*reasons, *names)), reasons)
         return labelled("reads", notes)
 
-    inner_key = None if key is None else call.key(layout, made.values())
+    inner_key = None if key is None else call.key(layout, stored_operands.values())
     return Converted(inner, inner_key, call.short_way(tuple(objects)), finished, lines)
 
 
@@ -91,9 +91,9 @@ def stored_call(
     Returns with it the reasons for which operands are converted, by name.
     """
     objects, options = computation.objects, computation.options
-    why = why_plain(computation)
-    if why:
-        return None, {name: why for name, obj in objects.items() if is_in_blocks(obj)}
+    reason = why_plain(computation)
+    if reason:
+        return None, {name: reason for name, obj in objects.items() if is_in_blocks(obj)}
     return remapped_call(computation.last, objects, options, identity)
 
 
@@ -113,7 +113,7 @@ def _result_notes(call: RemappedCall) -> list[str]:
     cut = call.cut
     if not any(cut.target):
         return []
-    return [f"{to_text(cut.written.target)} is {to_text(cut.assignment.target)}, in blocks"]
+    return [f"{to_text(cut.source.target)} is {to_text(cut.assignment.target)}, in blocks"]
 
 
 def _reason_notes(objects: Mapping[str, Any]) -> list[str]:

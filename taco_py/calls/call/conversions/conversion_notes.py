@@ -20,14 +20,14 @@ def converted_names(objects: Mapping[str, Any]) -> list[str]:
 
 
 def conversion_notes(
-    objects: Mapping[str, Any], names: Iterable[str], reasons: Mapping[str, str], why: str = ""
+    objects: Mapping[str, Any], names: Iterable[str], reasons: Mapping[str, str], reason: str = ""
 ) -> list[str]:
     """Describe the operands that are read in plain formats, with the reasons.
 
     names    of the operands
-    reasons  by name; `why` is that of others
+    reasons  by name; `reason` is that of others
     """
-    return [_note(name, objects[name], reasons.get(name, why)) for name in names]
+    return [_note(name, objects[name], reasons.get(name, reason)) for name in names]
 
 
 def _is_converted(obj: Any) -> bool:
@@ -37,11 +37,11 @@ def _is_converted(obj: Any) -> bool:
     return obj.format != "bsr" or is_in_blocks(obj)
 
 
-def _note(name: str, obj: Any, why: str) -> str:
+def _note(name: str, obj: Any, reason: str) -> str:
     """Describe the conversion of an operand: its target, how often it happens, and the reason."""
     if isinstance(obj, RemappedTensor):
         plain = plain_format(obj.order)
-        return f"{name}: from {obj.format} to {plain}, once and kept with the Tensor, for {why}"
-    because = f"for {why}" if is_in_blocks(obj) else "which kernels read"
+        return f"{name}: from {obj.format} to {plain}, once and kept with the Tensor, for {reason}"
+    because = f"for {reason}" if is_in_blocks(obj) else "which kernels read"
     remedy = f"tp.tensor({name}) is converted once"
     return f"{name}: from scipy's {obj.format} to CSR at each call, {because}; {remedy}"

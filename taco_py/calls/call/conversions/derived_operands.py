@@ -22,7 +22,7 @@ from taco_py.running.replay.find import find
 
 def has_derived(computation: Computation) -> bool:
     """Tell whether statements have subscripts that are more than indices, or a border."""
-    return computation.options.is_bounded or any(map(has_subscripts, computation.written))
+    return computation.options.is_bounded or any(map(has_subscripts, computation.assignments))
 
 
 def derived_operands(computation: Computation, key: Key) -> Converted | None:
@@ -40,28 +40,28 @@ def derived_operands(computation: Computation, key: Key) -> Converted | None:
     if computation.over is not None:
         refuse_scatter(computation.last.target, OVER_SEMIRINGS)
     boundary = boundary_options(options.border, options.shape, not single)
-    written = computation.written if single else _needed(computation)
-    indexed = IndexedStatements(tuple(written), boundary, {}, options.dtype)
+    assignments = computation.assignments if single else _live_assignments(computation)
+    indexed = IndexedStatements(tuple(assignments), boundary, {}, options.dtype)
     names, count, place = tuple(computation.objects), len(computation.masks), computation.place
     if place is None:
         place = place_of(computation.objects.values())
     end, out = len(names) + count, next(iter(computation.outs.values()), None)
     plain = indexed.plain(computation.objects, out if single else None)
     inner = replace(
-        computation, written=plain.assignments, objects=plain.objects, place=place or None
+        computation, assignments=plain.assignments, objects=plain.objects, place=place or None
     )
     if plain.scatters:
-        inner = _scattering(inner, written[0], plain.scatters_dense)
+        inner = _scattering(inner, assignments[0], plain.scatters_dense)
     identity = () if key is None or place else ("derived", key[0])
 
     def fast_path(*operands: Any) -> Any:
         out = operands[end] if single and len(operands) > end else None
-        made = indexed.plain(dict(zip(names, operands, strict=False)), out)
-        objects, others = made.objects, operands[len(names) :]
+        statements = indexed.plain(dict(zip(names, operands, strict=False)), out)
+        objects, extras = statements.objects, operands[len(names) :]
         call = find(
-            call_key((*identity, made.text, *objects), (*objects.values(), *others[:count]))
+            call_key((*identity, statements.text, *objects), (*objects.values(), *extras[:count]))
         )
-        return None if call is None else call(*objects.values(), *others)
+        return None if call is None else call(*objects.values(), *extras)
 
     def lines() -> list[str]:
         return labelled("reads", plain.lines)
@@ -78,18 +78,18 @@ def _unchanged(result: Any) -> Any:
     return result
 
 
-def _needed(computation: Computation) -> list[Assignment]:
+def _live_assignments(computation: Computation) -> list[Assignment]:
     """Return the statements that outputs depend on, once all their operands are known to be
     passed."""
     from taco_py.calls.statements.sequence import check_passed, in_single_assignment, partition_live
 
-    written, objects = computation.written, computation.objects
+    assignments, objects = computation.assignments, computation.objects
     outputs = computation.requested.outputs
-    check_passed(written, in_single_assignment(written, outputs, objects), objects)
-    return partition_live(written, outputs)[0]
+    check_passed(assignments, in_single_assignment(assignments, outputs, objects), objects)
+    return partition_live(assignments, outputs)[0]
 
 
-def _scattering(computation: Computation, written: Assignment, is_dense: bool) -> Computation:
+def _scattering(computation: Computation, assignment: Assignment, is_dense: bool) -> Computation:
     """Return the computation of a statement that scatters, with the options for its sum.
 
     The result of dense operands alone is dense. What `=` assigns has the type of the value: each
@@ -100,7 +100,7 @@ def _scattering(computation: Computation, written: Assignment, is_dense: bool) -
     target, formats = computation.last.target, computation.requested.formats
     if formats.get(target.tensor) is None and is_dense:
         computation = computation.with_formats({target.tensor: "d" * len(target.indices)})
-    if has_reductions(written.value) or written.operator is not None:
+    if has_reductions(assignment.value) or assignment.operator is not None:
         return computation
     return computation.with_options(replace(computation.options, wide_sums=False))
 
@@ -110,14 +110,14 @@ def _stretches(computation: Computation) -> bool:
 
     False where an operand is missing, of which the usual way raises an error.
     """
-    targets = (assignment.target.tensor for assignment in computation.written)
-    used = {*targets, *(n for step in computation.written for n in operand_names(step))}
+    targets = (assignment.target.tensor for assignment in computation.assignments)
+    used = {*targets, *(n for step in computation.assignments for n in operand_names(step))}
     shapes = {name: _shape(obj, name) for name, obj in computation.objects.items() if name in used}
     if computation.squeezed or not any(1 in shape for shape in shapes.values()):
         return False
     from taco_py.calls.indexed.stretched import stretched
 
-    for assignment in computation.written:
+    for assignment in computation.assignments:
         if not {*operand_names(assignment)} <= shapes.keys():
             return False
         if stretched(assignment, shapes) is not assignment:

@@ -26,8 +26,8 @@ from taco_py.running.replay.find import find
 def plain_formats(computation: Computation, key: Key) -> Converted | None:
     """Read operands in blocks in plain formats, and make results in them of plain ones."""
     objects, requested = computation.objects, computation.requested
-    wanted = {name: remapped(form) for name, form in requested.formats.items()}
-    blocks = {name: form for name, form in wanted.items() if form is not None}
+    remapped_formats = {name: remapped(form) for name, form in requested.formats.items()}
+    blocks = {name: form for name, form in remapped_formats.items() if form is not None}
     plain = _plain_objects(objects, bool(blocks))
     if not blocks and all(plain[name] is obj for name, obj in objects.items()):
         return None
@@ -48,9 +48,9 @@ def plain_formats(computation: Computation, key: Key) -> Converted | None:
     names, count = tuple(objects), len(objects) + len(computation.masks)
 
     def fast_path(*operands: Any) -> Any:
-        made = _plain_objects(dict(zip(names, operands, strict=False)), bool(blocks))
-        call = find(key_of(made, operands[len(names) : count]))
-        result = None if call is None else call(*made.values(), *operands[len(names) :])
+        plain_operands = _plain_objects(dict(zip(names, operands, strict=False)), bool(blocks))
+        call = find(key_of(plain_operands, operands[len(names) : count]))
+        result = None if call is None else call(*plain_operands.values(), *operands[len(names) :])
         return None if result is None else finished(result)
 
     inner_key = key_of(plain, computation.masks)
@@ -81,9 +81,9 @@ def conversion_lines(computation: Computation) -> list[str]:
     The mask is one of these.
     """
     over, reasons = computation.over, dict[str, str]()
-    shown = {**computation.objects, **({} if over is None else over.named_arrays)}
-    if any(map(is_in_blocks, shown.values())):
+    arrays = {**computation.objects, **({} if over is None else over.named_arrays)}
+    if any(map(is_in_blocks, arrays.values())):
         reasons.update(stored_call(computation)[1])
-    why = why_plain(computation) or "this call reads plain formats alone"
-    notes = conversion_notes(shown, converted_names(shown), reasons, why)
+    reason = why_plain(computation) or "this call reads plain formats alone"
+    notes = conversion_notes(arrays, converted_names(arrays), reasons, reason)
     return labelled("converts", notes)

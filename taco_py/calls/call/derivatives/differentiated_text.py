@@ -140,9 +140,9 @@ def read_text(
 
     Raises NotationError and OperandError of texts, DerivativeError for operands that have none.
     """
-    understood = statements_of(text, objects)
-    issue_warnings(caution for statement in understood for caution in statement.cautions)
-    statements = tuple(statement.assignment for statement in understood)
+    checked = statements_of(text, objects)
+    issue_warnings(caution for statement in checked for caution in statement.cautions)
+    statements = tuple(statement.assignment for statement in checked)
     used = {name for statement in statements for name in operand_names(statement)}
     used |= {statement.target.tensor for statement in statements if statement.operator is not None}
     assigned = {statement.target.tensor for statement in statements}
@@ -190,7 +190,7 @@ def _over_numbers(
             )
     computation = Computation(statements, objects, CallOptions(), requested, over=over)
     computation, _ = arithmetic(computation)
-    rewritten = (replace(e, value=_where_stored(e.value)) for e in computation.written)
+    rewritten = (replace(e, value=_where_stored(e.value)) for e in computation.assignments)
     return tuple(rewritten), dict(computation.objects)
 
 

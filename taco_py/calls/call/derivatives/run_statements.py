@@ -11,7 +11,7 @@ from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.texts.by_text import compute_read, explain_read
-from taco_py.calls.statements.read_text import Understood
+from taco_py.calls.statements.read_text import CheckedStatement
 from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.traced_operands import taken_over, taker_of
 from taco_py.language.autodiff.needed_statements import names_of
@@ -80,7 +80,7 @@ def run_statements(
     for number, (part, names) in enumerate(turns):
         operands = {name: values[name] for name in _operands(part) if name in values}
         key = call_key((*identity, number, *operands), operands.values())
-        read = [Understood(statement, ()) for statement in part]
+        read = [CheckedStatement(statement, ()) for statement in part]
         options = _options_of_turn(plain, part, names, shapes)
         results = compute_read(read, CallArguments(operands, options, key=key))
         values |= zip(names, results if options.outputs else (results,), strict=True)
@@ -118,7 +118,7 @@ def explain_statements(
     plain = CallOptions.of({"threads": threads, "border": border, "target": where})
     for part, names in turns:
         operands = {name: values[name] for name in _operands(part) if name in values}
-        read = [Understood(statement, ()) for statement in part]
+        read = [CheckedStatement(statement, ()) for statement in part]
         options = _options_of_turn(plain, part, names, shapes)
         reports.append(explain_read(read, CallArguments(operands, options), None))
         if len(turns) > 1:

@@ -33,13 +33,15 @@ def arithmetic(computation: Computation) -> tuple[Computation, bool]:
     computation = replace(computation, over=None)
     if not computation.is_single:
         return arithmetic_statements(computation, over)
-    (source,) = computation.written
+    (source,) = computation.assignments
     formats = computation.requested.formats
     options = replace(computation.options, format=formats.get(source.target.tensor))
     call = CallArguments(computation.objects, options, None, over, ())
     assignment, call = to_arithmetic(source, call, computation.squeezed)
     options = call.options if computation.options.format else replace(call.options, format=None)
-    computation = replace(computation, written=(assignment,), objects=call.objects, options=options)
+    computation = replace(
+        computation, assignments=(assignment,), objects=call.objects, options=options
+    )
     return computation, call.key is not None
 
 
@@ -52,7 +54,7 @@ def compute_over(computation: Computation, key: tuple[object, ...] | None = None
     if over is None:
         return compute(computation, key)
     outs, names = computation.outs, computation.requested.outputs
-    last = next(e for e in reversed(computation.written) if e.target.tensor in names)
+    last = next(e for e in reversed(computation.assignments) if e.target.tensor in names)
     accumulates = last.operator is not None
     if accumulates and over.replace:
         raise OperandError(

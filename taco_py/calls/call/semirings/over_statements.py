@@ -46,7 +46,7 @@ def arithmetic_statements(computation: Computation, over: SemiringMask) -> tuple
     Raises OperandError for a mask of several outputs, and as `with_semiring`.
     """
     options, requested = computation.options, computation.requested
-    assignments = computation.written
+    assignments = computation.assignments
     over.check_outputs(requested.outputs, assignments[-1])
     single = in_single_assignment(assignments, requested.outputs, computation.objects)
     check_passed(assignments, single, computation.objects)
@@ -83,7 +83,7 @@ def arithmetic_statements(computation: Computation, over: SemiringMask) -> tuple
         types[name] = described.operand.type
     rewriting = _Rewriting(over, types, requested.outputs, elaborated, mask, truth_dtype)
     statements = rewriting.statements(assignments)
-    return replace(computation, written=statements, objects=objects, options=options), plain
+    return replace(computation, assignments=statements, objects=objects, options=options), plain
 
 
 def draft_over_statements(

@@ -15,7 +15,7 @@ from taco_py.calls.call.conversions.apply_conversions import (
     plainly_converted,
 )
 from taco_py.calls.call.devices.placed import placed
-from taco_py.calls.statements.read_text import Understood, statements_of
+from taco_py.calls.statements.read_text import CheckedStatement, statements_of
 from taco_py.data.tensors.traced_operands import explicit_options, taken_over, taker_of
 
 
@@ -41,12 +41,12 @@ def compute_text(
     return compute_read(read, CallArguments(objects, options, keywords["out"], over, key))
 
 
-def compute_read(read: Sequence[Understood], call: CallArguments) -> Any:
+def compute_read(read: Sequence[CheckedStatement], call: CallArguments) -> Any:
     """Compute statements that were read."""
     return compute_converted(Computation.of_text(read, call), call.key)
 
 
-def plain_computation(read: Sequence[Understood], call: CallArguments) -> Computation:
+def plain_computation(read: Sequence[CheckedStatement], call: CallArguments) -> Computation:
     """Return the computation over indices and numbers alone that is planned for a call."""
     return plainly_converted(Computation.of_text(read, call))[0]
 
@@ -59,6 +59,8 @@ def explain_text(text: str, call: CallArguments, seconds: float | None) -> str:
     return explain_read(statements_of(text, call.objects), call, seconds)
 
 
-def explain_read(read: Sequence[Understood], call: CallArguments, seconds: float | None) -> str:
+def explain_read(
+    read: Sequence[CheckedStatement], call: CallArguments, seconds: float | None
+) -> str:
     """Describe the plan of statements that were read."""
     return explain_converted(Computation.of_text(read, call), seconds)
