@@ -306,13 +306,13 @@ def test_a_process_does_not_wait_for_it() -> None:
     code = """
 a, b = pool.empty((50 * MB,), "u1"), pool.empty((50 * MB,), "u1")
 del a
-print(pool.held > 0 or sys.platform != "linux")
+print(pool.spare_bytes > 0 or sys.platform != "linux")
 begin = time.monotonic()
 import atexit
 atexit._run_exitfuncs()
-print(time.monotonic() - begin < 0.5, pool.held)
+print(time.monotonic() - begin < 0.5, pool.spare_bytes)
 del b
-print(pool.held)
+print(pool.spare_bytes)
 """
     assert process(code).split() == ["True", "True", "0", "0"]
 
@@ -329,11 +329,11 @@ with lock:  # another thread may hold it
     if pid == 0:
         pass
 if pid == 0:
-    ok = pool.held == 0
+    ok = pool.spare_bytes == 0
     a = pool.empty((50 * MB,), "u1"); a[:] = 1; del a
-    ok = ok and (pool.held > 0 or sys.platform != "linux")
+    ok = ok and (pool.spare_bytes > 0 or sys.platform != "linux")
     time.sleep(1.5)
-    os._exit(0 if ok and pool.held == 0 else 1)
+    os._exit(0 if ok and pool.spare_bytes == 0 else 1)
 print(os.waitpid(pid, 0)[1])
 """
     assert process(code).split() == ["0"]
