@@ -72,7 +72,7 @@ def _names(statements: Sequence[Assignment], outputs: Any) -> tuple[str, ...]:
 def by_output(
     option: str, value: Any, outputs: Sequence[str], allowed: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the values of an option by name.
+    """Return the values of an option by name, those of outputs in the order of these.
 
     allowed  the names that it may be about
     """
@@ -91,4 +91,5 @@ def by_output(
                 f"Expected names among {', '.join(allowed)} in {option}=, found {name!r}",
                 hint=with_suggestion("leave it out", str(name), allowed),
             )
-    return {name: entry for name, entry in value.items() if entry is not None}
+    ordered = dict.fromkeys((*(name for name in outputs if name in value), *value))
+    return {name: value[name] for name in ordered if value[name] is not None}

@@ -67,9 +67,10 @@ def by_outputs(outputs: Any, format: Any, out: Any) -> tuple[Signature, Any, tup
     if not isinstance(out, Mapping):
         return ("outputs", names, forms), out, () if out is None else (out,)
     order = names if isinstance(names, tuple) else (names,)
-    outs = tuple(out[name] for name in order if name in out) or tuple(out.values())
-    kinds = tuple((n, type(array), getattr(array, "dtype", None)) for n, array in out.items())
-    return ("outputs", names, forms, kinds), None, outs
+    ordered = dict.fromkeys((*(name for name in order if name in out), *out))
+    arrays = {name: out[name] for name in ordered if out[name] is not None}
+    kinds = tuple((n, type(array), getattr(array, "dtype", None)) for n, array in arrays.items())
+    return ("outputs", names, forms, kinds), None, tuple(arrays.values())
 
 
 def parted(operands: tuple[Any, ...]) -> tuple[object, tuple[Any, ...]]:
