@@ -306,7 +306,7 @@ def test_the_fastest_is_taken_and_refusals_are_passed_over(
     times = {each.label: each.seconds for each in timings}
     assert times["in one kernel"] is None
     assert 0 < (times[PAIRS] or 0.0) < (times[PLAIN] or 0.0)
-    (why,) = (each.why for each in timings if each.label == "in one kernel")
+    (why,) = (each.reason for each in timings if each.label == "in one kernel")
     assert why == "refused: Expected nothing, found something"
 
 
@@ -324,7 +324,7 @@ def test_what_is_expected_to_be_much_slower_is_not_tried(monkeypatch: pytest.Mon
     _, timings = measure(call, points_of(call), attempt)
     assert PAIRS in attempts
     assert "in one kernel" not in attempts
-    whys = {each.label: each.why for each in timings if each.seconds is None}
+    whys = {each.label: each.reason for each in timings if each.seconds is None}
     assert whys["in one kernel"] == "expected to take 1e+04 s"
 
 
@@ -339,7 +339,7 @@ def test_nothing_new_is_tried_when_the_time_is_over(monkeypatch: pytest.MonkeyPa
     assert set(attempts) == {PLAIN, PAIRS}
     (last,) = (each for each in timings if each.seconds is None)
     assert last.label == "in one kernel"
-    assert last.why == "the 0.05 s for trying others were over, for what follows too"
+    assert last.reason == "the 0.05 s for trying others were over, for what follows too"
 
 
 def test_slow_plans_take_as_many_turns_as_a_verdict_needs() -> None:

@@ -129,7 +129,7 @@ def test_a_search_that_is_interrupted_is_no_result(monkeypatch: pytest.MonkeyPat
     from taco_py.tuning.session.tuning_session import INTERRUPTED
 
     def search(*_: Any, **__: Any) -> Any:
-        return SimpleNamespace(outcome=SimpleNamespace(why=INTERRUPTED))
+        return SimpleNamespace(outcome=SimpleNamespace(reason=INTERRUPTED))
 
     monkeypatch.setattr(usual_job, "tune_text", search)
     with tp.TuningStore() as store:
@@ -253,7 +253,7 @@ def test_the_command_line(
     def search(text: str, operands: Any, options: Any, search: Any, store: Any) -> Any:
         assert (search.trials, search.seconds, options["threads"]) == (1, 5.0, 1)
         quick(tasks(1)[0], operands, options["target"], store)
-        return SimpleNamespace(outcome=SimpleNamespace(why=""))
+        return SimpleNamespace(outcome=SimpleNamespace(reason=""))
 
     monkeypatch.setattr(usual_job, "tune_text", search)
     file, store = tmp_path / "t.toml", str(tmp_path / "a.sqlite")

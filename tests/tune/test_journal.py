@@ -90,8 +90,8 @@ def test_attempts_end_with_the_last_error() -> None:
         (job,) = journal.jobs()
         assert (job.code, job.error) == (FAIL_TO_GET_RESULT, f"{FAIL_TO_GET_RESULT}: gone")
         assert journal.add(jobs(1)) == 0
-        assert journal.add(jobs(1), again=(NO_VALID_RESULT,)) == 0
-        assert journal.add(jobs(1), again=(FAIL_TO_GET_RESULT,)) == 1
+        assert journal.add(jobs(1), codes=(NO_VALID_RESULT,)) == 0
+        assert journal.add(jobs(1), codes=(FAIL_TO_GET_RESULT,)) == 1
         job = journal.claim("c", "w", 60)
         assert job is not None
         assert journal.give_back(job, FAIL_TO_GET_RESULT) == WAITING  # failures count anew

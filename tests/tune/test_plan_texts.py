@@ -110,7 +110,7 @@ def test_axes_of_another_program_are_those_of_its_kernels() -> None:
     one = point_of({"plan: contraction": "one kernel"})
     assert not any(axis.name.startswith("kernel T: ") for axis in found.axes(one))
     both = point_of({**dict(one), "kernel T: share": "serial()"})
-    assert found.settled(both) == one
+    assert found.normalize(both) == one
     assert all(point != one for point in found.neighbours(one))
 
 

@@ -121,19 +121,19 @@ def test_all_points_of_a_small_space() -> None:
     outcome = Session(space, bench, found.price, Limits(500, 60.0)).run(
         SEARCHES["exhaustive"], 0, {}
     )
-    assert outcome.why == "all points were tried"
+    assert outcome.reason == "all points were tried"
     assert sum(outcome.counts.values()) == len(set(space.every()))
     assert "Insert" in outcome.best.text
 
 
 def test_budgets_end_a_search() -> None:
     outcome, _ = search("random", Bench({}), trials=3)
-    assert (outcome.trials, outcome.why) == (3, "3 trials were made")
+    assert (outcome.trials, outcome.reason) == (3, "3 trials were made")
     found, ticks = call_space(), iter(range(1000))
     session = Session(
         found.space, Bench({}), found.price, Limits(1000, 5.0), clock=lambda: float(next(ticks))
     )
-    assert session.run(SEARCHES["random"], 0, {}).why == "5 s were over"
+    assert session.run(SEARCHES["random"], 0, {}).reason == "5 s were over"
 
 
 def test_auto_stays_where_nothing_beats_it() -> None:
@@ -158,7 +158,7 @@ def test_an_interrupt_keeps_what_was_found() -> None:
     bench = Bench({"unroll": 0.5})
     bench.stop = 25
     outcome, told = search("model", bench, trials=60)
-    assert outcome.why == "it was interrupted"
+    assert outcome.reason == "it was interrupted"
     assert "unroll" in outcome.best.text
     assert told[-1].last
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class PlanChoice:
     """CallOptions for the operands of a call, by timing plans or from the store of tuned plans.
 
-    home  the name of the module with the function `chosen`
+    home  the name of the module with the function `resolve_settings`
     """
 
     __slots__ = ("home",)
@@ -29,7 +29,7 @@ class PlanChoice:
         """Return options with a plan that is priced or given, and the lines of explain() on it."""
         if not computation.options.chosen_by_data:
             return computation.options, ""
-        options: tuple[CallOptions, str] = import_module(self.home).chosen(computation)
+        options: tuple[CallOptions, str] = import_module(self.home).resolve_settings(computation)
         return options
 
 

@@ -34,10 +34,10 @@ class BenchHere:
 
     def _after_steps(self, text: str, timed: Callable[[], Timed]) -> Timed:
         for step in (self.build, self.first):
-            found = step(text)
-            if found.result != OK:
-                return found
-        return with_note(timed(), found.note)
+            outcome = step(text)
+            if outcome.result != OK:
+                return outcome
+        return with_note(timed(), outcome.note)
 
     # ------------------------------------------------------------ steps
 
@@ -55,15 +55,15 @@ class BenchHere:
 
         def first() -> Timed:
             self.plans.first(text)
-            why = self.plans.check(text)
-            return replace(BUILT, note=f"unchecked: {why}" if why else "")
+            reason = self.plans.check(text)
+            return replace(BUILT, note=f"unchecked: {reason}" if reason else "")
 
         return in_words(first)
 
     def alone(self, text: str) -> Timed:
         """Time a plan that ran before."""
-        found = self.plans.time(text, PATIENCE)
-        return Timed(OK, found.seconds, found.spread, found.count)
+        timing = self.plans.time(text, PATIENCE)
+        return Timed(OK, timing.seconds, timing.spread, timing.count)
 
     def turns(self, text: str, rival: str, last: bool) -> Timed:
         """Time two plans in turns, of which the first ran before."""

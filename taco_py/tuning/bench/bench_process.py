@@ -48,22 +48,22 @@ class BenchProcess:
 
     def time(self, text: str) -> Timed:
         """Build a plan, check it, and time it by itself."""
-        found = self._run(text, "", False)
-        if self.usual is None and found.seconds is not None:
-            self.usual = found.seconds
-        return found
+        outcome = self._run(text, "", False)
+        if self.usual is None and outcome.seconds is not None:
+            self.usual = outcome.seconds
+        return outcome
 
     def race(self, text: str, rival: str, last: bool) -> Timed:
         """Build a plan, check it, and time it in turns with another one."""
         return self._run(text, rival, last)
 
     def _run(self, text: str, rival: str, last: bool) -> Timed:
-        found = self._ask({"do": "build", "text": text}, BUILD_SECONDS)
-        if found.result == OK:
-            found = self._ask({"do": "first", "text": text}, self._limit(1))
-        if found.result != OK:
-            return found
-        note = found.note
+        outcome = self._ask({"do": "build", "text": text}, BUILD_SECONDS)
+        if outcome.result == OK:
+            outcome = self._ask({"do": "first", "text": text}, self._limit(1))
+        if outcome.result != OK:
+            return outcome
+        note = outcome.note
         head = {"do": "time", "text": text, "rival": rival, "last": last}
         wait = self._limit(2) + PATIENCE * (1 + last) + BUILD_SECONDS * (rival not in self.built)
         timed = self._ask(head, wait)
@@ -81,25 +81,25 @@ class BenchProcess:
         """Return the result of a step; the process is started where it does not run."""
         try:
             self._open()
-            told, _ = self.child.ask(head, (), self.opened, seconds)
+            reply, _ = self.child.ask(head, (), self.opened, seconds)
         except ChildLateError as error:
             self.built.clear()
             return Timed("timed out", note=str(error))
         except ChildEndedError as error:
             self.built.clear()
             return Timed("crashed", note=str(error))
-        if "error" in told:
-            return Timed("crashed", note=str(told["error"]))
-        return Timed(**told)
+        if "error" in reply:
+            return Timed("crashed", note=str(reply["error"]))
+        return Timed(**reply)
 
     def _open(self) -> None:
         """Let the process read the call, where it was started anew. Raises ChildEndedError."""
         started = self.child.start()
         if started == self.opened:
             return
-        told, _ = self.child.ask({"do": "open", "path": str(self.path)}, (), started, OPEN_SECONDS)
-        if "error" in told:
-            raise UnpassableError(str(told["error"]))
+        reply, _ = self.child.ask({"do": "open", "path": str(self.path)}, (), started, OPEN_SECONDS)
+        if "error" in reply:
+            raise UnpassableError(str(reply["error"]))
         self.opened = started
 
 

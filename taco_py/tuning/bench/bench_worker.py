@@ -35,11 +35,11 @@ def answer(head: Mapping[str, Any], _: Sequence[Any]) -> Answer:
     if bench is None:
         return {"error": "no call was opened"}, ()
     if head["do"] == "build":
-        found = bench.build(head["text"])
+        outcome = bench.build(head["text"])
     elif head["do"] == "first":
-        found = bench.first(head["text"])
+        outcome = bench.first(head["text"])
     elif head["rival"]:
-        found = bench.turns(head["text"], head["rival"], head["last"])
+        outcome = bench.turns(head["text"], head["rival"], head["last"])
     else:
-        found = bench.alone(head["text"])
-    return asdict(found), ()
+        outcome = bench.alone(head["text"])
+    return asdict(outcome), ()

@@ -55,7 +55,7 @@ def space_of(computation: Computation) -> CallSpace:
         return prepare_computation(computation.with_options(other)).plan
 
     threads = options.threads or KERNELS.cores
-    operands = {name: given.operand for name, given in prepared.operands.items()}
+    operands = {name: bound.operand for name, bound in prepared.operands.items()}
     space = Space(options, plan, planner_axes(_planned_call(prepared), request, options), threads)
     return CallSpace(computation, prepared, space, PricedFor(operands, request.machine, threads))
 
@@ -63,7 +63,7 @@ def space_of(computation: Computation) -> CallSpace:
 def _planned_call(prepared: Prepared) -> PlannedCall:
     """Return the plan of a call with the facts of tensors as statements read them."""
     checked = prepared.checked
-    operands = {name: given.operand for name, given in prepared.operands.items()}
+    operands = {name: bound.operand for name, bound in prepared.operands.items()}
     facts = {**checked.elaborated.operands, **operands}
     facts |= {name: squeezed_facts(facts[name], axes) for name, axes in checked.squeezed}
     if checked.is_single:

@@ -6,7 +6,7 @@ from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.computation import Computation
 
 
-def chosen(computation: Computation) -> tuple[CallOptions, str]:
+def resolve_settings(computation: Computation) -> tuple[CallOptions, str]:
     """Return the options that a call is carried out with, and the lines of explain() on their
     origin."""
     if computation.options.measure:
@@ -18,5 +18,5 @@ def chosen(computation: Computation) -> tuple[CallOptions, str]:
         from taco_py.tuning.bench.tuned_schedule import resolved
 
         plan = resolved(computation)
-        return plan.settings, "\n".join(plan.told) + "\n"
+        return plan.settings, "\n".join(plan.lines) + "\n"
     return computation.options, ""

@@ -24,8 +24,8 @@ from taco_py.running.execute.run import run_all
 from taco_py.tuning.bench.bench_here import PATIENCE, in_words, timed_of
 from taco_py.tuning.bench.call_space import CallSpace, space_of
 from taco_py.tuning.measure.turns import alone, in_turns
-from taco_py.tuning.searches.search_protocol import Asked, Search
-from taco_py.tuning.session.timing_store import Tried, keep, note_key, recalled
+from taco_py.tuning.searches.search_protocol import Search, SearchContext
+from taco_py.tuning.session.timing_store import TimedChoice, keep, note_key, recalled
 from taco_py.tuning.session.tuning_session import Attempt, Limits, Session, Timed
 from taco_py.tuning.space.axis import Point
 from taco_py.tuning.store.tuning_record import OK
@@ -51,7 +51,7 @@ class Measured:
 
     settings: CallOptions
     label: str
-    timings: tuple[Tried, ...]
+    timings: tuple[TimedChoice, ...]
     is_recalled: bool = False
 
 
@@ -89,13 +89,13 @@ def points_of(call: CallSpace) -> dict[str, Point]:
     """
     axes = call.space.planner if call.space.settings.path is None else ()
     options = ((axis.name, option) for axis in axes for option in axis.options)
-    changed = {option.words: ((axis, option.name),) for axis, option in options if option.words}
-    return {PLAIN: (), **changed}
+    points = {option.words: ((axis, option.name),) for axis, option in options if option.words}
+    return {PLAIN: (), **points}
 
 
 def measure(
     call: CallSpace, points: Mapping[str, Point], attempt: Callable[[CallOptions], None]
-) -> tuple[str, tuple[Tried, ...]]:
+) -> tuple[str, tuple[TimedChoice, ...]]:
     """Return the label of the fastest point, and the times of points or why they have none."""
     labels = {point: label for label, point in points.items()}
     return MeasuredSearch(call, labels, CallBench(attempt)).run()
@@ -146,18 +146,18 @@ class MeasuredSearch:
     times: dict[str, float] = field(default_factory=dict)
     untimed: dict[str, str] = field(default_factory=dict)
 
-    def run(self) -> tuple[str, tuple[Tried, ...]]:
+    def run(self) -> tuple[str, tuple[TimedChoice, ...]]:
         """Return the label of the fastest point, and the times of points or why they have none."""
         space = self.call.space
         self.bench.settings[space.text(())] = space.settings
         limits = Limits(TRIALS, inf)
         session = Session(space, self.bench, self.call.price, limits, watch=self.watch)
         best = session.run(self.search, 0, {}).best
-        timed = (Tried(label, seconds) for label, seconds in self.times.items())
-        passed = (Tried(label, None, reason) for label, reason in self.untimed.items())
+        timed = (TimedChoice(label, seconds) for label, seconds in self.times.items())
+        passed = (TimedChoice(label, None, reason) for label, reason in self.untimed.items())
         return self.labels[best.point], (*timed, *passed)
 
-    def search(self, _: Asked) -> Search:
+    def search(self, _: SearchContext) -> Search:
         """Yield the points that may pay, the least expected time first, until time is over."""
         begin, usual = monotonic(), (yield ()).seconds or 0.0
         seconds, slowest = max(SECONDS, TIMES * usual), SLOWER * max(LEAST, usual)
@@ -209,4 +209,4 @@ def lines_of(times: Measured) -> Iterator[str]:
         yield f"  {seconds * 1e3:8.3f} ms  {label}{mark}"
     for plan in times.timings:
         if plan.seconds is None:
-            yield f"  {'not timed':>11}  {plan.label}: {plan.why}"
+            yield f"  {'not timed':>11}  {plan.label}: {plan.reason}"

@@ -90,7 +90,7 @@ class PlanBench:
         execution = start(prepared, options, None)
         results = run_all(prepared.plan, execution).values()
         for name, data in zip(prepared.outputs, results, strict=True):
-            self._compare(name, on_host(data), _named(name, prepared))
+            self._compare(name, on_host(data), _result_words(name, prepared))
         self.calls[text] = self._call(prepared, options, execution.threads)
 
     def _call(self, prepared: Prepared, options: CallOptions, threads: int) -> Call:
@@ -145,11 +145,11 @@ class PlanBench:
         small = self._small(parsed_plan(text).static)
         if isinstance(small, str):
             return small
-        prepared, tensors, wanted = small
-        made = self._run_small(text, tensors, prepared)
-        for (name, expected), data in zip(wanted.items(), made, strict=True):
+        prepared, tensors, references = small
+        results = self._run_small(text, tensors, prepared)
+        for (name, expected), data in zip(references.items(), results, strict=True):
             if not alike(to_dense(data), expected, data.dtype.name):
-                words = f"{_named(name, prepared)} on small operands"
+                words = f"{_result_words(name, prepared)} on small operands"
                 raise WrongResultError(f"{words} differs from the oracle's")
         return ""
 
@@ -184,32 +184,32 @@ class PlanBench:
         static  sizes that a plan has compiled in, which stay
         """
         if static not in self.checks:
-            self.checks[static] = self._made_small(static)
+            self.checks[static] = self._make_small(static)
         small: Small | str = self.checks[static]
         return small
 
-    def _made_small(self, static: Sizes) -> Small | str:
+    def _make_small(self, static: Sizes) -> Small | str:
         prepared = prepare_computation(self.computation)
         checked = prepared.checked
         tensors = {name: g.data for name, g in prepared.operands.items()}
         facts = {name: g.operand for name, g in prepared.operands.items()}
         sizes = _sizes(checked, tensors)
         compiled = (index for index, size in static if sizes.get(index) == size)
-        kept = {**dict(self.computation.options.static), **dict.fromkeys(compiled, 0)}
-        small = small_sizes(checked.source_assignments, sizes, kept)
+        fixed = {**dict(self.computation.options.static), **dict.fromkeys(compiled, 0)}
+        small = small_sizes(checked.source_assignments, sizes, fixed)
         axes = dict(checked.squeezed)
         try:
             tensors = small_tensors(checked.source_assignments, tensors, facts, small, axes)
         except TacoError as error:  # the formats of operands do not store any pattern
             return error.message
         for name, data in tensors.items():
-            wanted, own = facts[name], type_of(data)
-            if (own.format, joined_of(data)) != (wanted.type.format, wanted.contiguous):
+            operand, actual = facts[name], type_of(data)
+            if (actual.format, joined_of(data)) != (operand.type.format, operand.contiguous):
                 return f"no small operand is stored as {name} is"
         return prepared, tensors, _by_oracle(prepared, tensors)
 
 
-def _named(name: str, prepared: Prepared) -> str:
+def _result_words(name: str, prepared: Prepared) -> str:
     """Return the words for a result, by its name where there are several."""
     return f"the result {name}" if len(prepared.outputs) > 1 else "the result"
 
@@ -217,7 +217,7 @@ def _named(name: str, prepared: Prepared) -> str:
 def _sizes(checked: Checked, tensors: Mapping[str, TensorData]) -> dict[str, int]:
     """Return the size of each index of statements over these operands."""
     axes, sizes = dict(checked.squeezed), dict[str, int]()
-    for access in (access for each in checked.source_assignments for access in accesses(each)):
+    for access in (access for define in checked.source_assignments for access in accesses(define)):
         if access.tensor in tensors:
             out, shape = axes.get(access.tensor, ()), tensors[access.tensor].shape
             left = (n for mode, n in enumerate(shape) if mode not in out)
@@ -237,9 +237,9 @@ def _by_oracle(
         arrays[name] = np.squeeze(to_dense(read), axes.get(name, ()))
         if not data.format.is_dense:
             places[name] = np.squeeze(stored_places(data, unpack(data)[0]), axes.get(name, ()))
-    for each in checked.source_assignments:
-        name = each.target.tensor
-        array, has = evaluate_stored(each, arrays, places)
+    for assignment in checked.source_assignments:
+        name = assignment.target.tensor
+        array, has = evaluate_stored(assignment, arrays, places)
         arrays[name] = array if checked.is_single else array.astype(types[name].dtype)
         places[name] = stored_positions(has, types[name].format)
     return {name: arrays[target] for name, target in prepared.outputs.items()}
@@ -269,5 +269,5 @@ def alike(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], dtype: str) ->
         return False
     largest = np.abs(other[finite]).max(initial=0.0)
     same = np.array_equal(one[~finite], other[~finite], equal_nan=True)
-    apart = np.abs(one[finite] - other[finite]).max(initial=0.0)
-    return bool(same and apart <= tolerance * max(largest, 1e-30))
+    difference = np.abs(one[finite] - other[finite]).max(initial=0.0)
+    return bool(same and difference <= tolerance * max(largest, 1e-30))

@@ -66,8 +66,8 @@ def tunable(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -
 
 def _refuse_devices(objects: Mapping[str, Any]) -> None:
     """Raise OperandTypeError for operands in the memory of a GPU."""
-    for name, each in objects.items():
-        if place_of((each,)):
+    for name, operand in objects.items():
+        if place_of((operand,)):
             raise OperandTypeError(
                 f"Expected operands on the host, where plans are timed, found {name} on a GPU",
                 hint="tune with .to_host(); plans of GPUs are not searched for yet",
@@ -117,16 +117,16 @@ def _bench(call: Computation, isolated: bool) -> Iterator[tuple[Bench, str]]:
     with ExitStack() as stack:
         try:
             bench: Bench = stack.enter_context(bench_process(call))
-            why = ""
+            reason = ""
         except UnpassableError as error:
             bench = BenchHere(PlanBench(call))
-            why = f"in this process, for the call cannot be passed to another one: {error}"
-        yield bench, why
+            reason = f"in this process, for the call cannot be passed to another one: {error}"
+        yield bench, reason
 
 
 def _memory(call: Computation) -> OperandMemory:
     """Return the operands that share memory."""
-    return operand_memory({name: each.data for name, each in bind_operands(call.objects).items()})
+    return operand_memory({name: bound.data for name, bound in bind_operands(call.objects).items()})
 
 
 def _with_threads(settings: CallOptions) -> CallOptions:
@@ -152,7 +152,7 @@ def records_of(key: TuningKey, attempt: Attempt) -> tuple[TuningRecord, ...]:
     One that was beaten before takes no part unless the last comparison says so.
     """
     timed = attempt.timed
-    own = TuningRecord(
+    record = TuningRecord(
         key,
         attempt.text,
         attempt.label,
@@ -164,7 +164,7 @@ def records_of(key: TuningKey, attempt: Attempt) -> tuple[TuningRecord, ...]:
     )
     won = timed.result == OK
     if not attempt.rival or timed.rival is None or not (won or attempt.last):
-        return (own,)
+        return (record,)
     word = SLOWER if won else OK
     label = NO_OPTIONS if attempt.last else "the best before"
-    return own, TuningRecord(key, attempt.rival, label, timed.rival, 0.0, timed.trials, word)
+    return record, TuningRecord(key, attempt.rival, label, timed.rival, 0.0, timed.trials, word)

@@ -92,8 +92,8 @@ class TunedCall:
         return block(table(self.rows()))
 
 
-def _summary(found: Tuned) -> TunedCall:
-    outcome = found.outcome
+def _summary(tuned: Tuned) -> TunedCall:
+    outcome = tuned.outcome
     return TunedCall(
         outcome.best.text,
         outcome.best.label,
@@ -101,10 +101,10 @@ def _summary(found: Tuned) -> TunedCall:
         outcome.usual_seconds,
         outcome.trials,
         outcome.counts,
-        found.search,
+        tuned.search,
         outcome.seconds,
-        outcome.why,
-        found.where,
+        outcome.reason,
+        tuned.where,
     )
 
 
@@ -122,35 +122,35 @@ def tuned_call(
     """
     searched = SearchOptions.of(search)
     _check_names(text, objects, options["outputs"])
-    own = store if isinstance(store, TuningStore) else TuningStore(_path_of(store))
+    tuning_store = store if isinstance(store, TuningStore) else TuningStore(_path_of(store))
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
-    shown = Progress(
+    bar = Progress(
         searched.trials, is_terminal if progress is None else bool(progress and sys.stderr)
     )
     try:
-        found = tune_text(
+        tuned = tune_text(
             text,
             objects,
             options,
             searched,
-            own,
-            shown.tell,
+            tuning_store,
+            bar.tell,
         )
     finally:
-        shown.end()
-        if own is not store:
-            own.close()
-        if own.path is not None:
-            tuned_into(own.path.absolute())
+        bar.end()
+        if tuning_store is not store:
+            tuning_store.close()
+        if tuning_store.path is not None:
+            tuned_into(tuning_store.path.absolute())
         KERNELS.memo.clear()  # calls that were made before look again
-    return _summary(found)
+    return _summary(tuned)
 
 
 def _check_names(text: str, objects: Mapping[str, Any], outputs: Any) -> None:
     """Raise OperandError for operands that the text does not use, or options misspelt."""
-    written = tuple(each.assignment for each in statements_of(text, objects))
-    names = requested_outputs(written, outputs).outputs
-    check_passed(written, in_single_assignment(written, names, objects), objects, OPTIONS)
+    assignments = tuple(statement.assignment for statement in statements_of(text, objects))
+    names = requested_outputs(assignments, outputs).outputs
+    check_passed(assignments, in_single_assignment(assignments, names, objects), objects, OPTIONS)
 
 
 def _path_of(store: str | Path | None) -> Path:
@@ -166,20 +166,20 @@ class Progress:
     """A line that shows how a search goes, written over itself."""
 
     trials: int
-    shown: bool
+    visible: bool
     least: float = field(init=False, default=0.0)
     usual: float = field(init=False, default=0.0)
 
     def tell(self, attempt: Attempt, trials: int, seconds: float) -> None:
         """Show one plan more."""
-        taken = attempt.timed.seconds
-        if attempt.timed.result == "ok" and taken is not None:
-            self.usual = self.usual or taken
+        elapsed = attempt.timed.seconds
+        if attempt.timed.result == "ok" and elapsed is not None:
+            self.usual = self.usual or elapsed
             self.least = attempt.share * self.usual
-        if not self.shown:
+        if not self.visible:
             return
-        done = min(1.0, trials / self.trials)
-        bar = "#" * round(WIDTH * done)
+        fraction = min(1.0, trials / self.trials)
+        bar = "#" * round(WIDTH * fraction)
         gain = self.usual / self.least if self.least else 1.0
         line = (
             f"\r[{bar:<{WIDTH}}] {trials}/{self.trials} {seconds:4.0f} s  "
@@ -190,7 +190,7 @@ class Progress:
 
     def end(self) -> None:
         """Leave the line."""
-        if self.shown:
+        if self.visible:
             sys.stderr.write("\n")
             sys.stderr.flush()
 

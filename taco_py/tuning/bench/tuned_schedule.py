@@ -44,11 +44,11 @@ HINTED = 2.0
 class Resolved:
     """The settings that a tuned call is carried out with, and where its plan comes from.
 
-    told  lines for explain()
+    lines  of explain()
     """
 
     settings: CallOptions
-    told: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 def resolved(computation: Computation) -> Resolved:
@@ -56,31 +56,31 @@ def resolved(computation: Computation) -> Resolved:
     plain = computation.with_options(replace(computation.options, tuned=False))
     checked, options = check_computation(plain)
     key = ("tuned", *plain.identity, options, facts(checked.operands, options.counts))
-    known: Resolved | None = KERNELS.memo.get(key)
-    if known is None:
-        known = _looked_up(plain)
-        KERNELS.memo.put(key, known)
-    return known
+    plan: Resolved | None = KERNELS.memo.get(key)
+    if plan is None:
+        plan = _looked_up(plain)
+        KERNELS.memo.put(key, plan)
+    return plan
 
 
 def _looked_up(computation: Computation) -> Resolved:
     file, plain = active_file(), computation.options
     key = key_of_call(computation)
-    search = _Found(computation, key)
+    search = _StoredPlans(computation, key)
     plan = None if file is None else search.in_store(file)
     if search.unequal:
         _warn_unequal(search.unequal, file)
     if plan is not None:
         return Resolved(replace(plain, plan=plan[0]), (*plan[1], *search.passed()))
-    text, told = zero_shot(search.space, file)
+    text, guess = zero_shot(search.space, file)
     if file is not None and search.timed == 0:
-        kept = text or search.space.space.text(())
-        _remember(file, TuningRecord(key, kept, told.label, told.expected, 0.0, 1, EXPECTED))
-    return Resolved(replace(plain, plan=text), (*told.lines, *search.passed()))
+        stored = text or search.space.space.text(())
+        _remember(file, TuningRecord(key, stored, guess.label, guess.expected, 0.0, 1, EXPECTED))
+    return Resolved(replace(plain, plan=text), (*guess.lines, *search.passed()))
 
 
 def _warn_unequal(reasons: list[str], file: StoreFile | None) -> None:
-    """Warn of plans that are passed over, for they compute something else."""
+    """Warn that plans are passed over, for they compute something else."""
     where = "in memory" if file is None or file.path is None else str(file.path)
     warn_user(
         TuningStoreWarning(
@@ -102,7 +102,7 @@ def _remember(file: StoreFile, record: TuningRecord) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class _Found:
+class _StoredPlans:
     """The plans of a store for one call, and why some are passed over.
 
     timed, lost, other, dear  how many records there are of the key's; no longer parse; do not fit;
@@ -117,14 +117,14 @@ class _Found:
     other: int = 0
     unequal: list[str] = field(default_factory=list)
     dear: int = 0
-    made: CallSpace | None = None
+    cached_space: CallSpace | None = None
 
     @property
     def space(self) -> CallSpace:
         """Return the space of the call, made when it is first needed."""
-        if self.made is None:
-            self.made = space_of(self.computation)
-        return self.made
+        if self.cached_space is None:
+            self.cached_space = space_of(self.computation)
+        return self.cached_space
 
     def in_store(self, file: StoreFile) -> tuple[str, tuple[str, ...]] | None:
         """Return the text of the first plan that fits, in the call's names, and its lines."""
@@ -134,20 +134,20 @@ class _Found:
         except TuningStoreError as error:
             warn_user(TuningStoreWarning(f"The store of tuned plans is left out: {error}"))
             return None
-        for found in every:
-            text = self._text(found)
-            if text is not None and found is not None:
-                return text, tuple(_told(found, file))
+        for tuned in every:
+            text = self._text(tuned)
+            if text is not None and tuned is not None:
+                return text, tuple(_origin_lines(tuned, file))
         return None
 
-    def _text(self, found: TunedPlan | None) -> str | None:
+    def _text(self, tuned: TunedPlan | None) -> str | None:
         """Return the text of a plan in the call's names; None where it cannot be taken."""
-        if found is None:
+        if tuned is None:
             self.lost += 1
             return None
-        self.timed += found.is_timed
+        self.timed += tuned.is_timed
         try:
-            text = in_names_of_call(found)
+            text = in_names_of_call(tuned)
             options = replace(self.computation.options, plan=text)
             plan = prepare_computation(self.computation.with_options(options)).plan
         except UnequalPlanError as error:
@@ -156,7 +156,7 @@ class _Found:
         except ScheduleError:
             self.other += 1
             return None
-        if found.is_exact:
+        if tuned.is_exact:
             return text
         price = self.space.priced.plan(plan)
         if price > HINTED * self.space.price(()):
@@ -172,23 +172,23 @@ class _Found:
             (len(self.unequal), "are not shown to compute this call"),
             (self.dear, "are hints that are expected to be slower here"),
         )
-        for count, why in words:
+        for count, reason in words:
             if count:
-                yield f"  passed over  {count} plan{'s' * (count > 1)} of the store: {why}"
+                yield f"  passed over  {count} plan{'s' * (count > 1)} of the store: {reason}"
 
 
-def in_names_of_call(found: TunedPlan) -> str:
+def in_names_of_call(tuned: TunedPlan) -> str:
     """Return the text of a record's plan over the tensors of the call. Raises ScheduleError."""
-    return program_text(renamed(parsed_plan(found.record.plan), found.renaming))
+    return program_text(renamed(parsed_plan(tuned.record.plan), tuned.renaming))
 
 
-def _told(found: TunedPlan, file: StoreFile) -> Iterator[str]:
+def _origin_lines(tuned: TunedPlan, file: StoreFile) -> Iterator[str]:
     """Yield the origin of a plan: the record, how it fits, when and in what time."""
-    record = found.record
-    where = "a store in memory" if file.path is None else _shown(file.path)
+    record = tuned.record
+    where = "a store in memory" if file.path is None else _short_path(file.path)
     when = datetime.fromtimestamp(record.when).strftime("%Y-%m-%d %H:%M")
-    yield f"tuned     {record.label}; {found.match}, from {where}"
-    if found.is_timed:
+    yield f"tuned     {record.label}; {tuned.match}, from {where}"
+    if tuned.is_timed:
         yield (
             f"  timed        {record.seconds or 0.0:.3g} s on {when}, {record.trials} times, "
             f"spread {record.spread:.0%}"
@@ -197,7 +197,7 @@ def _told(found: TunedPlan, file: StoreFile) -> Iterator[str]:
         yield f"  timed        never; it was chosen by price on {when}"
 
 
-def _shown(path: Path) -> str:
+def _short_path(path: Path) -> str:
     """Return a path as short as it can be from the folder of the process."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+    folder = Path.cwd()
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)

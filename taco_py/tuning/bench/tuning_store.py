@@ -77,9 +77,9 @@ class TuningStore:
         self._required = required
         self._unsaved: dict[int, TuningRecord] = {}
         self._numbers = count()
-        own = None if path is None else path_of(path)
+        file_path = None if path is None else path_of(path)
         try:
-            self._file = StoreFile(own, timeout, write)
+            self._file = StoreFile(file_path, timeout, write)
         except TuningStoreError as error:
             if required:
                 raise
@@ -145,7 +145,7 @@ class TuningStore:
         semiring: Any = None,
         mask: Any = None,
         target: str = "c",
-        **named: Any,
+        **keywords: Any,
     ) -> TuningKey:
         """Return the key of a call with these arguments, which `evaluate` takes too."""
         options = {
@@ -153,7 +153,7 @@ class TuningStore:
             "threads": threads, "static": static, "libraries": libraries, "forbid": forbid,
             "allow": allow, "target": target, "semiring": semiring, "mask": mask,
         }  # fmt: skip
-        return key_of_text(text, merged(operands, named), options)
+        return key_of_text(text, merged(operands, keywords), options)
 
     def best(
         self,
@@ -163,7 +163,7 @@ class TuningStore:
         *,
         far: int = FAR,
         hints: bool = True,
-        **named: Any,
+        **keywords: Any,
     ) -> TunedPlan | None:
         """Return the fastest plan of a key, or of a call's text and arguments.
 
@@ -173,9 +173,9 @@ class TuningStore:
         None where there is none. A plan whose text no longer parses is skipped, with a warning.
         """
         _check_number("far", far)
-        key = what if isinstance(what, TuningKey) else self.key(what, operands, **named)
+        key = what if isinstance(what, TuningKey) else self.key(what, operands, **keywords)
         with self._file.read() as connection:
-            found, skipped = look_up(connection, key, far, hints)
+            plan, skipped = look_up(connection, key, far, hints)
         if skipped:
             warn_user(
                 TuningStoreWarning(
@@ -183,20 +183,20 @@ class TuningStore:
                     "longer parse. store.prune(versions=…) removes those of other versions."
                 )
             )
-        return found
+        return plan
 
     # ---------------------------------------------------------------- records
 
     def add(self, *records: TuningRecord) -> int:
         """Write trials in one transaction, each once, and return how many are new."""
-        for each in records:
-            if not isinstance(each, TuningRecord):
+        for record in records:
+            if not isinstance(record, TuningRecord):
                 raise OperandTypeError(
-                    f"Expected a TuningRecord to add, found {type(each).__name__}",
+                    f"Expected a TuningRecord to add, found {type(record).__name__}",
                     hint="as in store.add(tp.TuningRecord(key, plan, seconds=0.001))",
                 )
-        for each in records:  # what is interrupted is written later
-            self._unsaved[next(self._numbers)] = each
+        for record in records:  # what is interrupted is written later
+            self._unsaved[next(self._numbers)] = record
         waiting = tuple(self._unsaved.items())
         try:
             new = self._write(record for _, record in waiting)
@@ -222,8 +222,8 @@ class TuningStore:
             )
         with self._file.read() as connection:
             every = all or result is not None
-            found = trials_of(connection, result) if every else best_of_each(connection)
-            return iter(tuple(found))
+            trials = trials_of(connection, result) if every else best_of_each(connection)
+            return iter(tuple(trials))
 
     def __len__(self) -> int:
         with self._file.read() as connection:
@@ -236,16 +236,16 @@ class TuningStore:
 
     def load(self, path: str | Path) -> int:
         """Take the trials of a file that `export` wrote, and return how many are new."""
-        return self._taken(tuple(read_log(path_of(path))))
+        return self._import_records(tuple(read_log(path_of(path))))
 
     def merge(self, other: str | Path | TuningStore) -> int:
         """Take the trials of another store, and return how many are new."""
         if isinstance(other, TuningStore):
-            return self._taken(other.records(all=True))
+            return self._import_records(other.records(all=True))
         with TuningStore(other, write=False) as store:
-            return self._taken(store.records(all=True))
+            return self._import_records(store.records(all=True))
 
-    def _taken(self, records: Iterable[TuningRecord]) -> int:
+    def _import_records(self, records: Iterable[TuningRecord]) -> int:
         """Write records of others, which calls that were made before look for again."""
         new = self._write(records)
         if new:
@@ -292,7 +292,7 @@ class TuningStore:
 
     def _repr_html_(self) -> str:
         rows = [("store", self.path or "in memory"), ("trials", len(self)), ("bytes", self.size)]
-        for each in self.records():
-            seconds = each.seconds or 0.0
-            rows.append((each.key.problem.partition("\n")[0], f"{seconds:.3g} s  {each.label}"))
+        for record in self.records():
+            seconds = record.seconds or 0.0
+            rows.append((record.key.problem.partition("\n")[0], f"{seconds:.3g} s  {record.label}"))
         return block(table((str(a), b) for a, b in rows[:40]))

@@ -54,16 +54,16 @@ def zero_shot(call: CallSpace, file: StoreFile | None) -> tuple[str, ZeroShot]:
     )
     lessons = lessons_in(file)
     begin = monotonic()
-    found, tried = _walk(call, lessons, begin + seconds)
+    point, priced = _walk(call, lessons, begin + seconds)
     usual = _expected(call, lessons, ())
-    expected = _expected(call, lessons, found)
-    where = f"{tried} plans by price, {lessons.count} trials of others to learn from"
-    if found == () or expected * LEAST_GAIN > usual or not _can(call, found):
+    expected = _expected(call, lessons, point)
+    where = f"{priced} plans by price, {lessons.count} trials of others to learn from"
+    if point == () or expected * LEAST_GAIN > usual or not _can(call, point):
         line = f"tuned     as auto plans it: no record, and none of {where} promises more"
         return "", ZeroShot(_label(()), usual, (line,))
     gain = f"{usual / expected:.2g} times as fast as auto's plan is expected to be"
-    lines = (f"tuned     {_label(found)}", f"  expected     {gain}; {where}")
-    return call.space.text(found), ZeroShot(_label(found), expected, lines)
+    lines = (f"tuned     {_label(point)}", f"  expected     {gain}; {where}")
+    return call.space.text(point), ZeroShot(_label(point), expected, lines)
 
 
 def _label(point: Point) -> str:
@@ -79,27 +79,27 @@ def _walk(call: CallSpace, lessons: Lessons, until: float) -> tuple[Point, int]:
     """Return the best point that is reached by one axis after the other, and how many were
     priced."""
     best: Point = ()
-    least, tried = _expected(call, lessons, ()), 1
+    least, priced = _expected(call, lessons, ()), 1
     for _ in range(STEPS):
         better: Point | None = None
         for point in _shuffled(call, best):
             if monotonic() > until:
-                return best if better is None else better, tried
-            tried += 1
+                return best if better is None else better, priced
+            priced += 1
             expected = _expected(call, lessons, point)
             if expected < least and expected < inf:
                 better, least = point, expected
         if better is None:
-            return best, tried
+            return best, priced
         best = better
-    return best, tried
+    return best, priced
 
 
 def _shuffled(call: CallSpace, point: Point) -> Iterator[Point]:
     """Yield the neighbours of a point in an order that leaves no axis for the end."""
-    found = list(call.space.neighbours(point))
-    Random(0).shuffle(found)
-    yield from found
+    neighbours = list(call.space.neighbours(point))
+    Random(0).shuffle(neighbours)
+    yield from neighbours
 
 
 def _can(call: CallSpace, point: Point) -> bool:

@@ -52,15 +52,15 @@ class Batch:
 
     def complete(self, journal: Journal) -> int:
         """Put jobs into the file that were claimed for it and do not stand there; how many."""
-        there = {_attempt(each) for each in _jobs(self.jobs)} if self.jobs.exists() else set()
-        own = [job for job in journal.jobs(TUNING) if job.worker == f"batch {self.jobs}"]
-        left = [job for job in own if (job.hash, job.attempts) not in there]
+        present = {_attempt(line) for line in _jobs(self.jobs)} if self.jobs.exists() else set()
+        claimed = [job for job in journal.jobs(TUNING) if job.worker == f"batch {self.jobs}"]
+        left = [job for job in claimed if (job.hash, job.attempts) not in present]
         for job in left:
             self._put(job)
         return len(left)
 
     def _put(self, job: Job) -> None:
-        append(self.jobs, {each: getattr(job, each) for each in FIELDS})
+        append(self.jobs, {field: getattr(job, field) for field in FIELDS})
 
     def read(self, journal: Journal) -> list[tuple[Job, Outcome]]:
         """Return the contents of the log about tuned jobs. Raises FileFormatError that names the
@@ -68,12 +68,12 @@ class Batch:
         if not self.log.exists():
             return []
         waiting = {job.hash: job for job in journal.jobs(TUNING)}
-        found = []
+        outcomes = []
         for line in _outcomes(self.log):
             job = waiting.get(line["hash"])
             if job is not None and job.attempts == line["attempts"]:
-                found.append((job, outcome_of(line)))
-        return found
+                outcomes.append((job, outcome_of(line)))
+        return outcomes
 
 
 def write_batch(store: TuningStore, path: str | Path, target: str) -> int:
@@ -102,7 +102,7 @@ def run_batch(
     path: str | Path,
     log: str | Path,
     tune: TuneTask = tune_task,
-    told: Callable[[int, int], None] = lambda done, all: None,
+    told: Callable[[int, int], None] = lambda finished, all: None,
 ) -> int:
     """Do the jobs of a file, write a line of a log for each, and return how many.
 
@@ -124,12 +124,12 @@ def run_batch(
     """
     jobs = _jobs(Path(path))
     logged = Path(log)
-    done = {_attempt(each) for each in _outcomes(logged)} if logged.exists() else set()
-    left = [each for each in jobs if _attempt(each) not in done]
-    for number, each in enumerate(left, 1):
+    finished = {_attempt(job) for job in _outcomes(logged)} if logged.exists() else set()
+    left = [job for job in jobs if _attempt(job) not in finished]
+    for number, job in enumerate(left, 1):
         folder = str(Path(path).absolute().parent)
-        outcome = run_job(each["workload"], each["options"], tune, folder)
-        append(logged, {"hash": each["hash"], "attempts": each["attempts"], **outcome})
+        outcome = run_job(job["workload"], job["options"], tune, folder)
+        append(logged, {"hash": job["hash"], "attempts": job["attempts"], **outcome})
         told(number, len(left))
     return len(left)
 
@@ -150,19 +150,19 @@ def read_batch(store: TuningStore, log: str | Path) -> tuple[int, int]:
     Refused is what others have finished, or were given, in the meantime. Raises FileFormatError,
     before anything is written, and OSError.
     """
-    lines = [(each, outcome_of(each)) for each in _outcomes(Path(log))]
+    lines = [(line, outcome_of(line)) for line in _outcomes(Path(log))]
     journal, finished, refused = store.journal, 0, 0
     for line, outcome in lines:
         job = journal.job(line["hash"])
         if job is None:
             refused += 1
             continue
-        own = replace(job, attempts=line["attempts"])
+        claimed = replace(job, attempts=line["attempts"])
         if code_of(outcome.error) in TRIED_AGAIN:
-            done = bool(journal.give_back(own, outcome.error, outcome.worker))
+            accepted = bool(journal.give_back(claimed, outcome.error, outcome.worker))
         else:
-            done = journal.finish(own, outcome.records, outcome.error, outcome.worker)
-        finished, refused = finished + done, refused + (not done)
+            accepted = journal.finish(claimed, outcome.records, outcome.error, outcome.worker)
+        finished, refused = finished + accepted, refused + (not accepted)
     return finished, refused
 
 
@@ -170,8 +170,8 @@ def append(path: Path, line: Mapping[str, Any]) -> None:
     """Add a line of JSON to a file, in the place of an incomplete last line."""
     with path.open("ab+") as file:
         file.seek(0)
-        whole = file.read()
-        file.truncate(whole.rfind(b"\n") + 1)
+        content = file.read()
+        file.truncate(content.rfind(b"\n") + 1)
         file.write(json.dumps(line).encode() + b"\n")
 
 
@@ -197,16 +197,16 @@ def _check_job(line: Mapping[str, Any]) -> None:
 def _lines(path: Path, check: Callable[[Any], object]) -> list[dict[str, Any]]:
     """Return the lines of a file that pass a check. A last line that is cut off is not there
     yet."""
-    found: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
     text = path.read_text(encoding="utf-8", errors="replace")
     for number, line in enumerate(text.splitlines(keepends=True), 1):
         try:
-            each = json.loads(line)
-            if not isinstance(each, dict):
+            entry = json.loads(line)
+            if not isinstance(entry, dict):
                 raise TypeError("no object")
-            check(each)
-            each["hash"], each["attempts"] = str(each["hash"]), int(each["attempts"])
-            found.append(each)
+            check(entry)
+            entry["hash"], entry["attempts"] = str(entry["hash"]), int(entry["attempts"])
+            lines.append(entry)
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError, TacoError) as error:
             if line.startswith("{") and not line.endswith("\n"):
                 break
@@ -215,4 +215,4 @@ def _lines(path: Path, check: Callable[[Any], object]) -> list[dict[str, Any]]:
                 f"({error})",
                 hint="taco-py tune --batch writes jobs, --run-batch outcomes",
             ) from error
-    return found
+    return lines

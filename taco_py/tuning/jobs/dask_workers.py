@@ -59,7 +59,7 @@ class DaskWorkers:
         self._environment: dict[str, str | None] = {}
         self._running: dict[Any, tuple[Job, str]] = {}
         self._ending: set[str] = set()
-        self._met = monotonic()
+        self._last_seen = monotonic()
         if not scheduler:
             self._cluster = self._started(count)
         try:
@@ -109,7 +109,7 @@ class DaskWorkers:
 
     # ---------------------------------------------------------------- workers
 
-    def _known(self) -> dict[str, Any]:
+    def _worker_records(self) -> dict[str, Any]:
         """Return the scheduler's record of each worker, by its address."""
         if self._client.status not in ("running", "connecting"):
             raise FarmError(
@@ -119,29 +119,29 @@ class DaskWorkers:
             )
         try:
             # scheduler_info() may return what the client keeps, which names no workers
-            found: dict[str, Any] = self._client.sync(self._client.scheduler.identity)["workers"]
+            workers: dict[str, Any] = self._client.sync(self._client.scheduler.identity)["workers"]
         except (OSError, RuntimeError) as error:
             raise FarmError(f"Expected the scheduler to answer, found {error}") from error
-        return found
+        return workers
 
     def free(self) -> list[Slot]:
         """Return workers without a job."""
-        known = self._known()
-        self._look_for_any(known)
-        self._ending &= set(known)
+        records = self._worker_records()
+        self._look_for_any(records)
+        self._ending &= set(records)
         busy = {address for _, address in self._running.values()} | self._ending
         return [
             Slot(address, target)
-            for address, each in known.items()
-            if address not in busy and each.get("status", RUNNING) == RUNNING
-            for target in _targets(each)
+            for address, record in records.items()
+            if address not in busy and record.get("status", RUNNING) == RUNNING
+            for target in _targets(record)
         ]
 
-    def _look_for_any(self, known: Mapping[str, Any]) -> None:
+    def _look_for_any(self, records: Mapping[str, Any]) -> None:
         """Raise FarmError where there has been no worker for long."""
-        if known:
-            self._met = monotonic()
-        elif monotonic() - self._met > LONG:
+        if records:
+            self._last_seen = monotonic()
+        elif monotonic() - self._last_seen > LONG:
             raise FarmError(
                 f"Expected a worker to start within {LONG:g} s, found none",
                 hint="tune on this process alone, with workers=0, to see what is wrong",
@@ -149,10 +149,12 @@ class DaskWorkers:
 
     def targets(self) -> set[str]:
         """Return the targets of all workers, including workers that are about to start."""
-        found = {target for each in self._known().values() for target in _targets(each)}
+        targets = {
+            target for worker in self._worker_records().values() for target in _targets(worker)
+        }
         if self._cluster is not None:
-            found |= {str(name).rpartition(" ")[0] for name in self._cluster.worker_spec}
-        return found
+            targets |= {str(name).rpartition(" ")[0] for name in self._cluster.worker_spec}
+        return targets
 
     def start(self, slot: Slot, job: Job) -> None:
         """Let a worker begin a job."""
@@ -184,23 +186,23 @@ class DaskWorkers:
                 dask.wait(futures, timeout=seconds, return_when="FIRST_COMPLETED")
         else:
             sleep(seconds)
-        found = []
-        for future in [each for each in self._running if each.done()]:
+        outcomes = []
+        for future in [future for future in self._running if future.done()]:
             job, address = self._running.pop(future)
-            found.append((job, _outcome(future)))
+            outcomes.append((job, _outcome(future)))
             if _has_died(future):
                 self._ending.add(address)  # the scheduler may name it for a moment yet
-        there = self._known() if self._running else {}
-        for future in [each for each, (_, at) in self._running.items() if at not in there]:
+        alive = self._worker_records() if self._running else {}
+        for future in [future for future, (_, at) in self._running.items() if at not in alive]:
             job, address = self._running.pop(future)
             future.cancel()
-            found.append((job, _lost(f"the worker {address} is gone")))
-        return found
+            outcomes.append((job, _lost(f"the worker {address} is gone")))
+        return outcomes
 
     def end(self, job: Job) -> None:
         """Restart the worker of a job, whose process ends. Nobody waits for it."""
-        for future, (each, address) in list(self._running.items()):
-            if each.hash == job.hash:
+        for future, (other, address) in list(self._running.items()):
+            if other.hash == job.hash:
                 del self._running[future]
                 future.cancel()
                 self._ending.add(address)

@@ -36,7 +36,7 @@ PATIENCE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class RunningJob:
     """A job that a worker has, since when, and who."""
 
     job: Job
@@ -61,12 +61,12 @@ class FarmLoop:
         name: str,
         limit: float | None,
         most: int,
-        told: Callable[[], None],
+        notify: Callable[[], None],
     ) -> None:
         self._store, self._workers, self._batches = store, workers, batches
-        self._hashes, self._name, self._limit, self._told = hashes, name, limit, told
+        self._hashes, self._name, self._limit, self._notify = hashes, name, limit, notify
         self.journal = store.journal.allowing(most)
-        self._taken: dict[str, Taken] = {}
+        self._running: dict[str, RunningJob] = {}
         self._unwritten: list[tuple[Job, Outcome]] = []
         self._sizes: dict[Path, int] = {}
         self._renewed = monotonic()
@@ -79,10 +79,10 @@ class FarmLoop:
         """
         try:
             while self._step():
-                self._told()
+                self._notify()
         finally:
             self._give_all_back()
-            self._told()
+            self._notify()
 
     def _step(self) -> bool:
         """Hand out, gather, renew; whether anything is left to do."""
@@ -93,17 +93,17 @@ class FarmLoop:
         self._write_again()
         self._end_hung()
         self._renew()
-        if self._taken or self._unwritten:
+        if self._running or self._unwritten:
             return True
         return bool(self._left())
 
     def _left(self) -> list[Job]:
-        """Unfinished jobs that somebody may yet finish."""
-        here = self._workers.targets() | set(self._batches)
+        """Return the unfinished jobs whose targets have a worker or a batch."""
+        reachable = self._workers.targets() | set(self._batches)
         return [
             job
             for job in self.journal.jobs()
-            if job.hash in self._hashes and job.state != FINISHED and target_of(job) in here
+            if job.hash in self._hashes and job.state != FINISHED and target_of(job) in reachable
         ]
 
     # ---------------------------------------------------------------- out
@@ -119,7 +119,7 @@ class FarmLoop:
             batch.write(self.journal, target, self._hashes)
 
     def _start(self, slot: Slot, job: Job) -> None:
-        self._taken[job.hash] = Taken(job, monotonic(), slot.worker)
+        self._running[job.hash] = RunningJob(job, monotonic(), slot.worker)
         try:
             self._workers.start(slot, job)
         except FarmError as error:
@@ -128,27 +128,27 @@ class FarmLoop:
     # ---------------------------------------------------------------- back
 
     def _read_batches(self) -> list[tuple[Job, Outcome]]:
-        """What the logs of batches have of jobs that are not finished, where they have grown."""
-        found = []
+        """Read new outcomes of unfinished jobs from the logs of batches that have grown."""
+        outcomes = []
         for batch in self._batches.values():
             size = batch.log.stat().st_size if batch.log.exists() else 0
             if size != self._sizes.get(batch.log, 0):
                 self._sizes[batch.log] = size
-                found += batch.read(self.journal)
-        return found
+                outcomes += batch.read(self.journal)
+        return outcomes
 
     def _write(self, job: Job, outcome: Outcome) -> None:
-        """Write what came of a job, once; or let it wait again."""
+        """Write the outcome of a job, once; or let the job wait again."""
         if code_of(outcome.error) in TRIED_AGAIN:
             self._drop(job, outcome.error, outcome.worker)
             return
         try:
-            done = self.journal.finish(job, outcome.records, outcome.error, outcome.worker)
+            accepted = self.journal.finish(job, outcome.records, outcome.error, outcome.worker)
         except TuningStoreError:
             self._unwritten.append((job, outcome))
             return
-        self._taken.pop(job.hash, None)
-        self.refused += not done
+        self._running.pop(job.hash, None)
+        self.refused += not accepted
 
     def _write_again(self) -> None:
         waiting, self._unwritten = self._unwritten, []
@@ -157,37 +157,37 @@ class FarmLoop:
 
     def _drop(self, job: Job, error: str, worker: str = "") -> None:
         self.journal.give_back(job, error, worker)
-        self._taken.pop(job.hash, None)
+        self._running.pop(job.hash, None)
 
     def _end_hung(self) -> None:
         """End jobs that take longer than the limit, with their processes."""
-        for each in list(self._taken.values()):
-            if self._limit is not None and monotonic() - each.since > self._limit:
-                self._workers.end(each.job)
-                reason = f"no result within {self._limit:g} s from {each.worker}"
-                self._drop(each.job, with_reason(FAIL_TO_GET_RESULT, reason))
+        for running in list(self._running.values()):
+            if self._limit is not None and monotonic() - running.since > self._limit:
+                self._workers.end(running.job)
+                reason = f"no result within {self._limit:g} s from {running.worker}"
+                self._drop(running.job, with_reason(FAIL_TO_GET_RESULT, reason))
 
     def _renew(self) -> None:
-        """Let the leases of what is tuned here hold on."""
-        if monotonic() - self._renewed < RENEWED or not self._taken:
+        """Extend the leases of the jobs that are tuned here."""
+        if monotonic() - self._renewed < RENEWED or not self._running:
             return
         self._renewed = monotonic()
-        claims = {hash: each.job.attempts for hash, each in self._taken.items()}
+        claims = {hash: running.job.attempts for hash, running in self._running.items()}
         for hash in self.journal.renew(claims, self._workers.lease):
-            self._workers.end(self._taken.pop(hash).job)  # another farm has it by now
+            self._workers.end(self._running.pop(hash).job)  # another farm has it by now
 
     def _give_all_back(self) -> None:
-        """Write what is unwritten, and let all else wait again."""
+        """Write the unwritten outcomes, and let all other jobs wait again."""
         end = monotonic() + PATIENCE
         while self._unwritten and monotonic() < end:
             self._write_again()
             if self._unwritten:
                 sleep(TICK)
         rescued = {job.hash for job, _ in self._unwritten}
-        for each in list(self._taken.values()):
-            if each.job.hash not in rescued:
-                self.journal.give_back(each.job, with_reason(NORMAL, "interrupted"))
-                del self._taken[each.job.hash]
+        for running in list(self._running.values()):
+            if running.job.hash not in rescued:
+                self.journal.give_back(running.job, with_reason(NORMAL, "interrupted"))
+                del self._running[running.job.hash]
 
     @property
     def unwritten(self) -> tuple[Any, ...]:

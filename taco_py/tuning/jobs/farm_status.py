@@ -22,7 +22,7 @@ WINDOW = 50
 WIDTH = 30
 EVERY = 2.0
 """Seconds between two writings of a page, and two lines where there is no terminal."""
-LISTED = 20
+MOST_LISTED = 20
 PAUSE = 10.0
 """Times the usual gap between two jobs beyond which a farm stood still."""
 
@@ -50,13 +50,13 @@ class FarmStatus:
     @property
     def line(self) -> str:
         """Return it in one line: "120 of 200 finished, 1 failed, 2 tuned, 5 min left"."""
-        done, all = self.count(FINISHED), len(self.jobs)
-        parts = [f"{done} of {all} finished"]
+        finished, all = self.count(FINISHED), len(self.jobs)
+        parts = [f"{finished} of {all} finished"]
         if self.failed:
             parts.append(f"{len(self.failed)} of them failed")
         parts.append(f"{self.count(TUNING)} tuned")
-        if self.rate and done < all:
-            parts.append(f"about {_span((all - done) / self.rate)} left")
+        if self.rate and finished < all:
+            parts.append(f"about {_span((all - finished) / self.rate)} left")
         return ", ".join(parts)
 
     @property
@@ -68,9 +68,9 @@ class FarmStatus:
 
     def __str__(self) -> str:
         lines = [self.bar]
-        for job in [each for each in self.jobs if each.state == TUNING][:LISTED]:
+        for job in [job for job in self.jobs if job.state == TUNING][:MOST_LISTED]:
             lines.append(f"  {TUNING:<9}{label_of(job)}  {job.worker}, attempt {job.attempts}")
-        for job in self.failed[:LISTED]:
+        for job in self.failed[:MOST_LISTED]:
             lines.append(f"  {job.code:<9} {label_of(job)}  {job.error.partition(': ')[2]}")
         if waits := self.count(WAITING):
             lines.append(f"  {WAITING:<9}{waits} jobs")
@@ -79,13 +79,13 @@ class FarmStatus:
     def page(self) -> str:
         """Return it as a page of HTML reloaded every two seconds while jobs are left."""
         left = self.count(FINISHED) < len(self.jobs)
-        again = f'<meta http-equiv="refresh" content="{EVERY:g}">' if left else ""
+        reload = f'<meta http-equiv="refresh" content="{EVERY:g}">' if left else ""
         part = 100.0 * self.count(FINISHED) / max(1, len(self.jobs))
         bar = (
             '<div style="border:1px solid gray;height:1.2em;max-width:40em">'
             f'<div style="height:100%;width:{part:.1f}%;background:steelblue"></div></div>'
         )
-        tuned = [each for each in self.jobs if each.state == TUNING]
+        tuned = [job for job in self.jobs if job.state == TUNING]
         parts = [f"<h1>Tuning</h1><p>{escape(self.line)}</p>{bar}"]
         for head, jobs in (("Tuned now", tuned), ("Failed", self.failed)):
             if jobs:
@@ -93,7 +93,7 @@ class FarmStatus:
                 parts.append(f"<h2>{head}</h2>{table(rows)}")
         body = "\n".join(parts)
         return (
-            f'<!doctype html><html><head><meta charset="utf-8"><title>tacopy</title>{again}</head>'
+            f'<!doctype html><html><head><meta charset="utf-8"><title>tacopy</title>{reload}</head>'
             f'<body style="font-family:sans-serif">{body}</body></html>\n'
         )
 
@@ -113,20 +113,20 @@ def status_of(store: TuningStore, hashes: Sequence[str] | frozenset[str] = ()) -
     store   whose journal is read
     hashes  of the jobs that are told of; all where none is named
     """
-    own = frozenset(hashes)
-    jobs = tuple(job for job in store.journal.jobs() if not own or job.hash in own)
+    selected = frozenset(hashes)
+    jobs = tuple(job for job in store.journal.jobs() if not selected or job.hash in selected)
     return FarmStatus(jobs, _rate(store.journal.last_finished(WINDOW)), time())
 
 
 def _rate(last: Sequence[Transition]) -> float | None:
-    """Return jobs a second among those that finished last."""
-    gaps = [after.made - before.made for before, after in pairwise(last)]
+    """Return the rate of the last finished jobs, in jobs a second."""
+    gaps = [after.when - before.when for before, after in pairwise(last)]
     usual = [gap for gap in gaps if gap <= PAUSE * median(gaps)]  # others are pauses
     return len(usual) / sum(usual) if sum(usual) > 0 else None
 
 
 def label_of(job: Job) -> str:
-    """What people call a job: the name of its task, or its text, and the target."""
+    """Return the label of a job: the name of its task, or its text, and the target."""
     task = json.loads(job.workload)
     target = json.loads(job.options)["target"]
     return f"{job.hash[:8]} {task.get('name') or task['text']} on {target}"
@@ -154,7 +154,7 @@ class Progress:
         page: Path | None = None,
     ) -> None:
         self._store, self._hashes, self._stream, self._page = store, hashes, stream, page
-        self._last, self._told = 0.0, ""
+        self._last, self._last_line = 0.0, ""
 
     def __call__(self) -> None:
         """Tell it, not more often than needed."""
@@ -173,7 +173,7 @@ class Progress:
             return
         if self._stream.isatty():
             self._stream.write(f"\r\x1b[K{status.bar}{end}")
-        elif status.line != self._told:
+        elif status.line != self._last_line:
             self._stream.write(f"{status.line}\n")
-        self._told = status.line
+        self._last_line = status.line
         self._stream.flush()

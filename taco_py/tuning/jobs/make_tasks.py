@@ -15,7 +15,7 @@ from taco_py.tuning.tasks.tuning_task import TuningTask, check_task, options_of
 def task(
     text: str, operands: Mapping[str, Any] | None = None, /, *, name: str = "", **options: Any
 ) -> TuningTask:
-    """Make a tuning task of a text and of operands, or of what they are like.
+    """Make a tuning task of a text and of operands or their descriptions.
 
     >>> x = {"shape": [80]}
     >>> made = tp.tuning.task("y[i] = A[i,j] * x[j]", {"A": sp.eye_array(80, format="csr"), "x": x})
@@ -31,10 +31,10 @@ def task(
 
     Raises NotationError, or OperandError for operands that are not those of the text.
     """
-    own = {each: _description(each, obj) for each, obj in (operands or {}).items()}
-    made = TuningTask(text, tuple(own.items()), options_of(options, ()), name)
-    check_task(made)
-    return made
+    described = {operand: _description(operand, obj) for operand, obj in (operands or {}).items()}
+    result = TuningTask(text, tuple(described.items()), options_of(options, ()), name)
+    check_task(result)
+    return result
 
 
 def _description(name: str, obj: Any) -> OperandDescription:
@@ -60,9 +60,9 @@ def mutated(tasks: TuningTask | Iterable[TuningTask], *rules: Mapping[str, Any])
     Raises OperandError that names what is wrong with a rule.
     """
     every = (tasks,) if isinstance(tasks, TuningTask) else tuple(tasks)
-    for each in every:
-        if not isinstance(each, TuningTask):
-            raise OperandTypeError(f"Expected tuning tasks, found {type(each).__name__}")
+    for candidate in every:
+        if not isinstance(candidate, TuningTask):
+            raise OperandTypeError(f"Expected tuning tasks, found {type(candidate).__name__}")
     read = [mutation_of(rule) for rule in rules]
-    found = (after for before in every for after in mutate(before, read))
-    return tuple(dict.fromkeys(found))
+    mutants = (after for before in every for after in mutate(before, read))
+    return tuple(dict.fromkeys(mutants))

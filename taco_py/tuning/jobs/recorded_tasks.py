@@ -107,15 +107,15 @@ class RecordedTasks(Sequence[TuningTask]):
             )
         operands = {name: description_of(obj, name) for name, obj in objects.items()}
         options = {**call_options(settings, more.get("semiring")), **self._options}
-        own = {name: each.as_json() for name, each in operands.items()}
+        descriptions = {name: description.as_json() for name, description in operands.items()}
         plain = {name: value for name, value in options.items() if value is not None}
-        return task_of({"text": to_text(assignment), "operands": own, "options": plain})
+        return task_of({"text": to_text(assignment), "operands": descriptions, "options": plain})
 
 
 def call_options(settings: CallOptions, semiring: Any) -> dict[str, Any]:
     """Return the options of a call, as a task has them; None for those that are the usual ones."""
     usual = CallOptions()
-    found: dict[str, Any] = {
+    options: dict[str, Any] = {
         "format": None if settings.format is None else str(settings.format),
         "dtype": None if settings.dtype is None else settings.dtype.name,
         "casting": settings.casting if settings.casting != usual.casting else None,
@@ -127,8 +127,8 @@ def call_options(settings: CallOptions, semiring: Any) -> dict[str, Any]:
         "semiring": None,
     }
     if semiring is not None and not semiring.is_arithmetic:
-        found["semiring"] = semiring.name
-    return found
+        options["semiring"] = semiring.name
+    return options
 
 
 @contextmanager
@@ -147,9 +147,9 @@ def record(**options: Any) -> Iterator[RecordedTasks]:
     """
     options_of(options, ())
     tasks = RecordedTasks(options)
-    told = tasks.take
-    WATCH.add(told)
+    observer = tasks.take
+    WATCH.add(observer)
     try:
         yield tasks
     finally:
-        WATCH.remove(told)
+        WATCH.remove(observer)

@@ -57,25 +57,24 @@ class Outcome:
     worker: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """It as numbers and texts."""
-        records = [as_json(each) for each in self.records]
+        """Return the outcome as numbers and texts."""
+        records = [as_json(record) for record in self.records]
         return {
             "error": self.error, "records": records, "seconds": self.seconds, "worker": self.worker
         }  # fmt: skip
 
 
-def outcome_of(found: Any) -> Outcome:
-    """Return the outcome of what `as_json` gives. Raises ValueError, TypeError or KeyError for
-    others."""
-    error, worker = found["error"], found["worker"]
+def outcome_of(fields: Any) -> Outcome:
+    """Return the outcome that `as_json` encoded. Raises ValueError, TypeError or KeyError."""
+    error, worker = fields["error"], fields["worker"]
     if not isinstance(error, str) or code_of(error) not in ERRORS:
         raise ValueError(f"Expected one of {', '.join(ERRORS)}, found {error!r}")
-    records = tuple(map(from_json, found["records"]))
-    return Outcome(error, records, float(found["seconds"]), str(worker))
+    records = tuple(map(from_json, fields["records"]))
+    return Outcome(error, records, float(fields["seconds"]), str(worker))
 
 
 def process_name() -> str:
-    """What this process is called in journals: "host:pid"."""
+    """Return the name of this process in journals: "host:pid"."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -87,22 +86,22 @@ def run_job(workload: str, options: str, tune: TuneTask, folder: str = "") -> di
     start = perf_counter()
     with TuningStore() as store:
         try:
-            error = _done(workload, options, tune, Path(folder or "."), store)
+            error = _run_task(workload, options, tune, Path(folder or "."), store)
         except TuningStoreError as fault:
             error = with_reason(STORAGE_ERROR, fault)
         records = tuple(store.records(all=True))
     return Outcome(error, records, perf_counter() - start, process_name()).as_json()
 
 
-def _done(workload: str, text: str, tune: TuneTask, folder: Path, store: TuningStore) -> str:
+def _run_task(workload: str, text: str, tune: TuneTask, folder: Path, store: TuningStore) -> str:
     """Tune into a store; the error code."""
     try:
-        found = json.loads(text)
-        if not isinstance(found, dict) or not isinstance(found.get("target"), str):
+        options = json.loads(text)
+        if not isinstance(options, dict) or not isinstance(options.get("target"), str):
             raise ValueError(f"Expected options with a target, found {text[:60]}")
-        target = found.pop("target")
+        target = options.pop("target")
         task = task_of(json.loads(workload))
-        task = TuningTask(task.text, task.operands, options_of(found, ("options",)), task.name)
+        task = TuningTask(task.text, task.operands, options_of(options, ("options",)), task.name)
         operands = task.make_operands(folder)
     except (TacoError, OSError, ValueError, KeyError, MemoryError, RecursionError) as error:
         return with_reason(FAIL_TO_LOAD_WORKLOAD, error)
@@ -132,10 +131,10 @@ def _tuned(
     except TacoError as error:
         return with_reason(FAIL_TO_CREATE_TASK, error)
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-        return with_reason(NO_VALID_RESULT, f"a fault of what tunes: {told}")
+        description = f"{type(error).__name__}: {error}"
+        return with_reason(NO_VALID_RESULT, f"a fault of what tunes: {description}")
     records = tuple(store.records(all=True))
-    if any(each.result == OK for each in records):
+    if any(record.result == OK for record in records):
         return with_reason(NORMAL, f"{len(records)} trials")
-    tried = [f"{each.result} {each.note}" for each in records]
-    return with_reason(NO_VALID_RESULT, f"{len(tried)} trials, {'; '.join(tried[:3]) or 'none'}")
+    notes = [f"{record.result} {record.note}" for record in records]
+    return with_reason(NO_VALID_RESULT, f"{len(notes)} trials, {'; '.join(notes[:3]) or 'none'}")

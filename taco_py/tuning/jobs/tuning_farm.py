@@ -34,7 +34,7 @@ from taco_py.tuning.tasks.tuning_task import TuningTask
 
 PREFIX = "farm "
 """What the names of farms begin with in the journal."""
-AGAIN = {"": (), "failed": ERRORS[1:], "all": ERRORS}
+REPEATED_CODES = {"": (), "failed": ERRORS[1:], "all": ERRORS}
 KINDS = tuple(TARGETS)
 MOST_WORKERS = 1024
 
@@ -74,8 +74,8 @@ class FarmReport:
         return tuple(sorted({target_of(job) for job in left}))
 
     def __str__(self) -> str:
-        known = f", {self.known} were in the journal before" if self.known else ""
-        lines = [str(self.status), f"{self.seconds:.1f} s{known}"]
+        present = f", {self.known} were in the journal before" if self.known else ""
+        lines = [str(self.status), f"{self.seconds:.1f} s{present}"]
         if self.waiting:
             lines.append(
                 f"No worker here has the target {' or '.join(self.waiting)}: start one with "
@@ -140,7 +140,7 @@ def farm(
     if isinstance(tasks, str | Path):
         folder = Path(tasks).absolute().parent if folder is None else folder
         tasks = read_tasks(tasks)
-    asked = FarmOptions(
+    options = FarmOptions(
         _counts(workers),
         scheduler,
         _words(targets),
@@ -154,11 +154,11 @@ def farm(
         progress,
         tune,
     )
-    found = _checked(tasks)
+    checked = _checked(tasks)
     if isinstance(store, TuningStore):
-        return _farmed(store, found, asked)
+        return _farmed(store, checked, options)
     with TuningStore(store) as opened:
-        return _farmed(opened, found, asked)
+        return _farmed(opened, checked, options)
 
 
 def queue(
@@ -167,15 +167,15 @@ def queue(
     targets: Iterable[str] = ("c",),
     again: str = "",
 ) -> int:
-    """Put tasks, or those of a file, into the journal without tuning any; how many wait anew.
+    """Put tasks, or the tasks of a file, into the journal untuned; return how many wait anew.
 
     Without tasks, `again` is about the journal's own jobs for these targets.
     """
-    found = _checked(read_tasks(tasks) if isinstance(tasks, str | Path) else tasks)
+    checked = _checked(read_tasks(tasks) if isinstance(tasks, str | Path) else tasks)
     kinds, codes = _words(targets), _codes(again)
-    jobs = [task.job(kind) for task in found for kind in kinds]
-    known = (job for job in store.journal.jobs() if target_of(job) in kinds)
-    return store.journal.add(jobs or known, codes)
+    jobs = [task.job(kind) for task in checked for kind in kinds]
+    present = (job for job in store.journal.jobs() if target_of(job) in kinds)
+    return store.journal.add(jobs or present, codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class FarmOptions:
     targets: tuple[str, ...]
     batches: Mapping[str, Batch]
     resume: bool
-    again: tuple[str, ...]
+    repeated: tuple[str, ...]
     limit: float | None
     attempts: int
     folder: str
@@ -196,43 +196,45 @@ class FarmOptions:
     tune: TuneTask
 
 
-def _farmed(store: TuningStore, tasks: tuple[TuningTask, ...], asked: FarmOptions) -> FarmReport:
+def _farmed(store: TuningStore, tasks: tuple[TuningTask, ...], options: FarmOptions) -> FarmReport:
     """Queue tasks, let workers do them, and report."""
     start, journal = perf_counter(), store.journal
-    if asked.resume:
+    if options.resume:
         journal.take_over(PREFIX)
-    jobs = {job.hash: job for task in tasks for job in map(task.job, asked.targets)}
-    queued = journal.add(jobs.values() or journal.jobs(), asked.again)
+    jobs = {job.hash: job for task in tasks for job in map(task.job, options.targets)}
+    queued = journal.add(jobs.values() or journal.jobs(), options.repeated)
     hashes = frozenset(jobs or (job.hash for job in journal.jobs()))
-    told = Progress(store, hashes, sys.stderr if asked.progress else None, asked.page)
-    for batch in asked.batches.values():
+    progress = Progress(store, hashes, sys.stderr if options.progress else None, options.page)
+    for batch in options.batches.values():
         batch.complete(journal)
     left = any(job.state != FINISHED for job in journal.jobs() if job.hash in hashes)
-    workers = _workers(asked, journal) if left else _own_process(asked, journal)
+    workers = _workers(options, journal) if left else _in_process_worker(options, journal)
     name = f"{PREFIX}{process_name()}"
-    loop = FarmLoop(store, workers, asked.batches, hashes, name, asked.limit, asked.attempts, told)
+    loop = FarmLoop(
+        store, workers, options.batches, hashes, name, options.limit, options.attempts, progress
+    )
     try:
         loop.run()
     finally:
         workers.close()
         rescued = _rescued(store, loop)
-        told.tell("\n")
-    known = len(hashes) - queued
+        progress.tell("\n")
+    present = len(hashes) - queued
     seconds = perf_counter() - start
-    return FarmReport(queued, known, loop.refused, seconds, status_of(store, hashes), rescued)
+    return FarmReport(queued, present, loop.refused, seconds, status_of(store, hashes), rescued)
 
 
-def _workers(asked: FarmOptions, journal: Journal) -> Workers:
+def _workers(options: FarmOptions, journal: Journal) -> Workers:
     """Return the workers that were asked for. Raises FarmError or MissingExtraError."""
-    if not asked.workers and not asked.scheduler:
-        return _own_process(asked, journal)
-    return DaskWorkers(asked.workers, asked.scheduler, asked.tune, asked.folder)
+    if not options.workers and not options.scheduler:
+        return _in_process_worker(options, journal)
+    return DaskWorkers(options.workers, options.scheduler, options.tune, options.folder)
 
 
-def _own_process(asked: FarmOptions, journal: Journal) -> OwnProcess:
-    """This process as the worker of the first target that is no batch's."""
-    kinds = [each for each in asked.targets if each not in asked.batches]
-    return OwnProcess(kinds[0] if kinds else "", asked.tune, asked.folder, journal)
+def _in_process_worker(options: FarmOptions, journal: Journal) -> OwnProcess:
+    """Return this process as the worker of the first target without a batch."""
+    kinds = [target for target in options.targets if target not in options.batches]
+    return OwnProcess(kinds[0] if kinds else "", options.tune, options.folder, journal)
 
 
 def _rescued(store: TuningStore, loop: FarmLoop) -> str:
@@ -255,14 +257,14 @@ def _rescued(store: TuningStore, loop: FarmLoop) -> str:
 
 
 def _checked(tasks: Iterable[TuningTask]) -> tuple[TuningTask, ...]:
-    found = tuple(tasks)
-    for each in found:
-        if not isinstance(each, TuningTask):
+    checked = tuple(tasks)
+    for task in checked:
+        if not isinstance(task, TuningTask):
             raise OperandTypeError(
-                f"Expected tuning tasks, found {type(each).__name__}",
+                f"Expected tuning tasks, found {type(task).__name__}",
                 hint="tp.tuning.task(…) makes one, tp.tuning.record() collects them",
             )
-    return found
+    return checked
 
 
 def _counts(workers: int | Mapping[str, int]) -> dict[str, int]:
@@ -295,21 +297,21 @@ def _target(word: Any) -> str:
 
 
 def _batches(batches: Mapping[str, str | Path]) -> dict[str, Batch]:
-    found = {}
+    by_target = {}
     for target, place in batches.items():
         folder = Path(place).expanduser()
         folder.mkdir(parents=True, exist_ok=True)
-        found[_target(target)] = Batch(folder / "jobs.jsonl", folder / "log.jsonl")
-    return found
+        by_target[_target(target)] = Batch(folder / "jobs.jsonl", folder / "log.jsonl")
+    return by_target
 
 
-def _codes(again: str) -> tuple[str, ...]:
-    if again not in AGAIN:
+def _codes(choice: str) -> tuple[str, ...]:
+    if choice not in REPEATED_CODES:
         raise OperandTypeError(
-            f'Expected again to be "failed" or "all", found {again!r}',
+            f'Expected again to be "failed" or "all", found {choice!r}',
             hint="leave it out: finished jobs stay finished",
         )
-    return tuple(AGAIN[again])
+    return tuple(REPEATED_CODES[choice])
 
 
 def _limit(limit: float | None) -> float | None:

@@ -18,7 +18,7 @@ SECONDS = 30.0
 def tune_task(
     task: TuningTask, operands: Mapping[str, Any], target: str, store: TuningStore
 ) -> None:
-    """Search for plans of a task as its options say, and keep what was timed.
+    """Search for plans of a task as its options say, and record the timed trials.
 
     >>> task = tp.tuning.task("y[i] = 2 * x[i]", {"x": {"shape": [8]}}, trials=1, threads=1)
     >>> with tp.TuningStore() as store:
@@ -35,6 +35,6 @@ def tune_task(
     """
     search = SearchOptions.of({"seconds": SECONDS, **task.search_options})
     options = {**plain_options(task.call_options), "target": target}
-    found = tune_text(task.text, operands, options, search, store)
-    if found.outcome.why == INTERRUPTED:
+    tuned = tune_text(task.text, operands, options, search, store)
+    if tuned.outcome.reason == INTERRUPTED:
         raise KeyboardInterrupt

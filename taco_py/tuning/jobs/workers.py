@@ -41,7 +41,7 @@ class Workers(Protocol):
     lease: float
 
     def free(self) -> list[Slot]:
-        """Those that have nothing to do."""
+        """Return the workers without a job."""
 
     def targets(self) -> set[str]:
         """Return the targets of all workers there are."""
@@ -73,7 +73,7 @@ class OwnProcess:
         self._job: Job | None = None
 
     def free(self) -> list[Slot]:
-        """This process, unless it has a job."""
+        """Return this process as a slot, unless it has a job."""
         return [Slot("this process", self._target)] if self._job is None else []
 
     def targets(self) -> set[str]:
@@ -91,8 +91,8 @@ class OwnProcess:
             return []
         job, self._job = self._job, None
         with self._renewed(job):
-            found: Mapping[str, Any] = run_job(job.workload, job.options, self._tune, self._folder)
-        return [(job, outcome_of(found))]
+            fields: Mapping[str, Any] = run_job(job.workload, job.options, self._tune, self._folder)
+        return [(job, outcome_of(fields))]
 
     @contextmanager
     def _renewed(self, job: Job) -> Iterator[None]:
@@ -113,7 +113,7 @@ class OwnProcess:
             thread.join()
 
     def end(self, job: Job) -> None:
-        """Nothing: this process waits for its job itself."""
+        """Do nothing: this process waits for its job itself."""
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Do nothing, for nothing was started."""

@@ -23,7 +23,7 @@ class UnpassableError(Exception):
 
 @contextmanager
 def operand_file(content: Any) -> Iterator[Path]:
-    """Yield the path of a file with what is passed, until the block is left.
+    """Yield the path of a file with the pickled operands, until the block is left.
 
     Raises UnpassableError.
     """
@@ -38,7 +38,7 @@ def operand_file(content: Any) -> Iterator[Path]:
 
 
 def read_operands(path: str) -> Any:
-    """What was passed."""
+    """Read the operands that `operand_file` wrote."""
     with Path(path).open("rb") as file:
         return pickle.load(file)
 
@@ -53,11 +53,10 @@ class _Pickler(pickle.Pickler):
 
 
 def strided_like(values: Array, strides: tuple[int, ...]) -> Array:
-    """Return the values in an array of these strides, which may be 0 or less, in memory of its
-    own."""
+    """Return the values in new memory with these strides, which may be 0 or less."""
     ends = [step * (n - 1) for step, n in zip(strides, values.shape, strict=True)]
-    behind = -sum(min(0, end) for end in ends)
-    memory = np.zeros(behind + sum(max(0, end) for end in ends) + values.itemsize, np.uint8)
-    found = np.ndarray(values.shape, values.dtype, memory, behind, strides)
-    found[...] = values
-    return found
+    offset = -sum(min(0, end) for end in ends)
+    memory = np.zeros(offset + sum(max(0, end) for end in ends) + values.itemsize, np.uint8)
+    array = np.ndarray(values.shape, values.dtype, memory, offset, strides)
+    array[...] = values
+    return array

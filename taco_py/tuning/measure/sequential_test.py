@@ -37,7 +37,7 @@ def fewest_pairs(error: float = ERROR) -> int:
 def verdict(
     pairs: Sequence[tuple[float, float]], margin: float = 0.0, error: float = ERROR
 ) -> Verdict:
-    """What the pairs say.
+    """Decide by the pairs which of two functions is faster.
 
     margin  the share by which the first has to be faster in a pair to win it; it loses one as soon
             as it is slower

@@ -39,21 +39,21 @@ def small_sizes(
     """
     first = _first_of_mode(statements, sizes)
     fixed = {first[i] for i, n in sizes.items() if i in static or n in SHORT or n < LEAST}
-    kept = {i: n for i, n in sizes.items() if first[i] in fixed}
-    free = list(dict.fromkeys(first[i] for i in sizes if i not in kept))
-    found = {i: min(sizes[i], n) for i, n in zip(free, cycle(SIZES), strict=False)}
-    while found and prod(_each(sizes, first, kept, found).values()) > MOST_ELEMENTS:
-        largest = max(found, key=lambda index: found[index])
-        if found[largest] <= LEAST:
+    unchanged = {i: n for i, n in sizes.items() if first[i] in fixed}
+    free = list(dict.fromkeys(first[i] for i in sizes if i not in unchanged))
+    small = {i: min(sizes[i], n) for i, n in zip(free, cycle(SIZES), strict=False)}
+    while small and prod(_sizes_by_mode(sizes, first, unchanged, small).values()) > MOST_ELEMENTS:
+        largest = max(small, key=lambda index: small[index])
+        if small[largest] <= LEAST:
             break
-        found[largest] = max(LEAST, found[largest] * 2 // 3)
-    return _each(sizes, first, kept, found)
+        small[largest] = max(LEAST, small[largest] * 2 // 3)
+    return _sizes_by_mode(sizes, first, unchanged, small)
 
 
 def all_accesses(statements: Sequence[Assignment]) -> list[Access]:
-    """Return what statements read; of several also what they assign."""
-    targets = [each.target for each in statements] if len(statements) > 1 else []
-    return [*(access for each in statements for access in accesses(each)), *targets]
+    """Return the accesses of statements; of several statements also their targets."""
+    targets = [statement.target for statement in statements] if len(statements) > 1 else []
+    return [*(access for statement in statements for access in accesses(statement)), *targets]
 
 
 def _first_of_mode(statements: Sequence[Assignment], sizes: Iterable[str]) -> dict[str, str]:
@@ -67,18 +67,18 @@ def _first_of_mode(statements: Sequence[Assignment], sizes: Iterable[str]) -> di
                 continue
             one, other = of_mode.setdefault((access.tensor, mode), index), index
             one, other = first[one], first[other]
-            first = {i: one if own == other else own for i, own in first.items()}
+            first = {i: one if root == other else root for i, root in first.items()}
     return first
 
 
-def _each(
+def _sizes_by_mode(
     sizes: Iterable[str],
     first: Mapping[str, str],
-    kept: Mapping[str, int],
-    found: Mapping[str, int],
+    unchanged: Mapping[str, int],
+    small: Mapping[str, int],
 ) -> dict[str, int]:
     """Return the size of each index: as it was, or that of the first of its modes."""
-    return {index: kept.get(index, found.get(first[index], 1)) for index in sizes}
+    return {index: unchanged.get(index, small.get(first[index], 1)) for index in sizes}
 
 
 def small_tensors(
@@ -103,14 +103,14 @@ def small_tensors(
             shapes[access.tensor] = tuple(
                 1 if m in axes else sizes[next(left)] for m in range(order)
             )
-    known: dict[tuple[int, tuple[int, ...]], TensorData] = {}
-    found = {}
+    cache: dict[tuple[int, tuple[int, ...]], TensorData] = {}
+    small = {}
     for name, shape in shapes.items():
         key = id(tensors[name]), shape
-        if key not in known:
-            known[key] = _like(tensors[name], operands[name], shape, numbers)
-        found[name] = known[key]
-    return found
+        if key not in cache:
+            cache[key] = _like(tensors[name], operands[name], shape, numbers)
+        small[name] = cache[key]
+    return small
 
 
 def _like(
@@ -131,8 +131,8 @@ def _dense_like(
     """Return memory with an element more where levels do not go on from the one before."""
     order = operand.type.format.mode_order
     stored = [shape[mode] for mode in order]
-    apart = (False, *(not each for each in operand.contiguous))
-    room = [n + each for n, each in zip(stored, apart + (False,) * len(stored), strict=False)]
+    padded = (False, *(not contiguous for contiguous in operand.contiguous))
+    room = [n + gap for n, gap in zip(stored, padded + (False,) * len(stored), strict=False)]
     step = 1 if operand.type.unit_stride or not stored else 2
     if stored:
         room[-1] *= step
@@ -146,7 +146,7 @@ def _dense_like(
 
 
 def _drawn(values: Array, count: int, numbers: np.random.Generator) -> Array:
-    """So many of the values of an operand, at random; ones where it has none."""
+    """Draw so many values of an operand at random; ones where it has none."""
     if not values.size:
         return np.ones(count, values.dtype)
     picked = numbers.integers(0, values.size, count)
@@ -154,7 +154,7 @@ def _drawn(values: Array, count: int, numbers: np.random.Generator) -> Array:
 
 
 def stored_places(data: TensorData, coordinates: Sequence[Array]) -> Array:
-    """Where a sparse tensor stores something."""
-    found = np.zeros(data.shape, bool)
-    found[tuple(coordinates)] = True
-    return found
+    """Return a mask of the coordinates that a sparse tensor stores."""
+    mask = np.zeros(data.shape, bool)
+    mask[tuple(coordinates)] = True
+    return mask

@@ -44,19 +44,19 @@ class Turns:
     verdict: Verdict
 
 
-def times_of(taken: list[float]) -> Times:
+def times_of(seconds: list[float]) -> Times:
     """Return the summary of times."""
-    least = min(taken)
-    return Times(least, (max(taken) - least) / least if least > 0 else 0.0, len(taken))
+    least = min(seconds)
+    return Times(least, (max(seconds) - least) / least if least > 0 else 0.0, len(seconds))
 
 
 def alone(call: Call, rounds: int = ROUNDS, limit: float = inf) -> Times:
     """Return the times of one function that ran before, for so many seconds at most."""
     repeats = _repeats(call)
-    begin, taken = perf_counter(), list[float]()
-    while len(taken) < rounds and (len(taken) < 2 or perf_counter() - begin < limit):
-        taken.append(_seconds(call, repeats))
-    return times_of(taken)
+    begin, seconds = perf_counter(), list[float]()
+    while len(seconds) < rounds and (len(seconds) < 2 or perf_counter() - begin < limit):
+        seconds.append(_seconds(call, repeats))
+    return times_of(seconds)
 
 
 def in_turns(
@@ -76,17 +76,17 @@ def in_turns(
     """
     repeats = 1 if _is_hopeless(mine, other) else _repeats(other)
     begin, pairs = perf_counter(), list[tuple[float, float]]()
-    found = Verdict.OPEN
-    while found is Verdict.OPEN and len(pairs) < rounds:
+    outcome = Verdict.OPEN
+    while outcome is Verdict.OPEN and len(pairs) < rounds:
         pairs.append(_pair(mine, other, repeats, len(pairs) % 2 == 1))
-        found = verdict(pairs, margin, error)
+        outcome = verdict(pairs, margin, error)
         if len(pairs) >= fewest_pairs(error) and perf_counter() - begin > limit:
             break
-    if found is Verdict.FASTER and min(a for a, _ in pairs) >= (1 - margin) * min(
+    if outcome is Verdict.FASTER and min(a for a, _ in pairs) >= (1 - margin) * min(
         b for _, b in pairs
     ):
-        found = Verdict.OPEN
-    return Turns(times_of([a for a, _ in pairs]), times_of([b for _, b in pairs]), found)
+        outcome = Verdict.OPEN
+    return Turns(times_of([a for a, _ in pairs]), times_of([b for _, b in pairs]), outcome)
 
 
 def _is_hopeless(mine: Call, other: Call) -> bool:

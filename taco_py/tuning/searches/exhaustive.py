@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from taco_py.tuning.searches.search_protocol import Asked, Search
+from taco_py.tuning.searches.search_protocol import Search, SearchContext
 
 
-def search(asked: Asked) -> Search:
+def search(context: SearchContext) -> Search:
     """Yield every point."""
-    yield from asked.space.every()
+    yield from context.space.every()

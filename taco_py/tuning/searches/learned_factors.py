@@ -26,12 +26,12 @@ class Example:
 
     features  of its options
     priced    log(price / price as planned)
-    taken     log(seconds / seconds as planned)
+    measured  log(seconds / seconds as planned)
     """
 
     features: tuple[str, ...]
     priced: float
-    taken: float
+    measured: float
 
 
 def ratio(value: float, usual: float) -> float:
@@ -42,28 +42,28 @@ def ratio(value: float, usual: float) -> float:
 
 
 def weights_of(
-    examples: Sequence[Example], known: Mapping[str, float] | None = None
+    examples: Sequence[Example], earlier: Mapping[str, float] | None = None
 ) -> dict[str, float]:
     """Return the weight of each feature.
 
-    known  weights from earlier measurements, which stay where these say nothing
+    earlier  weights from earlier measurements, which stay where these say nothing
     """
-    prior = dict(known or {})
-    names = sorted({name for each in examples for name in each.features})
+    prior = dict(earlier or {})
+    names = sorted({name for example in examples for name in example.features})
     if not names:
         return prior
     place = {name: number for number, name in enumerate(names)}
     rows = np.zeros((len(examples), len(names)))
-    for row, each in enumerate(examples):
-        for name in each.features:
+    for row, example in enumerate(examples):
+        for name in example.features:
             rows[row, place[name]] = 1.0
     start = np.array([prior.get(name, 0.0) for name in names])
-    left = np.array([each.taken - each.priced for each in examples]) - rows @ start
+    left = np.array([example.measured - example.priced for example in examples]) - rows @ start
     square = rows.T @ rows + RIDGE * np.eye(len(names))
-    found = start + np.linalg.solve(square, rows.T @ left)
-    return {**prior, **{name: float(found[number]) for name, number in place.items()}}
+    solution = start + np.linalg.solve(square, rows.T @ left)
+    return {**prior, **{name: float(solution[number]) for name, number in place.items()}}
 
 
 def corrected(price: float, features: Iterable[str], weights: Mapping[str, float]) -> float:
-    """Return a price with what is known of the features."""
+    """Return a price times the learned factors of its features."""
     return price * exp(sum(weights.get(name, 0.0) for name in features))

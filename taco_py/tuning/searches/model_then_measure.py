@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import inf
 
 from taco_py.tuning.searches.learned_factors import Example, corrected, ratio, weights_of
-from taco_py.tuning.searches.search_protocol import Asked, Search
+from taco_py.tuning.searches.search_protocol import Search, SearchContext
 from taco_py.tuning.space.axis import Point
 
 EXPLORED = 5
@@ -22,55 +22,55 @@ RANDOM = 16
 """Random candidates that come with each fastest point."""
 
 
-def search(asked: Asked) -> Search:
+def search(context: SearchContext) -> Search:
     """Yield the candidate of least corrected price, time and again."""
-    model = Ranking(asked)
+    model = Ranking(context)
     usual: float | None = None
     best = inf
     point: Point | None = ()
     while point is not None:
-        told = yield point
-        seconds = None if told is None else told.seconds
+        observation = yield point
+        seconds = None if observation is None else observation.seconds
         if seconds is not None:
             usual = seconds if usual is None else usual
             model.learn(point, seconds, usual)
             if seconds < best:
                 best = seconds
-                model.around(point)
+                model.add_neighbours(point)
         elif not model.candidates:
-            model.around(())
+            model.add_neighbours(())
         point = model.next()
 
 
 class Ranking:
     """Candidates with their prices, and what is learned of their features."""
 
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
+    def __init__(self, context: SearchContext) -> None:
+        self.context = context
         self.candidates: dict[Point, float] = {}
-        self.met: set[Point] = {()}
+        self.visited: set[Point] = {()}
         self.examples: list[Example] = []
-        self.weights = dict(asked.weights)
+        self.weights = dict(context.weights)
         self.count = 0
 
-    def around(self, point: Point) -> None:
+    def add_neighbours(self, point: Point) -> None:
         """Take the neighbours of a point among the candidates, and some points at random."""
-        space, numbers = self.asked.space, self.asked.numbers
-        found = list(space.neighbours(point))
-        found += [space.mutated(point, numbers, numbers.randint(2, 3)) for _ in range(RANDOM)]
-        for each in found:
-            if each not in self.met and each not in self.candidates:
-                price = self.asked.price(each)
+        space, numbers = self.context.space, self.context.numbers
+        points = list(space.neighbours(point))
+        points += [space.mutated(point, numbers, numbers.randint(2, 3)) for _ in range(RANDOM)]
+        for neighbour in points:
+            if neighbour not in self.visited and neighbour not in self.candidates:
+                price = self.context.price(neighbour)
                 if price < inf:  # equal prices are told apart by chance, not by their names
-                    self.candidates[each] = price * (1.0 + TIE * numbers.random())
+                    self.candidates[neighbour] = price * (1.0 + TIE * numbers.random())
 
     def learn(self, point: Point, seconds: float, usual: float) -> None:
-        """Refit the factors with what a point took."""
+        """Refit the factors with the seconds of a point."""
         if point:
-            features = self.asked.space.features(point)
-            priced = ratio(self.asked.price(point), self.asked.price(()))
+            features = self.context.space.features(point)
+            priced = ratio(self.context.price(point), self.context.price(()))
             self.examples.append(Example(features, priced, ratio(seconds, usual)))
-            self.weights = weights_of(self.examples, self.asked.weights)
+            self.weights = weights_of(self.examples, self.context.weights)
 
     def next(self) -> Point | None:
         """Return the candidate that promises most, now and then another one."""
@@ -78,13 +78,13 @@ class Ranking:
             return None
         self.count += 1
         if self.count % EXPLORED == 0:
-            point = self.asked.numbers.choice(sorted(self.candidates))
+            point = self.context.numbers.choice(sorted(self.candidates))
         else:
             point = min(sorted(self.candidates), key=self.expected)
         del self.candidates[point]
-        self.met.add(point)
+        self.visited.add(point)
         return point
 
     def expected(self, point: Point) -> float:
         """Return the corrected price of a candidate."""
-        return corrected(self.candidates[point], self.asked.space.features(point), self.weights)
+        return corrected(self.candidates[point], self.context.space.features(point), self.weights)

@@ -17,7 +17,7 @@ from taco_py.tuning.space.point_texts import Space
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Observation:
     """What came of a point.
 
     seconds  that its plan took, None where it was not measured to the end
@@ -27,11 +27,11 @@ class Told:
     seconds: float | None
 
 
-Search = Generator[Point, Told, None]
+Search = Generator[Point, Observation, None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class SearchContext:
     """What a search is given.
 
     numbers  its source of random choices
@@ -45,4 +45,4 @@ class Asked:
     weights: Mapping[str, float]
 
 
-Start = Callable[[Asked], Search]
+Start = Callable[[SearchContext], Search]

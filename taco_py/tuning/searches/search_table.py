@@ -26,10 +26,10 @@ SEARCHES: Mapping[str, Start] = {
 
 def search_of(name: str) -> Start:
     """Return the search of a name. Raises ScheduleError where there is none."""
-    found = SEARCHES.get(name) if isinstance(name, str) else None
-    if found is None:
+    start = SEARCHES.get(name) if isinstance(name, str) else None
+    if start is None:
         raise ScheduleError(
             f"Expected search to be one of {', '.join(SEARCHES)}, found {name!r}",
             hint=with_suggestion(f'"{USUAL_SEARCH}" is the usual one', str(name), SEARCHES),
         )
-    return found
+    return start

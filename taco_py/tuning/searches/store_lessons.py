@@ -38,7 +38,7 @@ class Lessons:
 
 
 def lessons_of(connection: sqlite3.Connection) -> Lessons:
-    """What the last trials of a store say."""
+    """Derive the factors of features from the last trials of a store."""
     rows = connection.execute(ROWS, (OK, SLOWER, MOST)).fetchall()
     usual: dict[int, float] = {}
     examples: list[Example] = []
@@ -50,16 +50,16 @@ def lessons_of(connection: sqlite3.Connection) -> Lessons:
             if features:
                 examples.append(Example(features, 0.0, ratio(seconds, usual[key])))
     counts: dict[str, int] = {}
-    for each in examples:
-        for name in each.features:
+    for example in examples:
+        for name in example.features:
             counts[name] = counts.get(name, 0) + 1
     weights = weights_of(examples)
-    kept = {name: value for name, value in weights.items() if counts.get(name, 0) >= LEAST}
-    return Lessons(kept, len(examples))
+    frequent = {name: value for name, value in weights.items() if counts.get(name, 0) >= LEAST}
+    return Lessons(frequent, len(examples))
 
 
 def lessons_in(file: StoreFile | None) -> Lessons:
-    """What the trials of a file say; nothing, with a warning, where it cannot be read."""
+    """Derive the factors of features from a file; none, with a warning, where it cannot be read."""
     if file is None:
         return Lessons({}, 0)
     try:
@@ -72,5 +72,5 @@ def lessons_in(file: StoreFile | None) -> Lessons:
 
 def features_in(label: str) -> tuple[str, ...]:
     """Return the features that a trial's label names, in brackets behind it."""
-    found = re.search(r"\[(.*)\]$", label)
-    return tuple(found[1].split(" + ")) if found and found[1] else ()
+    match = re.search(r"\[(.*)\]$", label)
+    return tuple(match[1].split(" + ")) if match and match[1] else ()

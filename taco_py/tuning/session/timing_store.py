@@ -20,36 +20,36 @@ from taco_py.data.kernels import KERNELS
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TimedChoice:
     """A choice by its name, with the seconds that it took, or why it was not timed."""
 
     label: str
     seconds: float | None
-    why: str = ""
+    reason: str = ""
 
 
-Times = tuple[str, tuple[Tried, ...]]
+Times = tuple[str, tuple[TimedChoice, ...]]
 """The name of the choice that was taken, and all that were looked at."""
 
 
-def note_key(told: object, given: Mapping[str, BoundOperand]) -> str:
+def note_key(identity: object, operands: Mapping[str, BoundOperand]) -> str:
     """Return the key that times are kept under.
 
-    told  what tells calls apart already
+    identity  what tells calls apart already
     """
-    return f"measured {told!r} {KERNELS.cores} {_fullness(given)!r}"
+    return f"measured {identity!r} {KERNELS.cores} {_fullness(operands)!r}"
 
 
-def _fullness(given: Mapping[str, BoundOperand]) -> list[tuple[str, list[int]]]:
+def _fullness(operands: Mapping[str, BoundOperand]) -> list[tuple[str, list[int]]]:
     """Count, for each mode of a sparse operand, the entries of its fullest coordinate, in bits."""
-    found = []
-    for name, operand in given.items():
+    fullness = []
+    for name, operand in operands.items():
         entries = operand.operand.entries
         modes = range(len(operand.data.shape)) if entries is not None else ()
-        known = [mode for mode in modes if entries is not None and entries.has_counts(mode)]
-        most = [entries.spread(mode).most.bit_length() for mode in known if entries is not None]
-        found.append((name, most))
-    return found
+        counted = [mode for mode in modes if entries is not None and entries.has_counts(mode)]
+        most = [entries.spread(mode).most.bit_length() for mode in counted if entries is not None]
+        fullness.append((name, most))
+    return fullness
 
 
 def recalled(key: str, labels: Collection[str]) -> Times | None:
@@ -58,10 +58,10 @@ def recalled(key: str, labels: Collection[str]) -> Times | None:
     return times if times is not None and times[0] in labels else None
 
 
-def keep(key: str, taken: str, tried: Sequence[Tried]) -> None:
+def keep(key: str, selected: str, choices: Sequence[TimedChoice]) -> None:
     """Store the times."""
-    rows = [[each.label, each.seconds, each.why] for each in tried]
-    KERNELS.write_note(key, json.dumps({"taken": taken, "tried": rows}))
+    rows = [[choice.label, choice.seconds, choice.reason] for choice in choices]
+    KERNELS.write_note(key, json.dumps({"taken": selected, "tried": rows}))
 
 
 def _parsed(note: str | None) -> Times | None:
@@ -69,12 +69,12 @@ def _parsed(note: str | None) -> Times | None:
     if note is None:
         return None
     try:
-        whole = json.loads(note)
-        return str(whole["taken"]), tuple(_tried(row) for row in whole["tried"])
+        content = json.loads(note)
+        return str(content["taken"]), tuple(_choice_of(row) for row in content["tried"])
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
-def _tried(row: Any) -> Tried:
-    label, seconds, why = row
-    return Tried(str(label), None if seconds is None else float(seconds), str(why))
+def _choice_of(row: Any) -> TimedChoice:
+    label, seconds, reason = row
+    return TimedChoice(str(label), None if seconds is None else float(seconds), str(reason))

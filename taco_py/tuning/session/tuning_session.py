@@ -30,7 +30,7 @@ from taco_py.language.diagnostics.errors import (
     TacoError,
 )
 from taco_py.planner.ir.plan import Plan
-from taco_py.tuning.searches.search_protocol import Asked, Start, Told
+from taco_py.tuning.searches.search_protocol import Observation, SearchContext, Start
 from taco_py.tuning.space.axis import Point, label_of
 from taco_py.tuning.space.point_texts import Space
 from taco_py.tuning.store.tuning_record import OK, SLOWER
@@ -136,7 +136,7 @@ class Outcome:
     usual, best   the plan that is chosen without timing, and the fastest; the same where none is
                   clearly faster
     counts        how many were ok, slower, wrong, crashed, timed out, refused, pruned, alike
-    why           it ended
+    reason        of the end
     """
 
     usual: Attempt
@@ -146,7 +146,7 @@ class Outcome:
     counts: dict[str, int]
     trials: int
     seconds: float
-    why: str
+    reason: str
 
 
 @dataclass(slots=True, eq=False)
@@ -167,7 +167,7 @@ class Session:
     counts: Counter[str] = field(default_factory=Counter)
     trials: int = 0
     begin: float | None = None
-    met: set[str] = field(default_factory=set)
+    visited: set[str] = field(default_factory=set)
 
     def run(self, start: Start, seed: int, weights: Mapping[str, float]) -> Outcome:
         """Search until a limit is reached, nothing is left, or it is interrupted."""
@@ -175,22 +175,22 @@ class Session:
             self.begin = self.clock()
         usual = self._first()
         best = usual
-        asked = Asked(self.space, Random(seed), self.price, weights)
-        search, stale, why = start(asked), 0, "all points were tried"
+        context = SearchContext(self.space, Random(seed), self.price, weights)
+        search, stale, reason = start(context), 0, "all points were tried"
         try:
             point = next(search, None)
             while point is not None:
-                if (why_over := self._over(stale)) is not None:
-                    why = why_over
+                if (limit_reason := self._over(stale)) is not None:
+                    reason = limit_reason
                     break
                 attempt = usual if point == () else self._attempt(point, best)
                 stale = stale + 1 if attempt is None else 0
                 if attempt is not None and attempt.timed.result == OK and attempt is not usual:
                     best = attempt
-                point = _sent(search, Told(point, _seconds_of(attempt, usual)))
+                point = _sent(search, Observation(point, _seconds_of(attempt, usual)))
         except KeyboardInterrupt:
-            why = INTERRUPTED
-        return self._ended(usual, best, why)
+            reason = INTERRUPTED
+        return self._ended(usual, best, reason)
 
     @property
     def spent(self) -> float:
@@ -208,7 +208,7 @@ class Session:
     def _first(self) -> Attempt:
         """Return the plan that is chosen without timing, which all others are measured by."""
         text = self.space.text(())
-        self.met.add(self.space.identity(self.space.plan(())))
+        self.visited.add(self.space.identity(self.space.plan(())))
         timed = self.bench.time(text)
         if timed.seconds is None:
             raise why_not(timed)
@@ -225,10 +225,10 @@ class Session:
             self.counts["refused"] += 1
             return None
         identity = self.space.identity(plan)
-        if identity in self.met:
+        if identity in self.visited:
             self.counts["alike"] += 1
             return None
-        self.met.add(identity)
+        self.visited.add(identity)
         least = None if self.bound is None else self.bound(plan)
         if least is not None and least >= (best.timed.seconds or inf):
             self.counts["pruned"] += 1
@@ -248,7 +248,7 @@ class Session:
         if self.watch is not None:
             self.watch(attempt, self.trials, self.spent)
 
-    def _ended(self, usual: Attempt, best: Attempt, why: str) -> Outcome:
+    def _ended(self, usual: Attempt, best: Attempt, reason: str) -> Outcome:
         """Return the outcome; auto's plan unless the best beats it clearly once more."""
         seconds, usual_seconds = best.timed.seconds, usual.timed.seconds
         if best is not usual:
@@ -263,16 +263,16 @@ class Session:
         took = self.spent
         least = seconds if seconds is not None else 0.0
         other = usual_seconds if usual_seconds is not None else least
-        return Outcome(usual, best, other, least, dict(self.counts), self.trials, took, why)
+        return Outcome(usual, best, other, least, dict(self.counts), self.trials, took, reason)
 
 
-def _sent(search: object, told: Told) -> Point | None:
+def _sent(search: object, observation: Observation) -> Point | None:
     """Return the next point of a search, None where it has no more."""
     try:
-        found: Point = search.send(told)  # type: ignore[attr-defined]
+        point: Point = search.send(observation)  # type: ignore[attr-defined]
     except StopIteration:
         return None
-    return found
+    return point
 
 
 def _seconds_of(attempt: Attempt | None, usual: Attempt) -> float | None:

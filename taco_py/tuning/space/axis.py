@@ -62,7 +62,7 @@ class Axis:
 
     def option(self, name: str) -> Option | None:
         """Return the option of a name."""
-        return next((each for each in self.options if each.name == name), None)
+        return next((option for option in self.options if option.name == name), None)
 
 
 Point = tuple[tuple[str, str], ...]
@@ -83,6 +83,6 @@ def label_of(point: Point, features: Iterable[str] = ()) -> str:
 
     "kernel y: share = serial(); plan: libraries = none [serial + no libraries]"
     """
-    named = "; ".join(f"{axis} = {name}" for axis, name in point)
+    words = "; ".join(f"{axis} = {name}" for axis, name in point)
     learned = " + ".join(features)
-    return f"{named}{learned and f' [{learned}]'}" if named else NO_OPTIONS
+    return f"{words}{learned and f' [{learned}]'}" if words else NO_OPTIONS

@@ -67,17 +67,17 @@ def edited(step: KernelStep, options: tuple[Option, ...]) -> KernelStep:
     """
     drops = tuple(kind for option in options for kind in option.drops)
     make = next((o.make for o in reversed(options) if o.make is not None), step.schedule.make)
-    kept = tuple(c for c in step.schedule.on_loops.commands if not isinstance(c, drops))
+    remaining = tuple(c for c in step.schedule.on_loops.commands if not isinstance(c, drops))
     derive = tuple(c for option in options for c in option.derive)
     mark = tuple(c for option in options for c in option.mark)
     if not way_of(make).in_loops:  # it runs no loops that commands could be about
-        derive, kept, mark = (), (), tuple(c for c in mark if isinstance(c, Serial))
+        derive, remaining, mark = (), (), tuple(c for c in mark if isinstance(c, Serial))
     nests, way = Schedule.of_orders(step.schedule.orders), Schedule().with_way(make)
     team = tuple(o.threads for o in options if o.threads is not None)
     team = team or tuple(c for c in step.schedule.commands if isinstance(c, Threads))
-    schedule = nests.then(way).then(Schedule((*team, *derive, *kept, *mark)))
-    why = step.reason if make == step.schedule.make else ""
-    return replace(step, schedule=schedule, reason=why)
+    schedule = nests.then(way).then(Schedule((*team, *derive, *remaining, *mark)))
+    reason = step.reason if make == step.schedule.make else ""
+    return replace(step, schedule=schedule, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,9 @@ class Allowed:
 
     def for_kernel(self, step: KernelStep, facts: Mapping[str, Operand]) -> Allowed:
         """Return the same with the sizes of a kernel of a program with these facts."""
-        own = {name: facts[step.source(name)] for name, _ in step.problem.operands}
-        sizes = {i: float(own[name].shape[mode]) for i, name, mode in step.sizes}
-        return replace(self, sizes=sizes, entries={n: each.nnz for n, each in own.items()})
+        operands = {name: facts[step.source(name)] for name, _ in step.problem.operands}
+        sizes = {i: float(operands[name].shape[mode]) for i, name, mode in step.sizes}
+        return replace(self, sizes=sizes, entries={n: o.nnz for n, o in operands.items()})
 
     def tiles(self, index: str, sizes: tuple[int, ...]) -> Iterator[int]:
         """Yield the sizes of tiles of which an index has two at least."""
@@ -106,23 +106,23 @@ class Allowed:
 
 def axes_of_kernel(step: KernelStep, allowed: Allowed) -> tuple[Axis, ...]:
     """Return the axes of a kernel that have more than one option."""
-    found = []
+    axes = []
     for name, options in TABLE:
-        legal = tuple(each for each in options(step, allowed) if _is_legal(step, each))
+        legal = tuple(option for option in options(step, allowed) if _is_legal(step, option))
         if legal:
-            found.append(Axis(f"{KERNEL}{step.target}: {name}", (AS_PLANNED, *legal)))
-    return tuple(found)
+            axes.append(Axis(f"{KERNEL}{step.target}: {name}", (AS_PLANNED, *legal)))
+    return tuple(axes)
 
 
 def _is_legal(step: KernelStep, option: Option) -> bool:
     """Tell whether the kernel's loops allow an option by itself, and are others by it."""
-    changed = edited(step, (option,))
-    if changed.schedule == step.schedule:
+    variant = edited(step, (option,))
+    if variant.schedule == step.schedule:
         return False
     if option.threads is not None:
         return True
     try:
-        check_loops(changed)
+        check_loops(variant)
     except ScheduleError:
         return False
     return True
@@ -184,14 +184,14 @@ def _by_entries(step: KernelStep, loops: tuple[str, ...], allowed: Allowed) -> I
             continue
         if loops[: len(stored)] != stored:
             continue
-        fuses, whole = list[Fuse](), stored[0]
+        fuses, outer = list[Fuse](), stored[0]
         for inner in stored[1:]:
-            fused = f"{whole}{inner}_f"
-            fuses.append(Fuse(whole, inner, fused))
-            whole = fused
-        position = Pos(whole, "p_e", access.tensor)
+            fused = f"{outer}{inner}_f"
+            fuses.append(Fuse(outer, inner, fused))
+            outer = fused
+        position = Pos(outer, "p_e", access.tensor)
         most = allowed.entries.get(access.tensor, inf)
-        for size in (each for each in ENTRIES if 2 * each <= most):
+        for size in (size for size in ENTRIES if 2 * size <= most):
             derive: tuple[Command, ...] = (*fuses, position, Split("p_e", "p_c", "p_i", size))
             for race in _races(step):
                 shared = Parallelize("p_c", race)
@@ -221,9 +221,9 @@ def _tile(step: KernelStep, allowed: Allowed) -> Iterator[Option]:
         if place == 0 or index in sparse or len(loops) < 2:
             continue
         outer, inner = f"{index}_s", f"{index}_t"
-        others = tuple(inner if each == index else each for each in loops)
+        reordered = tuple(inner if loop == index else loop for loop in loops)
         for size in allowed.tiles(index, STRIPS):
-            split, order = Split(index, outer, inner, size), Reorder((outer, *others))
+            split, order = Split(index, outer, inner, size), Reorder((outer, *reordered))
             yield Option(f"{split}, {order}", f"strips {size}", derive=(split, order))
 
 
@@ -282,12 +282,12 @@ def _factors(step: KernelStep) -> tuple[Access, ...]:
     (term, *more) = split_terms(step.problem.assignment.value)
     if more:
         return ()
-    found: list[Access] = []
+    factors: list[Access] = []
 
     def collect(expr: Expr) -> bool:
         match expr:
             case Access():
-                found.append(expr)
+                factors.append(expr)
                 return True
             case Reduce(_, _, body):
                 return collect(body)
@@ -295,7 +295,7 @@ def _factors(step: KernelStep) -> tuple[Access, ...]:
                 return collect(left) and collect(right)
         return False
 
-    return tuple(found) if collect(term.body) else ()
+    return tuple(factors) if collect(term.body) else ()
 
 
 # ---------------------------------------------------------------- ways

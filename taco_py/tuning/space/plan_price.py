@@ -42,10 +42,10 @@ class PricedFor:
     def plan(self, plan: Plan) -> float:
         """Return the seconds of a plan; infinite where a kernel has loops that it cannot have."""
         facts = {**plan.program.facts, **self.operands}
-        made = {step.target for step in plan.steps} - {*plan.program.results}
-        kept = sum(keeping(facts[name], self.machine) for name in made if name in facts)
+        intermediates = {step.target for step in plan.steps} - {*plan.program.results}
+        storage = sum(keeping(facts[name], self.machine) for name in intermediates if name in facts)
         steps = (self.step(step, facts) for step in plan.steps)
-        return kept * self.machine.step_seconds + sum(steps)
+        return storage * self.machine.step_seconds + sum(steps)
 
     def step(self, step: Step, facts: Mapping[str, Operand]) -> float:
         """Return the seconds of one step of a plan."""
@@ -70,10 +70,10 @@ class PricedFor:
 
     def kernel(self, step: KernelStep, facts: Mapping[str, Operand]) -> float:
         """Return the seconds of a kernel."""
-        own = {name: facts[step.source(name)] for name, _ in step.problem.operands}
-        own = {n: replace(o, type=step.problem.type_of(n)) for n, o in own.items()}
+        operands = {name: facts[step.source(name)] for name, _ in step.problem.operands}
+        operands = {n: replace(o, type=step.problem.type_of(n)) for n, o in operands.items()}
         way = way_of(step.schedule.make)
-        stats = statistics(step.problem.assignment, own, self.machine)
+        stats = statistics(step.problem.assignment, operands, self.machine)
         if way.seconds is not None and not way.in_loops:
             return way.seconds(Question(step.problem, lambda: stats)) / self._gain(step)
         terms = split_terms(step.problem.assignment.value)

@@ -76,7 +76,7 @@ class PlannedCall:
         """Return the indices that have one size in all statements."""
         shapes = {name: operand.shape for name, operand in self.facts.items()}
         pairs = zip(self.statements, with_own_indices(self.statements, shapes), strict=True)
-        indices = [({*all_indices(each)}, {*all_indices(renamed)}) for each, renamed in pairs]
+        indices = [({*all_indices(old)}, {*all_indices(new)}) for old, new in pairs]
         return set().union(*(old for old, _ in indices)) - set().union(*(o - n for o, n in indices))
 
 
@@ -90,10 +90,10 @@ def planner_axes(call: PlannedCall, request: Request, options: CallOptions) -> t
         axes.append(("forms", (AS_WRITTEN, MULTIPLIED_OUT)))
         axes += _contraction_axes(call, request, options)
     axes += _sizes(call, options)
-    axes += [(f"decision {_told(d)}", (o,)) for d, o in _decisions(call.plan)]
+    axes += [(f"decision {_decision_words(d)}", (o,)) for d, o in _decisions(call.plan)]
     axes += [(f"rule {name}", (option,)) for name, option in _rules(call.plan)]
     axes += _orders(call, request)
-    return tuple(Axis(PLAN + name, (AS_PLANNED, *others)) for name, others in axes if others)
+    return tuple(Axis(PLAN + name, (AS_PLANNED, *choices)) for name, choices in axes if choices)
 
 
 def _contraction_axes(
@@ -121,10 +121,10 @@ def _of_statement(tree: Option, name: str) -> Option:
 
 
 def _contractions(
-    written: Assignment, operands: Mapping[str, Operand], request: Request
+    statement: Assignment, operands: Mapping[str, Operand], request: Request
 ) -> Iterator[Option]:
     """Yield contractions of a product in turn, in other orders than the plan's."""
-    assignment = normal_form(written, operands)
+    assignment = normal_form(statement, operands)
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
     (term, *more) = split_terms(value)
@@ -146,11 +146,11 @@ def _sizes(call: PlannedCall, options: CallOptions) -> Iterator[tuple[str, tuple
         return
     text = call.plan.selection.text
     statements = [define.assignment for define in text.defines]
-    known = {index for index, _ in options.static}
-    known.update(*(sparse_indices(each, text.is_sparse) for each in statements))
-    indices = unique(i for each in statements for i in all_indices(each))
-    known |= {*indices} - call.indices
-    free = [i for i in indices if i in text.sizes and i not in known]
+    excluded = {index for index, _ in options.static}
+    excluded.update(*(sparse_indices(statement, text.is_sparse) for statement in statements))
+    indices = unique(i for statement in statements for i in all_indices(statement))
+    excluded |= {*indices} - call.indices
+    free = [i for i in indices if i in text.sizes and i not in excluded]
     small = [i for i in free if SMALLEST <= text.sizes[i] <= SMALL]
     for index in small[:COMPILED]:
         size = int(text.sizes[index])
@@ -170,15 +170,15 @@ def _decisions(plan: Plan) -> Iterator[tuple[tuple[str, str, int], Option]]:
         yield decision, Option(name, kind, changes, words=words)
 
 
-def _told(decision: tuple[str, str, int]) -> str:
+def _decision_words(decision: tuple[str, str, int]) -> str:
     rule, target, number = decision
     return f"{rule} {target} {number}"
 
 
 def _ratio(entry: Entry) -> float:
     """Count how many times dearer the outcome is that was not taken."""
-    taken, other = entry.before or inf, entry.after or inf
-    return other / taken if not entry.accepted else taken / other if other else inf
+    before, after = entry.before or inf, entry.after or inf
+    return after / before if not entry.accepted else before / after if after else inf
 
 
 def _rules(plan: Plan) -> Iterator[tuple[str, Option]]:
@@ -186,7 +186,7 @@ def _rules(plan: Plan) -> Iterator[tuple[str, Option]]:
     decided = {rule for rule, _, _ in plan.log.decisions}
     free = {rule.name for rule, _ in CATALOGUE if rule.optional}
     used = dict.fromkeys(e.rule for e in plan.log.entries if e.accepted and e.rule not in decided)
-    for name in [each for each in used if each in free][:RULES]:
+    for name in [name for name in used if name in free][:RULES]:
         yield name, Option("left out", f"no {name}", (("forbid", frozenset((name,))),))
 
 
@@ -195,11 +195,11 @@ def _orders(call: PlannedCall, request: Request) -> Iterator[tuple[str, tuple[Op
     if call.plan.selection is None:
         return
     program = call.plan.selection.program
-    known = {n: o for n, o in call.facts.items() if program.facts.get(n) == o}  # with coordinates
-    facts = program.with_facts(known).facts
+    same = {n: o for n, o in call.facts.items() if program.facts.get(n) == o}  # with coordinates
+    facts = program.with_facts(same).facts
     for define in program.defines:
-        own = replace(request, type=facts[define.target].type)
-        options = tuple(_orders_of(define.assignment, facts, own))
+        typed_request = replace(request, type=facts[define.target].type)
+        options = tuple(_orders_of(define.assignment, facts, typed_request))
         yield f"loops of {define.target}", options
 
 
@@ -213,7 +213,7 @@ def _orders_of(
     if len(terms) > 2:
         return
     for place, term in enumerate(terms):
-        for rank, found in enumerate(ranked_orders(draft, term, stats, ORDERS)):
-            named = f"loops {','.join(found.order)}" + f" of term {place + 1}" * (len(terms) > 1)
-            changes = (("orders", frozenset(((target, place, found.order),))),)
-            yield Option(named, f"loop order {rank}", changes, words=f"{named} of {target}")
+        for rank, loops in enumerate(ranked_orders(draft, term, stats, ORDERS)):
+            name = f"loops {','.join(loops.order)}" + f" of term {place + 1}" * (len(terms) > 1)
+            changes = (("orders", frozenset(((target, place, loops.order),))),)
+            yield Option(name, f"loop order {rank}", changes, words=f"{name} of {target}")

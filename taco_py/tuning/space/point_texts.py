@@ -34,14 +34,14 @@ class Space:
     planned   the plan of a call with other settings; raises ScheduleError where there is none
     planner   axes that are about the planner
     threads   that kernels may use
-    known     what was found: programs by settings, axes of their kernels by theirs
+    memo      programs by settings, axes of their kernels by theirs
     """
 
     settings: CallOptions
     planned: Callable[[CallOptions], Plan]
     planner: tuple[Axis, ...]
     threads: int = 1
-    known: dict[Any, Any] = field(default_factory=dict)
+    memo: dict[Any, Any] = field(default_factory=dict)
 
     # ------------------------------------------------------------ what there is
 
@@ -51,52 +51,52 @@ class Space:
 
     def _kernel_axes(self, settings: CallOptions) -> tuple[Axis, ...]:
         key = "axes", settings
-        if key not in self.known:
+        if key not in self.memo:
             plan = self._plan(settings)
-            self.known[key] = () if plan is None else self._axes_of_kernels(plan, settings)
-        found: tuple[Axis, ...] = self.known[key]
-        return found
+            self.memo[key] = () if plan is None else self._axes_of_kernels(plan, settings)
+        axes: tuple[Axis, ...] = self.memo[key]
+        return axes
 
     def _axes_of_kernels(self, plan: Plan, settings: CallOptions) -> tuple[Axis, ...]:
         every = Allowed(settings.libraries and settings.is_native, self.threads)
         facts = plan.program.facts
-        own = ((step, every.for_kernel(step, facts)) for step in plan.kernels)
-        return tuple(axis for step, allowed in own for axis in axes_of_kernel(step, allowed))
+        kernels = ((step, every.for_kernel(step, facts)) for step in plan.kernels)
+        return tuple(axis for step, allowed in kernels for axis in axes_of_kernel(step, allowed))
 
-    def chosen(self, point: Point) -> dict[str, Option]:
+    def options_at(self, point: Point) -> dict[str, Option]:
         """Return the options of a point that there are, by the names of their axes."""
-        wanted = dict(point)
+        by_axis = dict(point)
         axes = self.planner
-        if any(name.startswith(KERNEL) for name in wanted):
+        if any(name.startswith(KERNEL) for name in by_axis):
             axes = self.axes(point)
-        named = ((axis, axis.option(wanted.get(axis.name, USUAL))) for axis in axes)
-        return {a.name: o for a, o in named if o is not None and a.name in wanted}
+        pairs = ((axis, axis.option(by_axis.get(axis.name, USUAL))) for axis in axes)
+        return {a.name: o for a, o in pairs if o is not None and a.name in by_axis}
 
-    def settled(self, point: Point) -> Point:
+    def normalize(self, point: Point) -> Point:
         """Return the point without axes and options that its plan has not."""
-        return point_of({name: option.name for name, option in self.chosen(point).items()})
+        return point_of({name: option.name for name, option in self.options_at(point).items()})
 
     # ------------------------------------------------------------ plans
 
     def settings_of(self, point: Point) -> CallOptions:
         """Return the settings that the planner is asked with."""
-        chosen, settings = dict(point), self.settings
+        by_axis, settings = dict(point), self.settings
         for axis in self.planner:
-            option = axis.option(chosen.get(axis.name, USUAL))
+            option = axis.option(by_axis.get(axis.name, USUAL))
             for name, value in () if option is None else option.changes:
-                settings = replace(settings, **{name: _added(getattr(settings, name), name, value)})
+                settings = replace(settings, **{name: _join(getattr(settings, name), name, value)})
         return settings
 
     def _plan(self, settings: CallOptions) -> Plan | None:
         """Return the plan of settings, None where there is none."""
         key = "plan", settings
-        if key not in self.known:
+        if key not in self.memo:
             try:
-                self.known[key] = self.planned(settings), ""
+                self.memo[key] = self.planned(settings), ""
             except ScheduleError as error:
-                self.known[key] = None, error.message
-        found: Plan | None = self.known[key][0]
-        return found
+                self.memo[key] = None, error.message
+        plan: Plan | None = self.memo[key][0]
+        return plan
 
     def plan(self, point: Point) -> Plan:
         """Return the plan of a point, with the planner's log. Raises ScheduleError where there is
@@ -104,17 +104,17 @@ class Space:
         settings = self.settings_of(point)
         plan = self._plan(settings)
         if plan is None:
-            raise ScheduleError(self.known["plan", settings][1])
+            raise ScheduleError(self.memo["plan", settings][1])
         return replace(plan, program=self._edited(plan.program, point))
 
     def _edited(self, program: Program, point: Point) -> Program:
         """Return the program with the point's options in the schedules of its kernels."""
-        chosen = self.chosen(point)
+        options = self.options_at(point)
         for step in program.kernels:
             head = f"{KERNEL}{step.target}: "
-            own = tuple(option for name, option in chosen.items() if name.startswith(head))
-            if own:
-                program = program.with_kernel(edited(step, own))
+            mine = tuple(option for name, option in options.items() if name.startswith(head))
+            if mine:
+                program = program.with_kernel(edited(step, mine))
         return program
 
     def text(self, point: Point) -> str:
@@ -134,7 +134,7 @@ class Space:
 
     def features(self, point: Point) -> tuple[str, ...]:
         """Return the features of the point's options."""
-        return tuple(option.feature for option in self.chosen(point).values())
+        return tuple(option.feature for option in self.options_at(point).values())
 
     # ------------------------------------------------------------ walks
 
@@ -142,7 +142,7 @@ class Space:
         """Yield the points that differ from one at one axis."""
         for axis in self.axes(point):
             for option in axis.options:
-                other = self.settled(point_of({**dict(point), axis.name: option.name}))
+                other = self.normalize(point_of({**dict(point), axis.name: option.name}))
                 if other != point:
                     yield other
 
@@ -155,12 +155,12 @@ class Space:
         for _ in range(changes):
             axes = self.axes(point)
             groups = [[a for a in axes if a.name.startswith(head)] for head in (PLAN, KERNEL)]
-            group = numbers.choice([each for each in groups if each] or [[]])
+            group = numbers.choice([group for group in groups if group] or [[]])
             if not group:
                 return point
             axis = numbers.choice(group)
             option = numbers.choice(axis.options)
-            point = self.settled(point_of({**dict(point), axis.name: option.name}))
+            point = self.normalize(point_of({**dict(point), axis.name: option.name}))
         return point
 
     def every(self) -> Iterator[Point]:
@@ -170,17 +170,17 @@ class Space:
             planned = point_of({n: o.name for n, o in zip(names, options, strict=True)})
             axes = self._kernel_axes(self.settings_of(planned))
             for inner in product(*(axis.options for axis in axes)):
-                own = {axis.name: option.name for axis, option in zip(axes, inner, strict=True)}
-                yield point_of({**dict(planned), **own})
+                by_axis = {axis.name: option.name for axis, option in zip(axes, inner, strict=True)}
+                yield point_of({**dict(planned), **by_axis})
 
     def count(self, most: int = 100_000) -> int:
         """Count how many points there are, at most so many."""
         return sum(1 for _ in islice(self.every(), most))
 
 
-def _added(own: Any, name: str, value: Any) -> Any:
+def _join(old: Any, name: str, value: Any) -> Any:
     """Return the value of a field of settings: of sets, static sizes and paths by name, with those
     that are there."""
-    if isinstance(own, frozenset):
-        return own | value
-    return tuple(sorted((*own, *value))) if name in ("static", "paths") else value
+    if isinstance(old, frozenset):
+        return old | value
+    return tuple(sorted((*old, *value))) if name in ("static", "paths") else value

@@ -29,9 +29,9 @@ def active_file() -> StoreFile | None:
 
     One that was named and cannot be opened is warned of; one that nobody named need not be there.
     """
-    told = KERNELS.told.get(NAME)
-    if isinstance(told, StoreFile):
-        return told
+    store = KERNELS.told.get(NAME)
+    if isinstance(store, StoreFile):
+        return store
     last = KERNELS.told.get(LAST)
     path = last if isinstance(last, Path) and last.exists() else usual_path()
     if not path.exists():
@@ -46,11 +46,11 @@ def active_file() -> StoreFile | None:
 def opened(path: Path) -> StoreFile:
     """Return the store in a file, opened once for this process. Raises TuningStoreError."""
     key = "open tuning store", str(path)
-    found: StoreFile | None = KERNELS.memo.get(key)
-    if found is None or not found.is_open:
-        found = StoreFile(path, TIMEOUT, True)
-        KERNELS.memo.put(key, found)
-    return found
+    store: StoreFile | None = KERNELS.memo.get(key)
+    if store is None or not store.is_open:
+        store = StoreFile(path, TIMEOUT, True)
+        KERNELS.memo.put(key, store)
+    return store
 
 
 def use_file(file: StoreFile | None) -> StoreFile | None:

@@ -50,28 +50,28 @@ class Target:
 
     def same_processor(self, other: Target) -> bool:
         """Tell whether all fields that must agree are equal."""
-        return all(getattr(self, each) == getattr(other, each) for each in SAME_PROCESSOR)
+        return all(getattr(self, field) == getattr(other, field) for field in SAME_PROCESSOR)
 
-    def differences(self, here: Target) -> tuple[str, ...]:
+    def differences(self, current: Target) -> tuple[str, ...]:
         """Return the differences from the target here, each with both values: "compiler gcc 12,
         here gcc 13".
 
         Instruction sets are listed by what one of the two has alone.
         """
-        told = []
-        for each in fields(self):
-            mine, its = getattr(self, each.name), getattr(here, each.name)
+        lines = []
+        for field in fields(self):
+            mine, its = getattr(self, field.name), getattr(current, field.name)
             if mine == its:
                 continue
-            if each.name == "instructions":
+            if field.name == "instructions":
                 mine, its = _alone(mine, its), _alone(its, mine)
-            told.append(f"{each.name} {mine or NONE}, here {its or NONE}")
-        return tuple(told)
+            lines.append(f"{field.name} {mine or NONE}, here {its or NONE}")
+        return tuple(lines)
 
 
-def _alone(mine: str, others: str) -> str:
+def _alone(mine: str, theirs: str) -> str:
     """Return the words that others lack, the first few."""
-    words = sorted({*mine.split()} - {*others.split()})
+    words = sorted({*mine.split()} - {*theirs.split()})
     return " ".join(words[:4]) + (" …" if len(words) > 4 else "")
 
 
@@ -83,10 +83,10 @@ def sha256(value: Any) -> str:
 
 def target_here(kind: str = "c") -> Target:
     """Return the target of this kind in this process, looked for once."""
-    return remembered(("tuning target", kind), lambda: _found(kind))
+    return remembered(("tuning target", kind), lambda: _detect_target(kind))
 
 
-def _found(kind: str) -> Target:
+def _detect_target(kind: str) -> Target:
     if TARGETS[kind].where is Where.DEVICE:
         name, compiler = _gpu()
         return Target(kind, name, 1, "", compiler, VERSION)

@@ -70,7 +70,7 @@ class Transition:
     """A change of a job's state: when, from what to what, why, and for which worker."""
 
     job: str
-    made: float
+    when: float
     before: str
     after: str
     error: str
@@ -92,25 +92,25 @@ def with_reason(code: str, reason: object = "") -> str:
 
 
 def add_jobs(
-    connection: sqlite3.Connection, jobs: Iterable[Job], again: Collection[str], now: float
+    connection: sqlite3.Connection, jobs: Iterable[Job], codes: Collection[str], when: float
 ) -> int:
     """Let jobs wait that the journal has not; how many wait now that did not before.
 
-    again  codes: finished jobs that ended with one of them wait anew
+    codes  of finished jobs that wait anew
     """
     (place,) = connection.execute("SELECT coalesce(max(place), 0) FROM jobs").fetchone()
     count = 0
     for job in jobs:
-        known = find_job(connection, job.hash)
-        if known is None:
+        existing = find_job(connection, job.hash)
+        if existing is None:
             place += 1
             connection.execute(
                 f"INSERT INTO jobs ({COLUMNS}) VALUES (?, ?, ?, ?, '', '', 0, 0, ?)",
                 (job.hash, job.workload, job.options, WAITING, place),
             )
-            _note(connection, Transition(job.hash, now, "", WAITING, "", ""))
-        elif known.state == FINISHED and known.code in again:
-            _change(connection, known, WAITING, "", "", now)
+            _note(connection, Transition(job.hash, when, "", WAITING, "", ""))
+        elif existing.state == FINISHED and existing.code in codes:
+            _change(connection, existing, WAITING, "", "", when)
         else:
             continue
         count += 1
@@ -121,7 +121,7 @@ def claim(
     connection: sqlite3.Connection,
     target: str,
     worker: str,
-    now: float,
+    when: float,
     until: float,
     hashes: Collection[str] = (),
 ) -> Job | None:
@@ -134,35 +134,35 @@ def claim(
         "ORDER BY place",
         (WAITING, target),
     )
-    found = next((job_of(row) for row in rows if not hashes or row[0] in hashes), None)
-    if found is None:
+    job = next((job_of(row) for row in rows if not hashes or row[0] in hashes), None)
+    if job is None:
         return None
-    _change(connection, found, TUNING, "", worker, now, found.attempts + 1, until)
-    return find_job(connection, found.hash)
+    _change(connection, job, TUNING, "", worker, when, job.attempts + 1, until)
+    return find_job(connection, job.hash)
 
 
 def renew(connection: sqlite3.Connection, claims: Mapping[str, int], until: float) -> set[str]:
     """Let claims, attempts by hash, hold longer; the hashes of those that no longer hold."""
     lost = set()
     for hash, attempt in claims.items():
-        done = connection.execute(
+        cursor = connection.execute(
             "UPDATE jobs SET lease = ? WHERE hash = ? AND attempts = ? AND state = ?",
             (until, hash, attempt, TUNING),
         )
-        if not done.rowcount:
+        if not cursor.rowcount:
             lost.add(hash)
     return lost
 
 
 def finish(
-    connection: sqlite3.Connection, hash: str, attempt: int, error: str, worker: str, now: float
+    connection: sqlite3.Connection, hash: str, attempt: int, error: str, worker: str, when: float
 ) -> bool:
     """End a job, and say whether this attempt could: False of one that is finished, or is another
     attempt's by now."""
-    job = _held(connection, hash, attempt)
+    job = _claimed_job(connection, hash, attempt)
     if job is None:
         return False
-    _change(connection, job, FINISHED, error, worker, now)
+    _change(connection, job, FINISHED, error, worker, when)
     return True
 
 
@@ -172,35 +172,35 @@ def give_back(
     attempt: int,
     error: str,
     worker: str,
-    now: float,
+    when: float,
     most: int = MOST_ATTEMPTS,
 ) -> str:
     """Let a job wait again, or finish it with the error once so many attempts have failed.
 
     Its state, "" where another attempt has it by now. Attempts without an error do not count.
     """
-    job = _held(connection, hash, attempt)
+    job = _claimed_job(connection, hash, attempt)
     if job is None:
         return ""
     failed = code_of(error) not in ("", NORMAL)
     last = failed and failures(connection, hash) + 1 >= most
     after = FINISHED if last else WAITING
-    _change(connection, job, after, error, worker, now)
+    _change(connection, job, after, error, worker, when)
     return after
 
 
-def expire(connection: sqlite3.Connection, now: float, most: int = MOST_ATTEMPTS) -> list[str]:
+def expire(connection: sqlite3.Connection, when: float, most: int = MOST_ATTEMPTS) -> list[str]:
     """Give back the jobs whose leases ran out; their hashes."""
     rows = connection.execute(
-        f"SELECT {COLUMNS} FROM jobs WHERE state = ? AND lease < ?", (TUNING, now)
+        f"SELECT {COLUMNS} FROM jobs WHERE state = ? AND lease < ?", (TUNING, when)
     ).fetchall()
     for job in (job_of(row) for row in rows):
         error = with_reason(FAIL_TO_GET_RESULT, f"nothing was heard of {job.worker}")
-        give_back(connection, job.hash, job.attempts, error, job.worker, now, most)
+        give_back(connection, job.hash, job.attempts, error, job.worker, when, most)
     return [row[0] for row in rows]
 
 
-def take_over(connection: sqlite3.Connection, prefix: str, now: float) -> int:
+def take_over(connection: sqlite3.Connection, prefix: str, when: float) -> int:
     """Let all jobs wait again that workers with a prefix have; how many. It counts as no failure.
 
     It is for a master that is known to be gone: its leases need not run out then.
@@ -211,7 +211,7 @@ def take_over(connection: sqlite3.Connection, prefix: str, now: float) -> int:
     ).fetchall()
     for job in (job_of(row) for row in rows):
         error = with_reason(NORMAL, f"taken over from {job.worker}")
-        give_back(connection, job.hash, job.attempts, error, job.worker, now)
+        give_back(connection, job.hash, job.attempts, error, job.worker, when)
     return len(rows)
 
 
@@ -226,11 +226,11 @@ def failures(connection: sqlite3.Connection, hash: str) -> int:
     return int(count)
 
 
-def _held(connection: sqlite3.Connection, hash: str, attempt: int) -> Job | None:
+def _claimed_job(connection: sqlite3.Connection, hash: str, attempt: int) -> Job | None:
     """Return the job, where this attempt has it."""
     job = find_job(connection, hash)
-    held = job is not None and job.state == TUNING and job.attempts == attempt
-    return job if held else None
+    is_claimed = job is not None and job.state == TUNING and job.attempts == attempt
+    return job if is_claimed else None
 
 
 def _change(
@@ -239,7 +239,7 @@ def _change(
     after: str,
     error: str,
     worker: str,
-    now: float,
+    when: float,
     attempts: int | None = None,
     until: float = 0.0,
 ) -> None:
@@ -248,14 +248,14 @@ def _change(
         "UPDATE jobs SET state = ?, error = ?, worker = ?, attempts = ?, lease = ? WHERE hash = ?",
         (after, error, worker, job.attempts if attempts is None else attempts, until, job.hash),
     )
-    _note(connection, Transition(job.hash, now, job.state, after, error, worker))
+    _note(connection, Transition(job.hash, when, job.state, after, error, worker))
 
 
 def _note(connection: sqlite3.Connection, change: Transition) -> None:
     connection.execute(
         "INSERT INTO transitions (job, made, before, after, error, worker) "
         "VALUES (?, ?, ?, ?, ?, ?)",
-        (change.job, change.made, change.before, change.after, change.error, change.worker),
+        (change.job, change.when, change.before, change.after, change.error, change.worker),
     )
 
 
@@ -267,7 +267,7 @@ def job_of(row: tuple[Any, ...]) -> Job:
     job = Job(*row)
     texts = job.hash, job.workload, job.options, job.state, job.error, job.worker
     numbers = isinstance(job.attempts, int) and isinstance(job.lease, int | float)
-    if not numbers or not all(isinstance(each, str) for each in texts):
+    if not numbers or not all(isinstance(text, str) for text in texts):
         raise DamagedRowError(f"a row that is no job: {row!r:.80}")
     return job
 
@@ -308,9 +308,9 @@ def last_finished(connection: sqlite3.Connection, count: int) -> list[Transition
 
 def counts_of(connection: sqlite3.Connection) -> dict[tuple[str, str], int]:
     """Count how many jobs there are in each state with each error code."""
-    found: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], int] = {}
     rows: Iterable[Any] = connection.execute("SELECT state, error FROM jobs")
     for state, error in rows:
         kind = (state, code_of(error) if state == FINISHED else "")
-        found[kind] = found.get(kind, 0) + 1
-    return found
+        counts[kind] = counts.get(kind, 0) + 1
+    return counts

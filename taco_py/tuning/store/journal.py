@@ -30,19 +30,19 @@ class Journal:
         """Return the journal for who lets so many attempts fail."""
         return Journal(self._file, most)
 
-    def add(self, jobs: Iterable[Job], again: Collection[str] = ()) -> int:
+    def add(self, jobs: Iterable[Job], codes: Collection[str] = ()) -> int:
         """Let jobs wait that are new, or ended with one of the codes; return how many."""
         with self._file.write() as connection:
-            return rows.add_jobs(connection, jobs, again, time())
+            return rows.add_jobs(connection, jobs, codes, time())
 
     def claim(
         self, target: str, worker: str, seconds: float, hashes: Collection[str] = ()
     ) -> Job | None:
         """Give a job that waits to a worker for some seconds; leases that ran out end before."""
-        now = time()
+        when = time()
         with self._file.write() as connection:
-            rows.expire(connection, now, self._most)
-            return rows.claim(connection, target, worker, now, now + seconds, hashes)
+            rows.expire(connection, when, self._most)
+            return rows.claim(connection, target, worker, when, when + seconds, hashes)
 
     def renew(self, claims: Mapping[str, int], seconds: float) -> set[str]:
         """Let claims, attempts by hash, hold for so long from now; return those that were lost."""
@@ -54,8 +54,8 @@ class Journal:
     ) -> bool:
         """End a job and write its trials, both or neither; False where another attempt has it."""
         with self._file.write() as connection:
-            own = worker or job.worker
-            if not rows.finish(connection, job.hash, job.attempts, error, own, time()):
+            worker_name = worker or job.worker
+            if not rows.finish(connection, job.hash, job.attempts, error, worker_name, time()):
                 return False
             add_trials(connection, records)
             return True
@@ -63,9 +63,9 @@ class Journal:
     def give_back(self, job: Job, error: str = "", worker: str = "") -> str:
         """Let a job wait again, or finish it where too many attempts failed; return its state."""
         with self._file.write() as connection:
-            own = worker or job.worker
+            worker_name = worker or job.worker
             return rows.give_back(
-                connection, job.hash, job.attempts, error, own, time(), self._most
+                connection, job.hash, job.attempts, error, worker_name, time(), self._most
             )
 
     def take_over(self, prefix: str = "") -> int:

@@ -72,9 +72,9 @@ def look_up(
 ) -> tuple[TunedPlan | None, int]:
     """Return the best plan, and how many better ones no longer parse."""
     skipped = 0
-    for found in plans_of(connection, key, far, hints):
-        if found is not None:
-            return replace(found, skipped=skipped), skipped
+    for plan in plans_of(connection, key, far, hints):
+        if plan is not None:
+            return replace(plan, skipped=skipped), skipped
         skipped += 1
     return None, skipped
 
@@ -87,7 +87,7 @@ def plans_of(
     exact, then of this processor by another compiler or version, then of near buckets, then of
     other processors; at last what was never timed, but chosen by price for such operands here
     """
-    own = dict(key.names)
+    names = dict(key.names)
     for record, match in _candidates(connection, key, far, hints):
         try:
             parse_program(record.plan)
@@ -95,7 +95,7 @@ def plans_of(
             yield None
             continue
         tensors = ((new, name) for new, name in record.key.names if new.startswith("t"))
-        renaming = {name: own[new] for new, name in tensors if new in own}
+        renaming = {name: names[new] for new, name in tensors if new in names}
         yield TunedPlan(record, match, renaming)
 
 
@@ -105,16 +105,16 @@ def _candidates(
     """Yield plans with how they fit, the best first."""
     rows = connection.execute(SAME, (key.hash, key.bucket_text, key.target.kind))
     every = [record_of(row) for row in rows]
-    same = [each for each in every if each.result != EXPECTED]
-    yield from ((each, EXACT) for each in same if each.key.target == key.target)
-    others = [each for each in same if each.key.target != key.target] if hints else []
-    near_by = [each for each in others if each.key.target.same_processor(key.target)]
-    yield from ((each, _hint(each, key)) for each in near_by)
+    same = [record for record in every if record.result != EXPECTED]
+    yield from ((record, EXACT) for record in same if record.key.target == key.target)
+    different = [record for record in same if record.key.target != key.target] if hints else []
+    near_by = [record for record in different if record.key.target.same_processor(key.target)]
+    yield from ((record, _hint(record, key)) for record in near_by)
     if far > 0:
         yield from _near(connection, key, far)
-    yield from ((each, _hint(each, key)) for each in others if each not in near_by)
-    guesses = (each for each in every if each.result == EXPECTED)
-    yield from ((each, EXACT) for each in guesses if each.key.target == key.target)
+    yield from ((record, _hint(record, key)) for record in different if record not in near_by)
+    guesses = (record for record in every if record.result == EXPECTED)
+    yield from ((record, EXACT) for record in guesses if record.key.target == key.target)
 
 
 def _hint(record: TuningRecord, key: TuningKey) -> str:
@@ -126,11 +126,11 @@ def _near(
 ) -> Iterator[tuple[TuningRecord, str]]:
     """Yield plans for other buckets on this target, the nearest first; of those as near, the
     fastest."""
-    for apart, ids in _near_keys(connection, key, far):
+    for gap, ids in _near_keys(connection, key, far):
         rows = (row for id in ids for row in connection.execute(OF_KEY, (id,)))
-        timed = (each for each in map(record_of, rows) if each.result != EXPECTED)
-        for each in sorted(timed, key=lambda record: record.seconds or 0.0):
-            yield each, f"nearest bucket, distance {apart}: {_differing(each.key, key)}"
+        timed = (record for record in map(record_of, rows) if record.result != EXPECTED)
+        for record in sorted(timed, key=lambda record: record.seconds or 0.0):
+            yield record, f"nearest bucket, distance {gap}: {_differing(record.key, key)}"
 
 
 def _near_keys(
@@ -139,21 +139,21 @@ def _near_keys(
     """Yield the numbers of keys by their distance, the nearest first: each distance once all keys
     that may be as near were met."""
     first, second = halves(key.buckets)
-    within = (first - far, first + far, second - far, second + far)
-    found: dict[int, list[int]] = {}
-    for id, text, least in connection.execute(NEAR, (key.hash, key.target.digest, *within)):
-        for apart in sorted(each for each in found if each < least):
-            yield apart, found.pop(apart)
-        there = buckets_in(text)
-        if len(there) != len(key.buckets):  # of a record that others wrote, of no such problem
+    limits = (first - far, first + far, second - far, second + far)
+    by_gap: dict[int, list[int]] = {}
+    for id, text, least in connection.execute(NEAR, (key.hash, key.target.digest, *limits)):
+        for gap in sorted(gap for gap in by_gap if gap < least):
+            yield gap, by_gap.pop(gap)
+        buckets = buckets_in(text)
+        if len(buckets) != len(key.buckets):  # of a record that others wrote, of no such problem
             continue
-        apart = distance(there, key.buckets)
-        if 0 < apart <= far:
-            found.setdefault(apart, []).append(id)
-    yield from ((apart, found[apart]) for apart in sorted(found))
+        gap = distance(buckets, key.buckets)
+        if 0 < gap <= far:
+            by_gap.setdefault(gap, []).append(id)
+    yield from ((gap, by_gap[gap]) for gap in sorted(by_gap))
 
 
-def _differing(there: TuningKey, here: TuningKey) -> str:
+def _differing(other: TuningKey, key: TuningKey) -> str:
     """Describe the measures that differ: "entries t1 2^14 there, 2^17 here"."""
-    triples = zip(here.measures, there.buckets, here.buckets, strict=True)
+    triples = zip(key.measures, other.buckets, key.buckets, strict=True)
     return ", ".join(f"{what} 2^{a} there, 2^{b} here" for what, a, b in triples if a != b)

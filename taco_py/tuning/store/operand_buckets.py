@@ -49,17 +49,17 @@ def distance(one: tuple[int, ...], other: tuple[int, ...]) -> int:
 
 def buckets_of(keyed: KeyedProblem, names: Names) -> Buckets:
     """Return the buckets of a problem's operands, in order of their new names."""
-    found: list[tuple[str, int]] = []
+    buckets: list[tuple[str, int]] = []
     sizes = keyed.sizes()
     for index, new in names.indices.items():
         if index in sizes:
-            found.append((f"size {new}", bucket(sizes[index])))
+            buckets.append((f"size {new}", bucket(sizes[index])))
     for name, new in names.tensors.items():
         operand = keyed.operands.get(name)
         if operand is not None and operand.entries is not None:
             measures = _measures_of(new, len(operand.shape))
-            found += zip(measures, _remembered(operand, operand.entries), strict=True)
-    return Buckets(tuple(name for name, _ in found), tuple(value for _, value in found))
+            buckets += zip(measures, _remembered(operand, operand.entries), strict=True)
+    return Buckets(tuple(name for name, _ in buckets), tuple(value for _, value in buckets))
 
 
 def _measures_of(name: str, order: int) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _measures_of(name: str, order: int) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class CachedBuckets:
     """The buckets of an operand that was met, with what tells that it is the same.
 
     arrays  its coordinates and positions, as long as they are there
@@ -83,28 +83,28 @@ class Known:
 
     def is_of(self, arrays: Sequence[Array]) -> bool:
         """Tell whether the measures belong to these arrays."""
-        same = all(own() is each for own, each in zip(self.arrays, arrays, strict=True))
+        same = all(link() is array for link, array in zip(self.arrays, arrays, strict=True))
         return same and self.sample == _sample(arrays)
 
 
 def _sample(arrays: Sequence[Array]) -> bytes:
     """Return a few elements of each."""
-    return b"".join(each[:: max(1, len(each) // SAMPLED)].tobytes() for each in arrays)
+    return b"".join(array[:: max(1, len(array) // SAMPLED)].tobytes() for array in arrays)
 
 
 def _remembered(operand: Operand, entries: Entries) -> tuple[int, ...]:
     """Return the buckets of an operand, which are found once for its arrays."""
     data = entries.data
     lists = (array for level in data.levels for array in (level.pos, level.crd))
-    arrays = tuple(each for each in lists if isinstance(each, np.ndarray))
+    arrays = tuple(array for array in lists if isinstance(array, np.ndarray))
     key = ("buckets", data.format, data.shape, operand.nnz, *map(id, arrays))
-    known = KERNELS.memo.get(key) if arrays else None
-    if known is not None and known.is_of(arrays):
-        values: tuple[int, ...] = known.values
+    cached = KERNELS.memo.get(key) if arrays else None
+    if cached is not None and cached.is_of(arrays):
+        values: tuple[int, ...] = cached.values
         return values
     values = tuple(_summary(operand, entries))
     if arrays:
-        KERNELS.memo.put(key, Known(values, tuple(map(ref, arrays)), _sample(arrays)))
+        KERNELS.memo.put(key, CachedBuckets(values, tuple(map(ref, arrays)), _sample(arrays)))
     return values
 
 
@@ -128,10 +128,10 @@ def _summary(operand: Operand, entries: Entries) -> Iterator[int]:
 def run_of(entries: Entries) -> float:
     """Return the mean length of runs of neighbouring coordinates in the last list, from a sample:
     the width of blocks, where entries are in blocks. 0 where the last level is no list."""
-    return recall_in(entries, "run of neighbours")(lambda: _found_run(entries))
+    return recall_in(entries, "run of neighbours")(lambda: _mean_run_length(entries))
 
 
-def _found_run(entries: Entries) -> float:
+def _mean_run_length(entries: Entries) -> float:
     data = entries.data
     last = data.format.levels[-1] if data.levels else None
     if last is None or not (last.is_list or last.chained):
@@ -141,5 +141,5 @@ def _found_run(entries: Entries) -> float:
         return 0.0
     starts = np.linspace(0, max(len(crd) - WINDOW, 0), WINDOWS).astype(np.int64)
     steps = [np.diff(crd[at : at + WINDOW]) for at in np.unique(starts)]
-    apart = sum(int((each != 1).sum()) for each in steps)
-    return (sum(map(len, steps)) + 1) / (apart + 1)
+    jumps = sum(int((step != 1).sum()) for step in steps)
+    return (sum(map(len, steps)) + 1) / (jumps + 1)

@@ -54,15 +54,15 @@ class KeyedProblem:
     def sizes(self) -> dict[str, int]:
         """Return the size of each index, as operands have it."""
         axes = dict(self.squeezed)
-        found: dict[str, int] = {}
-        for each in self.assignments:
-            for access in _accesses(each):
+        sizes: dict[str, int] = {}
+        for assignment in self.assignments:
+            for access in _accesses(assignment):
                 if access.tensor in self.operands:
                     left_out = axes.get(access.tensor, ())
                     shape = self.operands[access.tensor].shape
-                    kept = (n for mode, n in enumerate(shape) if mode not in left_out)
-                    found.update(zip(access.indices, kept, strict=False))
-        return found
+                    remaining = (n for mode, n in enumerate(shape) if mode not in left_out)
+                    sizes.update(zip(access.indices, remaining, strict=False))
+        return sizes
 
 
 def _accesses(assignment: Assignment) -> Iterator[Access]:
@@ -87,7 +87,7 @@ class Names:
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Return the new name of each tensor and index with the one that the user gave it."""
         every = (*self.tensors.items(), *self.indices.items())
-        return tuple((new, own) for own, new in every)
+        return tuple((new, old) for old, new in every)
 
     def renamed(self, assignment: Assignment) -> Assignment:
         """Return an assignment in new names."""
@@ -110,7 +110,7 @@ class Names:
 def problem_of(problem: KeyedProblem) -> tuple[str, Names]:
     """Return the text, and which names stand for which in it."""
     names = Names()
-    lines = [assignment_text(names.renamed(each)) for each in problem.assignments]
+    lines = [assignment_text(names.renamed(assignment)) for assignment in problem.assignments]
     lines += _types(problem, names)
     if len(problem.assignments) > 1:
         lines.append(f"results {' '.join(map(names.tensor, problem.results))}")
@@ -118,7 +118,7 @@ def problem_of(problem: KeyedProblem) -> tuple[str, Names]:
         lines.append(f"{names.tensor(name)} without modes {','.join(map(str, axes))}")
     sizes = problem.sizes()
     short = (f"{names.index(i)}={n}" for i, n in sizes.items() if n < SHORT)
-    lines += [f"short {each}" for each in sorted(short)]
+    lines += [f"short {size}" for size in sorted(short)]
     static = (f"static {names.index(i)}={n}" for i, n in problem.static)
     lines += [*sorted(static), *_functions(problem)]
     lines += problem.options
@@ -130,12 +130,11 @@ def _types(problem: KeyedProblem, names: Names) -> Iterator[str]:
     for name in tuple(names.tensors):
         if name in problem.operands:
             operand = problem.operands[name]
-            joined = ", joined" if operand.contiguous and all(operand.contiguous) else ""
-            if operand.contiguous and not joined:
-                joined = (
-                    f", joined {' '.join('yes' if each else 'no' for each in operand.contiguous)}"
-                )
-            yield f"{names.tensor(name)}: {type_text(operand.type)}{joined}"
+            contiguity = ", joined" if operand.contiguous and all(operand.contiguous) else ""
+            if operand.contiguous and not contiguity:
+                words = ("yes" if level else "no" for level in operand.contiguous)
+                contiguity = f", joined {' '.join(words)}"
+            yield f"{names.tensor(name)}: {type_text(operand.type)}{contiguity}"
         elif name in problem.between:
             yield f"{names.tensor(name)}: between {type_text(problem.between[name])}"
         elif name in problem.results:
@@ -145,7 +144,7 @@ def _types(problem: KeyedProblem, names: Names) -> Iterator[str]:
 
 def _functions(problem: KeyedProblem) -> Iterator[str]:
     """Yield the bodies of the functions of users that are called."""
-    nodes = [node for each in problem.assignments for node, _ in walk(each.value)]
+    nodes = [node for assignment in problem.assignments for node, _ in walk(assignment.value)]
     used = [node.operator for node in nodes if isinstance(node, Call | Reduce)]
     for name in sorted(DEFINED.operators):
         if DEFINED.operators[name] in used:

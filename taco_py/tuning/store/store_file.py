@@ -34,14 +34,14 @@ class StoreFile:
 
     def __init__(self, path: Path | None, timeout: float, write: bool) -> None:
         self.path, self.timeout = path, timeout
-        with self._told():
+        with self._translate_errors():
             may_write = path is None or not path.exists() or _is_writable(path)
         self.write_allowed = write and may_write
         self._begin()
 
     def _begin(self) -> None:
         self._owner, self._lock = os.getpid(), threading.RLock()
-        with self._told():
+        with self._translate_errors():
             self._connection: sqlite3.Connection | None = self._open()
 
     def _open(self) -> sqlite3.Connection:
@@ -89,8 +89,8 @@ class StoreFile:
         if len(head) < HEADER or size < page:
             raise self._damaged("it is shorter than a page")
         pages = int.from_bytes(head[28:32], "big")
-        told = head[24:28] == head[92:96]  # the number of pages is that of the last change
-        if told and size < pages * page and not _has_content(_log_of(path)):
+        is_current = head[24:28] == head[92:96]  # the number of pages is that of the last change
+        if is_current and size < pages * page and not _has_content(_log_of(path)):
             raise self._damaged("it ends before its last page")
 
     def _checked(self, connection: sqlite3.Connection) -> sqlite3.Connection:
@@ -128,13 +128,15 @@ class StoreFile:
             )
         return int(version) if tables else 0
 
-    def error(self, found: str, hint: str) -> TuningStoreError:
+    def error(self, actual: str, hint: str) -> TuningStoreError:
         """Return an error about the contents found in the place of a store."""
-        return TuningStoreError(f"Expected a tuning store in {self.path}, found {found}", hint=hint)
+        return TuningStoreError(
+            f"Expected a tuning store in {self.path}, found {actual}", hint=hint
+        )
 
-    def _damaged(self, why: str) -> TuningStoreError:
+    def _damaged(self, problem: str) -> TuningStoreError:
         return self.error(
-            f"a damaged file: {why}",
+            f"a damaged file: {problem}",
             "move it away and merge a copy of it; sqlite3's command .recover may save the rest",
         )
 
@@ -159,7 +161,7 @@ class StoreFile:
         if self._owner != os.getpid():
             self._left = self._connection  # of the process that this one was forked from
             self._begin()
-        with self._lock, self._told():
+        with self._lock, self._translate_errors():
             if self._connection is None:
                 raise TuningStoreError(
                     f"Expected an open store, found {self.path} closed", hint="open it again"
@@ -188,7 +190,7 @@ class StoreFile:
         return int(pages * page)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Raise SQLite's errors in words."""
         try:
             yield

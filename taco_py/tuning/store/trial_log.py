@@ -24,13 +24,13 @@ from taco_py.tuning.store.tuning_record import (
     TuningRecord,
 )
 
-KEPT = 8
+MOST_PLANS = 8
 """Plans of a key that are records."""
 COLUMNS = """
     targets.kind, targets.processor, targets.cores, targets.instructions, targets.compiler,
     targets.version, problems.text, problems.measures, keys.buckets, log.names, plans.text,
     log.label, log.seconds, log.spread, log.trials, log.result, log.note, log.made"""
-JOINED = """
+JOINS = """
     CROSS JOIN keys ON keys.id = log.key CROSS JOIN problems ON problems.id = keys.problem
     CROSS JOIN targets ON targets.id = keys.target CROSS JOIN plans ON plans.id = log.plan"""
 _BEST = f"""
@@ -48,7 +48,7 @@ _BEST = f"""
         FROM (SELECT *, row_number() OVER (PARTITION BY plan ORDER BY made, id) AS turn
             FROM log WHERE key = :key AND (:plan IS NULL OR plan = :plan)))
     WHERE NOT disproved AND seconds IS NOT NULL AND won > beaten
-    GROUP BY plan ORDER BY min(seconds), plan LIMIT {KEPT}"""
+    GROUP BY plan ORDER BY min(seconds), plan LIMIT {MOST_PLANS}"""
 
 
 def record_of(row: tuple[Any, ...]) -> TuningRecord:
@@ -71,14 +71,14 @@ def _record_of(row: tuple[Any, ...]) -> TuningRecord:
     kind, processor, cores, instructions, compiler, version = row[:6]
     problem, measures, buckets, names, plan, label, seconds, spread = row[6:14]
     target = Target(kind, processor, cores, instructions, compiler, version)
-    named = tuple((new, own) for new, own in json.loads(names))
-    key = TuningKey(target, problem, tuple(json.loads(measures)), buckets_in(buckets), named)
+    renaming = tuple((new, old) for new, old in json.loads(names))
+    key = TuningKey(target, problem, tuple(json.loads(measures)), buckets_in(buckets), renaming)
     if len(key.measures) != len(key.buckets):
         raise ValueError(f"{len(key.measures)} measures, {len(key.buckets)} buckets")
-    if not all(isinstance(each, str) for each in (*key.measures, *chain(*named))):
+    if not all(isinstance(name, str) for name in (*key.measures, *chain(*renaming))):
         raise TypeError("a name that is no text")
-    trials, result, note, made = row[14:]
-    return TuningRecord(key, plan, label, seconds, spread, trials, result, note, made)
+    trials, result, note, when = row[14:]
+    return TuningRecord(key, plan, label, seconds, spread, trials, result, note, when)
 
 
 def add_trials(connection: sqlite3.Connection, records: Iterable[TuningRecord]) -> int:
@@ -93,12 +93,12 @@ def add_trials(connection: sqlite3.Connection, records: Iterable[TuningRecord]) 
             record.digest, key, plan, record.label, record.seconds, record.spread, record.trials,
             record.result, record.note, record.when, json.dumps(record.key.names),
         )  # fmt: skip
-        done = connection.execute(
+        cursor = connection.execute(
             "INSERT OR IGNORE INTO log (digest, key, plan, label, seconds, spread, trials, result, "
             "note, made, names) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             values,
         )
-        if done.rowcount:
+        if cursor.rowcount:
             count += 1
             rank(connection, key, plan if record.result in (OK, EXPECTED) else None)
     return count
@@ -106,22 +106,22 @@ def add_trials(connection: sqlite3.Connection, records: Iterable[TuningRecord]) 
 
 def rank(connection: sqlite3.Connection, key: int, plan: int | None = None) -> None:
     """Find the records of a key anew: of one plan that was not found wrong, or of all."""
-    given = {"key": key, "plan": plan}
+    parameters = {"key": key, "plan": plan}
     connection.execute(
-        "DELETE FROM records WHERE key = :key AND (:plan IS NULL OR plan = :plan)", given
+        "DELETE FROM records WHERE key = :key AND (:plan IS NULL OR plan = :plan)", parameters
     )
-    connection.execute(_BEST, given)
+    connection.execute(_BEST, parameters)
     connection.execute(
         "DELETE FROM records WHERE key = :key AND plan IN (SELECT plan FROM records "
-        f"WHERE key = :key ORDER BY seconds, plan LIMIT -1 OFFSET {KEPT})",
-        given,
+        f"WHERE key = :key ORDER BY seconds, plan LIMIT -1 OFFSET {MOST_PLANS})",
+        parameters,
     )
 
 
 def _key_id(connection: sqlite3.Connection, key: TuningKey) -> int:
     target = key.target
     facts = {name: getattr(target, name) for name in Target.__dataclass_fields__}
-    own = _id(connection, "targets", "digest", target.digest, **facts)
+    target_id = _id(connection, "targets", "digest", target.digest, **facts)
     problem = _id(
         connection, "problems", "hash", key.hash, text=key.problem,
         measures=json.dumps(key.measures),
@@ -130,13 +130,13 @@ def _key_id(connection: sqlite3.Connection, key: TuningKey) -> int:
     connection.execute(
         "INSERT OR IGNORE INTO keys (problem, target, buckets, first, second) "
         "VALUES (?, ?, ?, ?, ?)",
-        (problem, own, key.bucket_text, first, second),
+        (problem, target_id, key.bucket_text, first, second),
     )
-    found = connection.execute(
+    row = connection.execute(
         "SELECT id FROM keys WHERE problem = ? AND buckets = ? AND target = ?",
-        (problem, key.bucket_text, own),
+        (problem, key.bucket_text, target_id),
     ).fetchone()
-    return int(found[0])
+    return int(row[0])
 
 
 def halves(buckets: tuple[int, ...]) -> tuple[int, int]:
@@ -146,23 +146,23 @@ def halves(buckets: tuple[int, ...]) -> tuple[int, int]:
     return sum(buckets[:middle]), sum(buckets[middle:])
 
 
-def _id(connection: sqlite3.Connection, table: str, name: str, value: str, **others: Any) -> int:
+def _id(connection: sqlite3.Connection, table: str, name: str, value: str, **fields: Any) -> int:
     """Return the number of a row, which is added where there is none."""
     select = f"SELECT id FROM {table} WHERE {name} = ?"
-    found = connection.execute(select, (value,)).fetchone()
-    if found is None:
-        columns, marks = ", ".join((name, *others)), ", ".join("?" * (1 + len(others)))
+    row = connection.execute(select, (value,)).fetchone()
+    if row is None:
+        columns, marks = ", ".join((name, *fields)), ", ".join("?" * (1 + len(fields)))
         connection.execute(
-            f"INSERT INTO {table} ({columns}) VALUES ({marks})", (value, *others.values())
+            f"INSERT INTO {table} ({columns}) VALUES ({marks})", (value, *fields.values())
         )
-        found = connection.execute(select, (value,)).fetchone()
-    return int(found[0])
+        row = connection.execute(select, (value,)).fetchone()
+    return int(row[0])
 
 
 def trials_of(connection: sqlite3.Connection, result: str | None) -> Iterator[TuningRecord]:
     """Yield every trial, the oldest first."""
     rows = connection.execute(
-        f"SELECT {COLUMNS} FROM log {JOINED} WHERE ?1 IS NULL OR log.result = ?1 ORDER BY log.id",
+        f"SELECT {COLUMNS} FROM log {JOINS} WHERE ?1 IS NULL OR log.result = ?1 ORDER BY log.id",
         (result,),
     )
     yield from map(record_of, rows)
@@ -171,7 +171,7 @@ def trials_of(connection: sqlite3.Connection, result: str | None) -> Iterator[Tu
 def best_of_each(connection: sqlite3.Connection) -> Iterator[TuningRecord]:
     """Yield the fastest plans of each key, the fastest first."""
     rows = connection.execute(
-        f"SELECT {COLUMNS} FROM records CROSS JOIN log ON log.id = records.best {JOINED} "
+        f"SELECT {COLUMNS} FROM records CROSS JOIN log ON log.id = records.best {JOINS} "
         "ORDER BY records.key, records.seconds"
     )
     yield from map(record_of, rows)
@@ -215,12 +215,12 @@ def prune_trials(
 
 def _keep_best(connection: sqlite3.Connection, key: int, keep: int) -> None:
     """Remove the trials of all but the fastest plans of a key, and of plans found wrong."""
-    given = {"key": key, "keep": keep}
+    parameters = {"key": key, "keep": keep}
     best = "SELECT plan FROM records WHERE key = :key ORDER BY seconds, plan LIMIT :keep"
     wrong = f"SELECT plan FROM log WHERE key = :key AND result IN {DISPROVED!r}"
-    connection.execute(f"DELETE FROM records WHERE key = :key AND plan NOT IN ({best})", given)
+    connection.execute(f"DELETE FROM records WHERE key = :key AND plan NOT IN ({best})", parameters)
     connection.execute(
         f"DELETE FROM log WHERE key = :key AND plan NOT IN ({wrong}) AND plan NOT IN "
         "(SELECT plan FROM records WHERE key = :key)",
-        given,
+        parameters,
     )

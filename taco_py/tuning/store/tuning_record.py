@@ -57,8 +57,8 @@ class TuningKey:
 def key_for(keyed: KeyedProblem, target: Target) -> TuningKey:
     """Return the key of a problem on a target."""
     problem, names = problem_of(keyed)
-    found = buckets_of(keyed, names)
-    return TuningKey(target, problem, found.measures, found.values, names.pairs())
+    buckets = buckets_of(keyed, names)
+    return TuningKey(target, problem, buckets.measures, buckets.values, names.pairs())
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +146,9 @@ def _is_number(value: Any, least: float) -> bool:
     return not isinstance(value, str | bool) and least <= number < inf
 
 
-def _unexpected(name: str, wanted: str, found: object) -> OperandTypeError:
+def _unexpected(name: str, expected: str, value: object) -> OperandTypeError:
     return OperandTypeError(
-        f"Expected {name} of a record to be {wanted}, found {found!r}",
+        f"Expected {name} of a record to be {expected}, found {value!r}",
         hint='as in TuningRecord(key, plan, "in one kernel", seconds=0.001)',
     )
 
@@ -176,25 +176,25 @@ def as_json(record: TuningRecord) -> dict[str, Any]:
     }
 
 
-def from_json(found: Any) -> TuningRecord:
+def from_json(entry: Any) -> TuningRecord:
     """Return the record that `as_json` wrote. Raises ValueError, TypeError or KeyError."""
-    if not isinstance(found, Mapping):
-        raise TypeError(f"Expected an object, found {type(found).__name__}")
-    measures, buckets = tuple(map(_text, found["measures"])), tuple(map(_whole, found["buckets"]))
+    if not isinstance(entry, Mapping):
+        raise TypeError(f"Expected an object, found {type(entry).__name__}")
+    measures, buckets = tuple(map(_text, entry["measures"])), tuple(map(_integer, entry["buckets"]))
     if len(measures) != len(buckets):
         raise ValueError(f"Expected {len(measures)} buckets, found {len(buckets)}")
-    target = found["target"]
+    target = entry["target"]
     words = {name: _text(target[name]) for name in Target.__dataclass_fields__ if name != "cores"}
-    names = tuple((_text(new), _text(own)) for new, own in found["names"])
+    names = tuple((_text(new), _text(old)) for new, old in entry["names"])
     key = TuningKey(
-        Target(cores=_whole(target["cores"]), **words),
-        _text(found["problem"]),
+        Target(cores=_integer(target["cores"]), **words),
+        _text(entry["problem"]),
         measures,
         buckets,
         names,
     )
     rest = ("plan", "label", "seconds", "spread", "trials", "result", "note", "when")
-    return TuningRecord(key, **{name: found[name] for name in rest})
+    return TuningRecord(key, **{name: entry[name] for name in rest})
 
 
 def _text(value: Any) -> str:
@@ -203,7 +203,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"Expected a whole number, found {value!r}")
     if not -LARGEST < value < LARGEST:

@@ -38,13 +38,13 @@ def _format(value: Any) -> str:
 
 def _semiring(value: Any) -> str:
     """Return the name of a semiring that its name tells all of. Raises NotationError."""
-    found = semiring_of(value)
+    semiring = semiring_of(value)
     if isinstance(value, Semiring) and (value.zero, value.one) != (None, None):
         raise OperandTypeError(
             f"Expected a semiring with the zero and one of its operators, found {value}",
             hint='tasks name it: "min_plus"',
         )
-    return semiring_of(found.name).name
+    return semiring_of(semiring.name).name
 
 
 PLAIN: Mapping[str, Callable[[Any], Any]] = {

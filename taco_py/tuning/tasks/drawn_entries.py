@@ -29,14 +29,14 @@ def coordinates_of(description: OperandDescription) -> Columns:
 
     There may be fewer than were asked for, where degrees or bands leave no room for more.
     """
-    shape, wanted = description.shape, description.entries
+    shape, count = description.shape, description.entries
     volume = prod(shape)
-    if not wanted or not volume:
+    if not count or not volume:
         return [np.zeros(0, np.int64) for _ in shape]
     rng = np.random.default_rng(description.seed)
     plain = not description.degrees and description.rows == "random" and description.run <= 1
-    if plain and volume <= 2**26 and wanted > DENSE * volume:
-        places = rng.permutation(volume)[:wanted]
+    if plain and volume <= 2**26 and count > DENSE * volume:
+        places = rng.permutation(volume)[:count]
         return list(np.unravel_index(np.sort(places), shape))
     samplers = [_sampler(description, mode, rng) for mode in range(len(shape))]
     return _distinct(description, samplers, rng)
@@ -45,19 +45,19 @@ def coordinates_of(description: OperandDescription) -> Columns:
 def _distinct(
     description: OperandDescription, samplers: Sequence[Sampler], rng: np.random.Generator
 ) -> Columns:
-    shape, wanted = description.shape, description.entries
-    found: Columns = [np.zeros(0, np.int64) for _ in shape]
+    shape, count = description.shape, description.entries
+    columns: Columns = [np.zeros(0, np.int64) for _ in shape]
     for _ in range(ROUNDS):
-        missing = wanted - len(found[0])
+        missing = count - len(columns[0])
         if missing <= 0:
             break
         drawn = _in_runs(description, samplers, missing, rng)
-        both = [np.concatenate(pair) for pair in zip(found, drawn, strict=True)]
-        found = _unique(both, shape)
-    if len(found[0]) > wanted:
-        kept = np.sort(rng.permutation(len(found[0]))[:wanted])
-        found = [each[kept] for each in found]
-    return found
+        merged = [np.concatenate(pair) for pair in zip(columns, drawn, strict=True)]
+        columns = _unique(merged, shape)
+    if len(columns[0]) > count:
+        selection = np.sort(rng.permutation(len(columns[0]))[:count])
+        columns = [column[selection] for column in columns]
+    return columns
 
 
 def _in_runs(
@@ -74,7 +74,7 @@ def _in_runs(
         columns[-1] = _near_diagonal(description, columns[0], rng)
     if length == 1:
         return columns
-    columns = [np.repeat(each, length) for each in columns]
+    columns = [np.repeat(column, length) for column in columns]
     columns[-1] = (columns[-1] + np.tile(np.arange(length), starts)) % description.shape[-1]
     return columns
 
@@ -91,12 +91,12 @@ def _unique(columns: Columns, shape: Sequence[int]) -> Columns:
     """Return the entries told apart, in row-major order."""
     if prod(shape) <= MOST_PLACES:
         places = np.unique(np.ravel_multi_index(columns, tuple(shape)))
-        return [each.astype(np.int64) for each in np.unravel_index(places, tuple(shape))]
+        return [column.astype(np.int64) for column in np.unravel_index(places, tuple(shape))]
     order = np.lexsort(columns[::-1])
-    ordered = [each[order] for each in columns]
+    ordered = [column[order] for column in columns]
     new = np.ones(len(order), bool)
-    new[1:] = np.any([each[1:] != each[:-1] for each in ordered], axis=0)
-    return [each[new] for each in ordered]
+    new[1:] = np.any([column[1:] != column[:-1] for column in ordered], axis=0)
+    return [column[new] for column in ordered]
 
 
 # ---------------------------------------------------------------- samplers of a mode

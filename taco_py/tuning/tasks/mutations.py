@@ -55,9 +55,9 @@ class Mutation:
         try:
             return self._rounded(old * number if self.meaning == "multiples" else self.base**number)
         except OverflowError as error:
-            told = f"{self.base:g}**{number:g}" if self.meaning == "powers" else f"{number:g}"
+            text = f"{self.base:g}**{number:g}" if self.meaning == "powers" else f"{number:g}"
             raise KeyedError(
-                f"Expected {self.meaning} that lead to finite numbers, found {told}",
+                f"Expected {self.meaning} that lead to finite numbers, found {text}",
                 (self.meaning,),
             ) from error
 
@@ -71,10 +71,10 @@ def mutate(task: TuningTask, rules: Sequence[Mutation]) -> tuple[TuningTask, ...
 
     Raises KeyedError for rules that lead to no task.
     """
-    found = [task]
+    tasks = [task]
     for rule in rules:
-        found = [after for before in found for after in _applied(before, rule)]
-    return tuple(dict.fromkeys(found))
+        tasks = [after for before in tasks for after in _applied(before, rule)]
+    return tuple(dict.fromkeys(tasks))
 
 
 def _applied(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
@@ -91,23 +91,23 @@ def _applied(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
                 (rule.what,),
                 "leave the rule out, or describe the operand by its shape and density",
             )
-    yield from (_sized(task, rule) if rule.what == "size" else _changed(task, rule))
+    yield from (_sized(task, rule) if rule.what == "size" else _vary_fields(task, rule))
 
 
-def _changed(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
+def _vary_fields(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
     """Yield tasks whose operands have another density, type, format …
 
     "*" of density or nnz is all that are sparse; multiples are of what each operand has itself.
     """
-    given = task.described
+    described = task.described
     names = _names(task, rule)
     if rule.operand == "*" and rule.what in OF_SPARSE:
-        names = tuple(name for name in names if given[name].is_sparse)
+        names = tuple(name for name in names if described[name].is_sparse)
     for number in rule.numbers:
-        new = dict(given)
+        new = dict(described)
         for name in names:
-            value = rule.value(number, _old(given[name], rule.what))
-            new[name] = _with(given[name], name, rule, value)
+            value = rule.value(number, _old(described[name], rule.what))
+            new[name] = _with(described[name], name, rule, value)
         yield _checked(replace(task, operands=tuple(new.items())), rule)
 
 
@@ -141,13 +141,13 @@ def _described(table: Mapping[str, Any], name: str, rule: Mutation) -> OperandDe
         raise KeyedError(f"{name}: {error.message}", (rule.what,), error.hint) from error
 
 
-def _rescaled(made: OperandDescription, old: OperandDescription, what: str) -> OperandDescription:
+def _rescaled(new: OperandDescription, old: OperandDescription, what: str) -> OperandDescription:
     """Return entries of coordinates grow with the number of entries; other rows have other ones."""
     if what == "rows":
-        return replace(made, degrees=())
-    factor = made.entries / max(1, old.entries)
+        return replace(new, degrees=())
+    factor = new.entries / max(1, old.entries)
     degrees = (tuple((count, length * factor) for count, length in mode) for mode in old.degrees)
-    return replace(made, degrees=tuple(degrees))
+    return replace(new, degrees=tuple(degrees))
 
 
 def _sized(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
@@ -159,50 +159,51 @@ def _sized(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
         raise KeyedError(
             f"Expected a mode of {name} below {len(shape)}, found {mode}", (rule.what,)
         )
-    together = _together(task, name, mode)
+    linked = _linked_modes(task, name, mode)
     for number in rule.numbers:
         size = rule.value(number, shape[mode])
         operands = tuple(
-            (each, _resized(own, each, together, rule, size)) for each, own in task.operands
+            (operand, _resized(description, operand, linked, rule, size))
+            for operand, description in task.operands
         )
         yield _checked(replace(task, operands=operands), rule)
 
 
 def _resized(
-    description: OperandDescription, name: str, together: Modes, rule: Mutation, size: Any
+    description: OperandDescription, name: str, linked: Modes, rule: Mutation, size: Any
 ) -> OperandDescription:
     """Return a description with another size in some modes; its density stays."""
-    modes = [mode for mode in range(len(description.shape)) if (name, mode) in together]
+    modes = [mode for mode in range(len(description.shape)) if (name, mode) in linked]
     if not modes or description.file:
         return description
     sizes = [size if m in modes else n for m, n in enumerate(description.shape)]
     shape = _described({"shape": sizes}, name, rule).shape
-    found = replace(description, shape=shape)
+    resized = replace(description, shape=shape)
     if description.nnz is not None:
-        growth = prod(found.shape) / max(1, prod(description.shape))
-        found = replace(found, nnz=min(prod(found.shape), round(description.nnz * growth)))
+        growth = prod(resized.shape) / max(1, prod(description.shape))
+        resized = replace(resized, nnz=min(prod(resized.shape), round(description.nnz * growth)))
     degrees = []
     for mode, pairs in enumerate(description.degrees):
         wider = shape[mode] / max(1, description.shape[mode])
-        longer = found.entries / max(1, description.entries) / wider if wider else 1.0
+        longer = resized.entries / max(1, description.entries) / wider if wider else 1.0
         degrees.append(tuple((count * wider, length * longer) for count, length in pairs))
-    return replace(found, degrees=tuple(degrees))
+    return replace(resized, degrees=tuple(degrees))
 
 
-def _together(task: TuningTask, name: str, mode: int) -> Modes:
+def _linked_modes(task: TuningTask, name: str, mode: int) -> Modes:
     """Return the modes whose sizes are one: those that an index links, through any number of
     accesses."""
     links: dict[str, set[tuple[str, int]]] = {}
     for access in accesses(assignment_of(task)):
         for place, index in enumerate(access.indices):
             links.setdefault(index, set()).add((access.tensor, place))
-    found, before = {(name, mode)}, 0
-    while len(found) > before:
-        before = len(found)
-        for own in links.values():
-            if own & found:
-                found |= own
-    return frozenset(found)
+    linked, before = {(name, mode)}, 0
+    while len(linked) > before:
+        before = len(linked)
+        for modes in links.values():
+            if modes & linked:
+                linked |= modes
+    return frozenset(linked)
 
 
 def _names(task: TuningTask, rule: Mutation) -> tuple[str, ...]:
@@ -239,44 +240,44 @@ def _checked(task: TuningTask, rule: Mutation) -> TuningTask:
 # ---------------------------------------------------------------- from tables
 
 
-def mutation_of(found: Any) -> Mutation:
+def mutation_of(table: Any) -> Mutation:
     """Return the rule of a table: { size = "A.1", values = [64, 128] }. Raises KeyedError."""
-    if not isinstance(found, Mapping):
-        raise KeyedError(f"Expected a table that describes a rule, found {found!r}", ())
-    known = (*WHAT, *WAYS, "base")
-    for name in found:
-        if name not in known:
-            hint = with_suggestion("leave it out", name, known)
-            raise KeyedError(f"Expected one of {', '.join(known)}, found {name!r}", (name,), hint)
-    what, way = _one(found, WHAT), _one(found, WAYS)
-    operand, mode = _address(what, found[what])
-    numbers = found[way]
+    if not isinstance(table, Mapping):
+        raise KeyedError(f"Expected a table that describes a rule, found {table!r}", ())
+    keys = (*WHAT, *WAYS, "base")
+    for name in table:
+        if name not in keys:
+            hint = with_suggestion("leave it out", name, keys)
+            raise KeyedError(f"Expected one of {', '.join(keys)}, found {name!r}", (name,), hint)
+    what, way = _one(table, WHAT), _one(table, WAYS)
+    operand, mode = _address(what, table[what])
+    numbers = table[way]
     if not isinstance(numbers, list | tuple) or not numbers:
         raise KeyedError(f"Expected a list of values, found {numbers!r}", (way,))
     if way != "values":
         _check_numbers(numbers, what, way)
-    base = found.get("base", 2)
+    base = table.get("base", 2)
     _check_numbers((base,), what, "base")
     return Mutation(what, operand, mode, way, tuple(numbers), float(base))
 
 
-def _one(found: Mapping[str, Any], words: Iterable[str]) -> str:
-    given = [name for name in found if name in words]
-    if len(given) != 1:
+def _one(table: Mapping[str, Any], words: Iterable[str]) -> str:
+    names = [name for name in table if name in words]
+    if len(names) != 1:
         raise KeyedError(
-            f"Expected one of {', '.join(words)}, found {', '.join(given) or 'none'}",
-            tuple(given[1:2]),
+            f"Expected one of {', '.join(words)}, found {', '.join(names) or 'none'}",
+            tuple(names[1:2]),
             'as in { size = "A.1", values = [64, 128] }',
         )
-    return given[0]
+    return names[0]
 
 
 def _check_numbers(numbers: Sequence[Any], what: str, way: str) -> None:
     if way != "base" and what not in NUMBERS:
         raise KeyedError(f"Expected values = […] of {what}, found {way}", (way,))
-    for each in numbers:
-        if not isinstance(each, int | float) or isinstance(each, bool) or not 0 <= each < inf:
-            raise KeyedError(f"Expected numbers from 0, found {each!r}", (way,))
+    for number in numbers:
+        if not isinstance(number, int | float) or isinstance(number, bool) or not 0 <= number < inf:
+            raise KeyedError(f"Expected numbers from 0, found {number!r}", (way,))
 
 
 def _address(what: str, where: Any) -> tuple[str | int, int | None]:

@@ -83,17 +83,17 @@ class OperandDescription:
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields that differ from the defaults, as JSON has them."""
-        found = {}
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if value != each.default or (each.name == "shape" and not self.file):
-                found[each.name] = _listed(value)
-        return found
+        values = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default or (field.name == "shape" and not self.file):
+                values[field.name] = _with_lists(value)
+        return values
 
 
-def _listed(value: Any) -> Any:
+def _with_lists(value: Any) -> Any:
     """Return tuples as lists."""
-    return [_listed(each) for each in value] if isinstance(value, tuple) else value
+    return [_with_lists(item) for item in value] if isinstance(value, tuple) else value
 
 
 class KeyedError(OperandError):
@@ -104,65 +104,69 @@ class KeyedError(OperandError):
         self.path = path
 
 
-def described(found: Any) -> OperandDescription:
+def described(table: Any) -> OperandDescription:
     """Return the description that JSON or TOML has. Raises KeyedError."""
-    if not isinstance(found, Mapping):
+    if not isinstance(table, Mapping):
         raise KeyedError(
-            f"Expected a table that describes an operand, found {found!r}",
+            f"Expected a table that describes an operand, found {table!r}",
             (),
             "as in A = { shape = [1000, 800], format = 'csr_array', density = 0.01 }",
         )
-    known = [each.name for each in fields(OperandDescription)]
-    for name in found:
-        if name not in known:
+    names = [field.name for field in fields(OperandDescription)]
+    for name in table:
+        if name not in names:
             raise KeyedError(
-                f"Expected one of {', '.join(known)}, found {name!r}",
+                f"Expected one of {', '.join(names)}, found {name!r}",
                 (name,),
-                with_suggestion("leave it out", name, known),
+                with_suggestion("leave it out", name, names),
             )
-    given = {name: _CHECKS[name](value, name) for name, value in found.items()}
-    made = OperandDescription(**given)
-    _check_whole(made, given)
-    return made
+    values = {name: _CHECKS[name](value, name) for name, value in table.items()}
+    description = OperandDescription(**values)
+    _check_whole(description, values)
+    return description
 
 
-def _check_whole(made: OperandDescription, given: Mapping[str, Any]) -> None:
+def _check_whole(operand: OperandDescription, values: Mapping[str, Any]) -> None:
     """Raise KeyedError for fields that do not go together."""
-    if made.file:
-        wrong = sorted({"shape", "density", "nnz", "degrees", "run", "rows", "seed"} & set(given))
+    if operand.file:
+        wrong = sorted({"shape", "density", "nnz", "degrees", "run", "rows", "seed"} & set(values))
         if wrong:
             raise KeyedError(f"Expected no {wrong[0]} beside file, which has its own", (wrong[0],))
         return
-    if "shape" not in given:
+    if "shape" not in values:
         raise KeyedError("Expected shape or file, found neither", (), "as in shape = [1000, 800]")
-    if made.format in KINDS and len(made.shape) != 2:
+    if operand.format in KINDS and len(operand.shape) != 2:
         raise KeyedError(
-            f"Expected two sizes for {made.format}, found {len(made.shape)}", ("shape",)
+            f"Expected two sizes for {operand.format}, found {len(operand.shape)}",
+            ("shape",),
         )
     try:
-        sparse = made.is_sparse
+        sparse = operand.is_sparse
     except Exception as error:
         raise KeyedError(
-            f"Expected 'ndarray', one of {', '.join(KINDS)} or a format of {len(made.shape)} "
-            f"levels, found {made.format!r}",
+            f"Expected 'ndarray', one of {', '.join(KINDS)} or a format of {len(operand.shape)} "
+            f"levels, found {operand.format!r}",
             ("format",),
             getattr(error, "hint", None),
         ) from error
-    if sparse and made.density is None and made.nnz is None:
+    if sparse and operand.density is None and operand.nnz is None:
         raise KeyedError(
-            f"Expected density or nnz for the format {made.format!r}, found neither", ("format",)
+            f"Expected density or nnz for the format {operand.format!r}, found neither",
+            ("format",),
         )
-    if not sparse and (made.density is not None or made.nnz is not None):
+    if not sparse and (operand.density is not None or operand.nnz is not None):
         raise KeyedError(
-            f"Expected a sparse format beside density and nnz, found {made.format!r}",
-            ("density",) if made.nnz is None else ("nnz",),
+            f"Expected a sparse format beside density and nnz, found {operand.format!r}",
+            ("density",) if operand.nnz is None else ("nnz",),
             "as in format = 'csr_array', or 'ds' for a Tensor",
         )
-    if made.nnz is not None and made.nnz > prod(made.shape):
-        raise KeyedError(f"Expected at most {prod(made.shape)} entries, found {made.nnz}", ("nnz",))
-    if made.degrees and len(made.degrees) != len(made.shape):
+    if operand.nnz is not None and operand.nnz > prod(operand.shape):
         raise KeyedError(
-            f"Expected a list for each of {len(made.shape)} modes, found {len(made.degrees)}",
+            f"Expected at most {prod(operand.shape)} entries, found {operand.nnz}", ("nnz",)
+        )
+    if operand.degrees and len(operand.degrees) != len(operand.shape):
+        raise KeyedError(
+            f"Expected a list for each of {len(operand.shape)} modes, found {len(operand.degrees)}",
             ("degrees",),
         )
 
@@ -183,7 +187,7 @@ def _is_whole(value: Any, least: int = 0) -> bool:
 
 
 def _shape(value: Any, name: str) -> tuple[int, ...]:
-    if not isinstance(value, list | tuple) or not all(_is_whole(each) for each in value):
+    if not isinstance(value, list | tuple) or not all(_is_whole(size) for size in value):
         raise _expected("a list of sizes from 0", value, name)
     return tuple(value)
 
@@ -220,7 +224,7 @@ def _part(value: Any, name: str) -> float:
     return float(value)
 
 
-def _whole(value: Any, name: str) -> int:
+def _natural_number(value: Any, name: str) -> int:
     if not _is_whole(value):
         raise _expected("a whole number from 0", value, name)
     return int(value)
@@ -234,19 +238,19 @@ def _positive(value: Any, name: str) -> float:
 
 def _degrees(value: Any, name: str) -> Degrees:
     try:
-        found = tuple(
+        degrees = tuple(
             tuple((float(count), float(length)) for count, length in mode) for mode in value
         )
     except (TypeError, ValueError) as error:
         raise _expected("a list of [coordinates, entries] for each mode", value, name) from error
-    if any(not (0 <= n < np.inf) for mode in found for pair in mode for n in pair):
+    if any(not (0 <= n < np.inf) for mode in degrees for pair in mode for n in pair):
         raise _expected("numbers from 0", value, name)
-    return found
+    return degrees
 
 
 _CHECKS = {
     "shape": _shape, "dtype": _dtype, "format": _word, "order": _one_of("C", "F"),
-    "density": _part, "nnz": _whole, "rows": _one_of(*ROWS), "exponent": _positive,
-    "degrees": _degrees, "run": _positive, "index": _one_of(*INDEX_TYPES), "seed": _whole,
+    "density": _part, "nnz": _natural_number, "rows": _one_of(*ROWS), "exponent": _positive,
+    "degrees": _degrees, "run": _positive, "index": _one_of(*INDEX_TYPES), "seed": _natural_number,
     "file": _word,
 }  # fmt: skip

@@ -34,7 +34,7 @@ def make_operands(
 
     Raises OSError and FileFormatError for files, OutOfMemoryError.
     """
-    return {name: make_operand(each, folder) for name, each in descriptions.items()}
+    return {name: make_operand(description, folder) for name, description in descriptions.items()}
 
 
 def make_operand(description: OperandDescription, folder: Path | None = None) -> Any:
@@ -60,32 +60,32 @@ def _stored(description: OperandDescription, columns: list[Any], values: Any) ->
     if description.format not in KINDS:
         levels, index = description.levels, description.index or None
         return Tensor(pack_coo(columns, values, description.shape, levels, index))
-    found: Any = sp.coo_array((values, tuple(columns)), shape=description.shape)
-    made = found.asformat(description.format.partition("_")[0])
-    made = CLASSES[description.format](made)
+    coo: Any = sp.coo_array((values, tuple(columns)), shape=description.shape)
+    array = coo.asformat(description.format.partition("_")[0])
+    array = CLASSES[description.format](array)
     small = max(*description.shape, len(values)) <= INT32_MAX
-    return _with_index(made, description.index or ("int32" if small else "int64"))
+    return _with_index(array, description.index or ("int32" if small else "int64"))
 
 
-def _with_index(made: Any, index: str) -> Any:
+def _with_index(array: Any, index: str) -> Any:
     """Return a scipy.sparse array whose coordinates are of a type."""
-    if made.format == "coo":
-        made.coords = tuple(each.astype(index) for each in made.coords)
+    if array.format == "coo":
+        array.coords = tuple(coordinates.astype(index) for coordinates in array.coords)
     else:
-        made.indices, made.indptr = made.indices.astype(index), made.indptr.astype(index)
-    return made
+        array.indices, array.indptr = array.indices.astype(index), array.indptr.astype(index)
+    return array
 
 
 def _read(description: OperandDescription, folder: Path | None) -> Any:
     """Return the operand in a file, in the format that a description says."""
     path = Path(description.file).expanduser()
     data = files.read(path if folder is None else folder / path, None)
-    found = Tensor(data).astype(description.dtype)
+    tensor = Tensor(data).astype(description.dtype)
     if description.format == ARRAY:
-        return np.asarray(found.to_numpy(), order=description.order)  # type: ignore[call-overload]
+        return np.asarray(tensor.to_numpy(), order=description.order)  # type: ignore[call-overload]
     if description.format in KINDS:
-        return found.to_scipy(description.format)
-    return found.to_format(description.format)
+        return tensor.to_scipy(description.format)
+    return tensor.to_format(description.format)
 
 
 def _values(rng: np.random.Generator, count: int, dtype: np.dtype[Any]) -> Any:
@@ -102,8 +102,8 @@ def description_of(obj: Any, name: str) -> OperandDescription:
     """Describe an operand. Raises OperandTypeError for one that no description makes again."""
     if is_number(obj):
         return OperandDescription((), np.asarray(obj).dtype.name)
-    given = describe(obj, name)
-    data = given.data
+    bound = describe(obj, name)
+    data = bound.data
     if isinstance(data.values, np.ndarray) and not data.fill:
         dtype = data.dtype.name
         if isinstance(obj, np.ndarray | np.generic):
@@ -112,7 +112,7 @@ def description_of(obj: Any, name: str) -> OperandDescription:
             return OperandDescription(array.shape, dtype, order="F" if fortran else "C")
         kind = type(obj).__name__ if is_scipy_sparse(obj) else str(data.format)
         if kind in KINDS or isinstance(obj, Tensor):
-            return _described(data, kind, given.operand.entries)
+            return _described(data, kind, bound.operand.entries)
     raise OperandTypeError(
         f"Expected {name} to be an array, a csr, csc or coo array of scipy.sparse or a Tensor on "
         f"the host without a fill value, found {type(obj).__name__}",
@@ -129,7 +129,7 @@ def _described(data: TensorData, kind: str, entries: Entries | None) -> OperandD
         for mode in range(len(data.shape))
     )
     index = next(
-        a.dtype.name for each in data.levels for a in (each.crd, each.pos) if a is not None
+        a.dtype.name for level in data.levels for a in (level.crd, level.pos) if a is not None
     )
     return OperandDescription(
         data.shape,

@@ -52,12 +52,12 @@ def checked_search_option(name: str, value: Any) -> Any:
     if name == "search":
         search_of(value)
         return value
-    whole = integer(value)
+    integral = integer(value)
     if name == "seconds":
         is_number = isinstance(value, int | float | np.floating) and not isinstance(value, bool)
-        found = whole if whole is not None else float(value) if is_number else None
+        number = integral if integral is not None else float(value) if is_number else None
     else:
-        found = whole
-    if found is None or not (name == "seed" or found > 0):
+        number = integral
+    if number is None or not (name == "seed" or number > 0):
         raise OperandTypeError(f"Expected {name} to be {EXPECTED[name]}, found {value!r}")
-    return found
+    return number

@@ -67,26 +67,26 @@ def _text_of(path: str | Path) -> str:
 def tasks_in(text: str, path: str) -> tuple[tuple[TuningTask, ...], tuple[str, ...]]:
     """Return the tasks of a text, and the targets that it names. Raises FileFormatError."""
     try:
-        found = tomllib.loads(text)
+        document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise FileFormatError(
             f"Expected a file of TOML in {path}, found an error: {error}",
             hint="docs/tuning.md shows such a file",
         ) from error
     place = _Places(text, path)
-    for name in found:
+    for name in document:
         if name not in TABLES:
             hint = with_suggestion("leave it out", name, TABLES)
             raise place.error(KeyedError(f"Expected one of {', '.join(TABLES)}", (name,), hint), ())
-    shared = place.read(lambda: options_of(found.get("options", {}), ("options",)), ())
-    rules = place.each("mutate", found.get("mutate", []), (), mutation_of)
-    tables = found.get("task", [])
-    tasks = place.each("task", tables, (), lambda table: _task(table, dict(shared)))
-    made: list[TuningTask] = []
+    shared = place.read(lambda: options_of(document.get("options", {}), ("options",)), ())
+    rules = place.read_tables("mutate", document.get("mutate", []), (), mutation_of)
+    tables = document.get("task", [])
+    tasks = place.read_tables("task", tables, (), lambda table: _task(table, dict(shared)))
+    variants: list[TuningTask] = []
     for number, (task, table) in enumerate(zip(tasks, tables, strict=True)):
-        own = place.each("mutate", table.get("mutate", []), ("task", number), mutation_of)
-        made += _mutated(task, (*rules, *own), place, ("task", number))
-    return tuple(dict.fromkeys(made)), _targets(found.get("targets", ["c"]), place)
+        more = place.read_tables("mutate", table.get("mutate", []), ("task", number), mutation_of)
+        variants += _mutated(task, (*rules, *more), place, ("task", number))
+    return tuple(dict.fromkeys(variants)), _targets(document.get("targets", ["c"]), place)
 
 
 def _task(table: Any, shared: Mapping[str, Any]) -> TuningTask:
@@ -106,12 +106,12 @@ def _mutated(
         raise place.error(KeyedError(error.message, ("mutate",), error.hint), where) from error
 
 
-def _targets(found: Any, place: _Places) -> tuple[str, ...]:
-    words = [found] if isinstance(found, str) else found
+def _targets(targets: Any, place: _Places) -> tuple[str, ...]:
+    words = [targets] if isinstance(targets, str) else targets
     if not isinstance(words, list) or not words or not all(isinstance(w, str) for w in words):
         raise place.error(
             KeyedError(
-                f"Expected a list of targets, found {found!r}",
+                f"Expected a list of targets, found {targets!r}",
                 ("targets",),
                 'as in targets = ["c", "cuda"]',
             ),
@@ -126,7 +126,9 @@ class _Places:
     def __init__(self, text: str, path: str) -> None:
         self._lines, self._path = text.splitlines(), path
 
-    def each(self, name: str, tables: Any, above: Path_, read: Callable[[Any], T]) -> tuple[T, ...]:
+    def read_tables(
+        self, name: str, tables: Any, above: Path_, read: Callable[[Any], T]
+    ) -> tuple[T, ...]:
         """Return the items read from the tables of an array."""
         if not isinstance(tables, list):
             wrong = KeyedError(f"Expected [[{name}]], an array of tables, found a value", (name,))
@@ -144,22 +146,22 @@ class _Places:
         except KeyedError as error:
             raise self.error(error, where) from error
         except NotationError as error:
-            told = str(error)
-            raise self.error(KeyedError(told, ("text",), None), where) from error
+            message = str(error)
+            raise self.error(KeyedError(message, ("text",), None), where) from error
 
     def error(self, error: KeyedError, where: Path_) -> FileFormatError:
         """Return the error with line, table and key."""
         path: Path_ = (*where, *error.path)
         line = self._line(path)
-        told = f"line {line} of {self._path}" if line else self._path
-        return FileFormatError(f"In {told}, {_spelled(path)}: {error.message}", hint=error.hint)
+        place = f"line {line} of {self._path}" if line else self._path
+        return FileFormatError(f"In {place}, {_spelled(path)}: {error.message}", hint=error.hint)
 
     def _line(self, path: Path_) -> int:
         """Return the line of the deepest key of a path that is found, 0 for none."""
         best, reached = 0, 0
-        for number, found in self._keys():
+        for number, keys in self._keys():
             shared = 0
-            for one, other in zip(found, path, strict=False):
+            for one, other in zip(keys, path, strict=False):
                 if one != other:
                     break
                 shared += 1
@@ -177,9 +179,9 @@ class _Places:
                 head = _numbered(_keys_of(header[2]), header[1] == "[[", counts)
                 yield number, head
             elif (key := KEY.match(line)) is not None:
-                own = (*head, *_keys_of(key[1]))
-                yield number, own
-                yield from ((number, (*own, each)) for each in INNER.findall(line[key.end() :]))
+                path = (*head, *_keys_of(key[1]))
+                yield number, path
+                yield from ((number, (*path, name)) for name in INNER.findall(line[key.end() :]))
 
 
 HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]")
@@ -188,26 +190,26 @@ INNER = re.compile(r"[{,]\s*([A-Za-z0-9_-]+)\s*=")
 
 
 def _keys_of(text: str) -> tuple[str, ...]:
-    return tuple(each.strip().strip("\"'") for each in text.split("."))
+    return tuple(part.strip().strip("\"'") for part in text.split("."))
 
 
 def _numbered(keys: tuple[str, ...], is_array: bool, counts: dict[Path_, int]) -> Path_:
     """Return the path of a header: each array of tables above is at its last table."""
-    found: Path_ = ()
+    path: Path_ = ()
     for place, key in enumerate(keys):
-        found = (*found, key)
+        path = (*path, key)
         if is_array and place == len(keys) - 1:
-            counts[found] = counts.get(found, -1) + 1
-        if found in counts:
-            found = (*found, counts[found])
-    return found
+            counts[path] = counts.get(path, -1) + 1
+        if path in counts:
+            path = (*path, counts[path])
+    return path
 
 
 def _spelled(path: Path_) -> str:
     """Return a path as people write it: task[0].operands.A.density; tables are counted from 1."""
     text = ""
-    for each in path:
-        text += f"[{each + 1}]" if isinstance(each, int) else f".{each}"
+    for part in path:
+        text += f"[{part + 1}]" if isinstance(part, int) else f".{part}"
     return text.lstrip(".") or "the file"
 
 
@@ -227,18 +229,18 @@ def write_tasks(path: str | Path, tasks: Iterable[TuningTask]) -> int:
     path   of the file, which is written over
     tasks  that it is to have
     """
-    texts = [_written(task) for task in tasks]
+    texts = [_task_lines(task) for task in tasks]
     Path(path).write_text("\n".join(texts), encoding="utf-8")
     return len(texts)
 
 
-def _written(task: TuningTask) -> str:
-    found = task.as_json()
+def _task_lines(task: TuningTask) -> str:
+    fields = task.as_json()
     lines = ["[[task]]"]
-    lines += [f"{name} = {toml(found[name])}" for name in ("name", "text") if name in found]
-    lines += [f"operands.{key(name)} = {toml(own)}" for name, own in found["operands"].items()]
-    if "options" in found:
-        lines.append(f"options = {toml(found['options'])}")
+    lines += [f"{name} = {toml(fields[name])}" for name in ("name", "text") if name in fields]
+    lines += [f"operands.{key(name)} = {toml(table)}" for name, table in fields["operands"].items()]
+    if "options" in fields:
+        lines.append(f"options = {toml(fields['options'])}")
     return "\n".join(lines) + "\n"
 
 
@@ -255,7 +257,7 @@ def toml(value: Any) -> str:
         case str():
             return json.dumps(value, ensure_ascii=False)
         case Mapping():
-            return "{ " + ", ".join(f"{key(n)} = {toml(own)}" for n, own in value.items()) + " }"
+            return "{ " + ", ".join(f"{key(n)} = {toml(item)}" for n, item in value.items()) + " }"
         case list() | tuple():
             return "[" + ", ".join(map(toml, value)) + "]"
     return repr(value)

@@ -78,12 +78,12 @@ class TuningTask:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON and TOML have it."""
-        found: dict[str, Any] = {"name": self.name} if self.name else {}
-        found["text"] = self.text
-        found["operands"] = {name: each.as_json() for name, each in self.operands}
+        fields: dict[str, Any] = {"name": self.name} if self.name else {}
+        fields["text"] = self.text
+        fields["operands"] = {name: description.as_json() for name, description in self.operands}
         if self.options:
-            found["options"] = {name: _plain(value) for name, value in self.options}
-        return found
+            fields["options"] = {name: _plain(value) for name, value in self.options}
+        return fields
 
     def job(self, target: str = "c") -> Job:
         """Return it as a job of the journal, for workers with a target.
@@ -91,31 +91,31 @@ class TuningTask:
         Its hash depends on what is tuned and how, not on names or on when it is made.
         """
         workload = json.dumps(self.as_json(), sort_keys=True)
-        own = {**self.as_json(), "options": {}, "name": ""}
+        identity = {**self.as_json(), "options": {}, "name": ""}
         search = {"target": target, **dict(self.options)}
         options = json.dumps(
             {name: _plain(value) for name, value in search.items()}, sort_keys=True
         )
-        return Job(sha256([own, options]), workload, options)
+        return Job(sha256([identity, options]), workload, options)
 
 
-def task_of(found: Any) -> TuningTask:
+def task_of(entry: Any) -> TuningTask:
     """Return the task that JSON or TOML has. Raises KeyedError."""
-    if not isinstance(found, Mapping):
-        raise KeyedError(f"Expected a table that describes a task, found {found!r}", ())
-    _check_keys(found, KEYS, ())
-    text, name = found.get("text"), found.get("name", "")
+    if not isinstance(entry, Mapping):
+        raise KeyedError(f"Expected a table that describes a task, found {entry!r}", ())
+    _check_keys(entry, KEYS, ())
+    text, name = entry.get("text"), entry.get("name", "")
     if not isinstance(text, str):
         raise KeyedError(
             f"Expected a text, found {text!r}", ("text",), "as in text = 'y[i] = A[i,j] * x[j]'"
         )
     if not isinstance(name, str):
         raise KeyedError(f"Expected a text, found {name!r}", ("name",))
-    tables = found.get("operands", {})
+    tables = entry.get("operands", {})
     if not isinstance(tables, Mapping):
         raise KeyedError(f"Expected a table of operands, found {tables!r}", ("operands",))
-    operands = tuple((own, _operand(own, table)) for own, table in tables.items())
-    options = options_of(found.get("options", {}), ("options",))
+    operands = tuple((operand, _operand(operand, table)) for operand, table in tables.items())
+    options = options_of(entry.get("options", {}), ("options",))
     task = TuningTask(text, operands, options, name)
     check_task(task)
     return task
@@ -128,13 +128,13 @@ def _operand(name: str, table: Any) -> OperandDescription:
         raise KeyedError(error.message, ("operands", name, *error.path), error.hint) from error
 
 
-def options_of(found: Any, path: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+def options_of(table: Any, path: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
     """Return options in order of their names, None left out. Raises KeyedError."""
-    if not isinstance(found, Mapping):
-        raise KeyedError(f"Expected a table of options, found {found!r}", path)
-    _check_keys(found, OPTIONS, path)
-    given = {name: _plain(value) for name, value in found.items() if value is not None}
-    plain = {name: _checked(name, value, path) for name, value in given.items()}
+    if not isinstance(table, Mapping):
+        raise KeyedError(f"Expected a table of options, found {table!r}", path)
+    _check_keys(table, OPTIONS, path)
+    values = {name: _plain(value) for name, value in table.items() if value is not None}
+    plain = {name: _checked(name, value, path) for name, value in values.items()}
     return tuple(sorted((name, _frozen(value)) for name, value in plain.items()))
 
 
@@ -153,9 +153,9 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return tuple(sorted(map(_frozen, value), key=str))
     if isinstance(value, list | tuple):
-        return tuple(_frozen(each) for each in value)
+        return tuple(_frozen(item) for item in value)
     if isinstance(value, Mapping):
-        return (TABLE, *((name, _frozen(each)) for name, each in sorted(value.items())))
+        return (TABLE, *((name, _frozen(item)) for name, item in sorted(value.items())))
     return value
 
 
@@ -164,8 +164,8 @@ def _plain(value: Any) -> Any:
     if not isinstance(value, tuple):
         return value
     if value and isinstance(value[0], str) and value[0] == TABLE:
-        return {name: _plain(each) for name, each in value[1:]}
-    return [_plain(each) for each in value]
+        return {name: _plain(item) for name, item in value[1:]}
+    return [_plain(item) for item in value]
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,36 +173,35 @@ def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in options.items()}
 
 
-def _check_keys(found: Mapping[str, Any], known: Iterable[str], path: tuple[str, ...]) -> None:
-    for name in found:
-        if name not in known:
+def _check_keys(table: Mapping[str, Any], keys: Iterable[str], path: tuple[str, ...]) -> None:
+    for name in table:
+        if name not in keys:
             raise KeyedError(
-                f"Expected one of {', '.join(known)}, found {name!r}",
+                f"Expected one of {', '.join(keys)}, found {name!r}",
                 (*path, name),
-                with_suggestion("leave it out", name, known),
+                with_suggestion("leave it out", name, keys),
             )
 
 
 def check_task(task: TuningTask) -> None:
-    """Raise KeyedError where operands or options are not those of the text, and NotationError for
-    texts that are no assignment."""
+    """Check that a task's operands and options fit its text. Raises KeyedError or NotationError."""
     assignment = assignment_of(task)
-    names, given = operand_names(assignment), task.described
+    names, described = operand_names(assignment), task.described
     for name in names:
-        if name not in given:
+        if name not in described:
             raise KeyedError(
                 f"Expected a description of {name}, which the text reads, found none",
                 ("operands",),
                 f"add {name} = {{ shape = […] }}",
             )
-    for name in given:
+    for name in described:
         if name not in names:
             raise KeyedError(
                 f"Expected one of {', '.join(names)}, which the text reads, found {name}",
                 ("operands", name),
                 with_suggestion("leave it out", name, names),
             )
-    _check_sizes(assignment, given)
+    _check_sizes(assignment, described)
     for name, value in task.call_options.items():
         try:
             check_for_text(name, _plain(value), assignment)
@@ -213,28 +212,28 @@ def check_task(task: TuningTask) -> None:
 def assignment_of(task: TuningTask) -> Assignment:
     """Return the assignment of a task's text. Raises NotationError; KeyedError for several
     statements."""
-    found = parse_statements(task.text, task.described)
-    if len(found) > 1:
+    statements = parse_statements(task.text, task.described)
+    if len(statements) > 1:
         raise KeyedError(
-            f"Expected one assignment, found {len(found)}", ("text",), "make a task of each"
+            f"Expected one assignment, found {len(statements)}", ("text",), "make a task of each"
         )
-    return found[0]
+    return statements[0]
 
 
-def _check_sizes(assignment: Assignment, given: Mapping[str, OperandDescription]) -> None:
+def _check_sizes(assignment: Assignment, described: Mapping[str, OperandDescription]) -> None:
     """Raise KeyedError where numbers of modes or sizes contradict the text."""
     sizes: dict[str, tuple[int, str]] = {}
     for access in accesses(assignment):
-        each = given[access.tensor]
-        if each.file or access.subscripts:
+        description = described[access.tensor]
+        if description.file or access.subscripts:
             continue
-        if len(each.shape) != len(access.indices):
+        if len(description.shape) != len(access.indices):
             raise KeyedError(
                 f"Expected {len(access.indices)} sizes, one for each of the indices "
-                f"{', '.join(access.indices) or '(none)'}, found {len(each.shape)}",
+                f"{', '.join(access.indices) or '(none)'}, found {len(description.shape)}",
                 ("operands", access.tensor, "shape"),
             )
-        for index, size in zip(access.indices, each.shape, strict=True):
+        for index, size in zip(access.indices, description.shape, strict=True):
             other, where = sizes.setdefault(index, (size, access.tensor))
             if other != size:
                 raise KeyedError(
