@@ -11,9 +11,10 @@ from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.options import CallOptions
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
-from taco_py.calls.call.statement_commands import with_commands_of_one
+from taco_py.calls.call.statement_commands import with_commands_of_one, with_named_commands
 from taco_py.calls.statements.read_text import CheckedStatement
 from taco_py.data.storage.tensor_data import Array
+from taco_py.language.notation.checks import has_subscripts
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.nodes import Assignment
 
@@ -47,14 +48,16 @@ class Computation:
         """Return the computation of a text. Raises what the options of its statements raise."""
         statements = tuple(one.assignment for one in read)
         cautions = tuple(caution for one in read for caution in one.cautions)
+        if len(read) == 1 and not has_subscripts(statements[0]):  # others: with what they derive
+            call = replace(call, options=with_commands_of_one(call.options, statements[0]))
         options, out = call.options, call.out
         by_name = isinstance(options.format, Mapping) or isinstance(out, Mapping)
         if len(read) == 1 and options.outputs is None and not by_name:
             return cls.of_one(statements[0], call, cautions=cautions)
         requested = requested_outputs(statements, options.outputs, options.format, out)
         options = replace(options, format=None)
-        if len(read) == 1 and (options.schedules or options.paths):
-            options = with_commands_of_one(options, statements[0])
+        if len(read) == 1:
+            options = with_named_commands(options, statements[0])
         return cls(statements, call.objects, options, requested, cautions=cautions, over=call.over)
 
     @classmethod
@@ -64,8 +67,7 @@ class Computation:
         outs = {} if call.out is None else {name: call.out}
         formats = {} if call.options.format is None else {name: call.options.format}
         requested, options = RequestedOutputs((name,), formats, outs, True), call.options
-        if options.schedules or options.paths:
-            options = with_commands_of_one(options, assignment)
+        options = with_named_commands(options, assignment)
         return cls((assignment,), call.objects, options, requested, over=call.over, **more)
 
     @property

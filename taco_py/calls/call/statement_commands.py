@@ -22,16 +22,25 @@ def with_commands_of_one(options: CallOptions, assignment: Assignment) -> CallOp
 
     Raises ScheduleError or NotationError for commands of another name.
     """
+    return with_checked_path(with_named_commands(options, assignment), assignment)
+
+
+def with_named_commands(options: CallOptions, assignment: Assignment) -> CallOptions:
+    """Return the options of a call of one statement, with commands by its name as those of all.
+
+    Raises ScheduleError or NotationError for commands of another name.
+    """
+    if not (options.schedules or options.paths):
+        return options
     name = assignment.target.tensor
     _check_names(options, (name,))
-    options = replace(
+    return replace(
         options,
         schedule=dict(options.schedules).get(name, options.schedule),
         path=dict(options.paths).get(name, options.path),
         schedules=(),
         paths=(),
     )
-    return with_checked_path(options, assignment)
 
 
 def commands_of(

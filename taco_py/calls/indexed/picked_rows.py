@@ -17,6 +17,7 @@ from taco_py.data.storage.room import room
 from taco_py.data.storage.sizes import index_type
 from taco_py.data.storage.tensor_data import Array, LevelArrays, TensorData, ordered
 from taco_py.language.formats import CSC, CSR
+from taco_py.language.notation.half_types import is_half
 from taco_py.language.notation.nodes import Access
 
 
@@ -66,7 +67,10 @@ def _rows(data: TensorData, rows: Array, shape: tuple[int, ...]) -> TensorData:
         starts = np.zeros(len(rows) + 1, index_type(shape, total, None))
         np.cumsum(lengths, out=starts[1:])
         crds, values = np.empty(total, pos.dtype), np.empty(total, data.dtype)
-        arrays = (rows.astype(pos.dtype), pos, crd.astype(pos.dtype, copy=False), data.values)
-        _sparsetools.csr_row_index(len(rows), *arrays, crds, values)
+        arrays = (rows.astype(pos.dtype), pos, crd.astype(pos.dtype, copy=False))
+        source, target = data.values, values
+        if is_half(data.dtype):  # which SciPy's loops do not know, and copies of bits suffice
+            source, target = source.view(np.uint16), target.view(np.uint16)
+        _sparsetools.csr_row_index(len(rows), *arrays, source, crds, target)
     levels = (LevelArrays(), LevelArrays(starts, crds.astype(starts.dtype, copy=False)))
     return TensorData(data.format, shape, levels, values, data.sorted, data.unique, data.fill)

@@ -340,7 +340,7 @@ class _Writer(CallState):
             self.more[f"finish{place}"] = Helper(HANDED_OUT, {"kind": kind})
             data = f"data_in_half{place}({reading.data})" if half else reading.data
             return f"finish{place}({data})"
-        fused = self.fused_shape() if self.task.alone else ""
+        fused = self.fused_shape()
         if output.out is not None:
             out, dtype = output.out
             copies = f'copyto({out}, {reading.values}{fused}, casting="unsafe")'

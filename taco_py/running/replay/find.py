@@ -34,12 +34,13 @@ def find(key: tuple[object, ...] | None) -> ShortCall | None:
     return call if not KERNELS.memory.on or call is None else known_to_fit(key, call)
 
 
-def call_fast_path(key: tuple[object, ...] | None, operands: Iterable[Any], out: Any = None) -> Any:
-    """Take the fast path of calls with this key; None where there is none for these operands."""
+def call_fast_path(key: tuple[object, ...] | None, operands: Iterable[Any]) -> Any:
+    """Take the fast path of calls with this key; None where there is none for these operands.
+
+    operands  the operands, the mask, and the arrays for results
+    """
     call = find(key)
-    if call is None:
-        return None
-    return call(*operands) if out is None else call(*operands, out)
+    return None if call is None else call(*operands)
 
 
 def known_to_fit(key: tuple[object, ...], call: ShortCall) -> ShortCall:

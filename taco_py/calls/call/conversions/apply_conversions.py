@@ -11,7 +11,7 @@ the fast path of the inner call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from taco_py.calls.call.computation import Computation
@@ -20,9 +20,8 @@ from taco_py.calls.call.conversions.conversion import Key
 from taco_py.calls.call.conversions.derived_operands import derived_operands
 from taco_py.calls.call.conversions.plain_formats import conversion_lines, plain_formats
 from taco_py.calls.call.semirings.compute_over import arithmetic, compute_over
-from taco_py.calls.call.statement_commands import with_commands_of_one
 from taco_py.data.kernels import KERNELS
-from taco_py.running.replay.find import find
+from taco_py.running.replay.find import call_fast_path
 
 CONVERSIONS = (stored_modes, plain_formats, derived_operands)
 """From a computation and its key to the one over operands that are made; None where it stays."""
@@ -41,7 +40,7 @@ def compute_converted(
             continue
         inner = converted.computation
         operands = (*inner.objects.values(), *inner.masks, *inner.outs.values())
-        result = _call_fast_path(converted.key, operands)
+        result = call_fast_path(converted.key, operands)
         if result is None:
             result = compute_converted(inner, converted.key, conversions[place + 1 :])
         result = converted.finished(result)
@@ -50,7 +49,7 @@ def compute_converted(
         if key is not None and converted.key is not None:
             KERNELS.memo.put(key, converted.fast_path)
         return result
-    return compute_over(_with_checked_path(computation), key)
+    return compute_over(computation, key)
 
 
 def plainly_converted(computation: Computation) -> tuple[Computation, list[str]]:
@@ -64,7 +63,7 @@ def plainly_converted(computation: Computation) -> tuple[Computation, list[str]]
             computation = converted.computation
         elif convert is stored_modes:
             lines += conversion_lines(computation)
-    return arithmetic(_with_checked_path(computation))[0], lines
+    return arithmetic(computation)[0], lines
 
 
 def explain_converted(computation: Computation, seconds: float | None, before: str = "") -> str:
@@ -77,20 +76,3 @@ def explain_converted(computation: Computation, seconds: float | None, before: s
 
     plain, lines = plainly_converted(computation)
     return "".join(lines) + before + explained(plain, seconds)
-
-
-def _with_checked_path(computation: Computation) -> Computation:
-    """Return a computation of one statement with its contraction order checked."""
-    if not computation.is_single or computation.options.path is None:
-        return computation
-    options = with_commands_of_one(computation.options, computation.last)
-    return computation.with_options(options)
-
-
-def _call_fast_path(key: Key, operands: Iterable[Any]) -> Any:
-    """Take the fast path of calls with this key; None where there is none for these operands.
-
-    operands  the operands, the mask, and the arrays for results
-    """
-    call = find(key)
-    return None if call is None else call(*operands)

@@ -13,6 +13,7 @@ from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.operands import is_number, read_operand
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.conversions.conversion import Converted, Key, labelled
+from taco_py.calls.call.statement_commands import with_commands_of_one
 from taco_py.data.tensors.keys import call_key
 from taco_py.language.notation.checks import accesses, has_subscripts, operand_names
 from taco_py.language.notation.nodes import Assignment
@@ -52,6 +53,8 @@ def derived_operands(computation: Computation, key: Key) -> Converted | None:
     )
     if plain.scatters:
         inner = _scattering(inner, assignments[0], plain.scatters_dense)
+    if single:
+        inner = inner.with_options(with_commands_of_one(inner.options, inner.last))
     identity = () if key is None or place else ("derived", key[0])
 
     def fast_path(*operands: Any) -> Any:
