@@ -478,7 +478,8 @@ class KernelCache:
         twin = self._store.note(form) if kernel.names else None
         compiled = None if twin is None else self._store.load(twin)
         if compiled is not None:
-            return self._store.store(key, compiled.library, kernel.source, text)
+            with contextlib.suppress(FileNotFoundError):  # another process has swept it since
+                return self._store.store(key, compiled.library, kernel.source, text)
         built = build_entry(self._store, key, self.compiler, unit, flags, kernel.source, text)
         if kernel.names:
             self._store.write_note(form, key)

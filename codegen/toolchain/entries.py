@@ -109,7 +109,10 @@ def read_entry(folder: Path, key: str) -> Entry:
 
 
 def write_entry(folder: Path, key: str, library: Path, source: str, facts: str) -> Entry:
-    """Make the shared object at `library`, which is moved, an entry. Raises OSError."""
+    """Make the shared object at `library` an entry: a copy, but moved out of a folder in `folder`.
+
+    Raises OSError.
+    """
     data = library.read_bytes()
     place = folder / f"{key}-{_digest(data)[:12]}{library.suffix}"
     manifest = {

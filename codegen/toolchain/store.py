@@ -115,7 +115,7 @@ class Store:
         return None
 
     def store(self, key: str, library: Path, source: str, facts: str) -> Entry:
-        """Make the shared object at `library`, which is moved, the entry of `key`."""
+        """Make the shared object at `library` the entry of `key`: see `write_entry`."""
         folder = self.folder
         try:
             self._make(folder)

@@ -133,7 +133,7 @@ class CallOptions:
                 values[name] = keywords[name]
         for name in ("schedule", "path"):
             if isinstance(values.get(name), Mapping):
-                values[f"{name}s"] = tuple(values.pop(name).items())
+                values[f"{name}s"] = tuple((n, _frozen(v)) for n, v in values.pop(name).items())
         return cls(**values)
 
     @property
@@ -155,3 +155,8 @@ class CallOptions:
     def is_bounded(self) -> bool:
         """Tell whether the call states a border or the shape of its result."""
         return (self.border, self.shape) != ("error", None)
+
+
+def _frozen(value: Any) -> Any:
+    """Return a path whose lists are tuples, so that options have a hash; others as they are."""
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value

@@ -193,7 +193,3 @@ def test_wrong_orders_are_refused() -> None:
         tp.tensor(np.zeros((2, 2, 2)), format="bsr(2,2)")
     with pytest.raises(tp.FormatError, match="a shape that blocks of 3 × 2 fill"):
         tp.tensor(np.eye(4), format="bsr(3,2)").to_scipy("bsr_array")
-    with pytest.raises(tp.FormatError, match="levels over the modes themselves"):
-        tp.evaluate(
-            "B[i,j] = A[i,j]; C[i,j] = B[i,j]", A=sp.csr_array(np.eye(4)), format={"C": "bsr(2,2)"}
-        )

@@ -17,6 +17,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arguments.operands import check_names, check_orders, check_sizes
 from taco_py.arguments.result_table import TENSOR
+from taco_py.calls.call.statement_commands import with_named_commands
 from taco_py.calls.kernels.compile_plain import compile_plain
 from taco_py.calls.kernels.draft import (
     CompileArguments,
@@ -55,6 +56,7 @@ from taco_py.data.tensors.traced_operands import taken_over, taker_of
 from taco_py.language.diagnostics.errors import FormatError
 from taco_py.language.formats import RemappedFormat, dense, remapped
 from taco_py.language.notation.checks import accesses, has_subscripts
+from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.printer import to_text
 from taco_py.running.replay.make_call import Ways
 
@@ -99,7 +101,7 @@ class BlockFront:
     @property
     def stored(self) -> dict[str, tuple[str, str]]:
         """Return the format and the dtype of each operand, as text."""
-        types = _types(self.arguments, tuple(self.forms))
+        types = self._types()
         return {name: (str(form), types[name]) for name, form in self.forms.items()}
 
     @property
@@ -191,9 +193,13 @@ class BlockFront:
             return result
         return in_format(result if isinstance(result, Tensor) else Tensor(as_data(result)), blocks)
 
+    def _types(self) -> dict[str, str]:
+        """Return the dtype of each operand."""
+        return _types(self.arguments, tuple(self.forms), [step.assignment for step in self.read])
+
     def _dtypes(self) -> dict[str, Any]:
         """Return the dtype of each operand and of each accumulator of `+=`."""
-        requested, dtypes = self.arguments.dtypes, _types(self.arguments, tuple(self.forms))
+        requested, dtypes = self.arguments.dtypes, self._types()
         if isinstance(requested, Mapping):
             return {**requested, **dtypes}
         targets = {step.assignment.target.tensor for step in self.read if step.assignment.operator}
@@ -265,7 +271,8 @@ def _call(
     read: CheckedStatement, arguments: CompileArguments, forms: Mapping[str, AnyFormat]
 ) -> tuple[RemappedCall | None, dict[str, str]]:
     """Return the call over stored modes, None with the reasons where there is none."""
-    assignment, options = read.assignment, arguments.options
+    assignment = read.assignment
+    options = with_named_commands(arguments.options, assignment)
     blocks = [name for name, form in forms.items() if isinstance(form, RemappedFormat)]
     reason = ""
     if options.schedule is not None and options.schedule.shapes:
@@ -325,12 +332,14 @@ def _nominal(cut: CutAssignment) -> Nominal:
     return Nominal(sizes, entries)
 
 
-def _types(arguments: CompileArguments, names: tuple[str, ...]) -> dict[str, str]:
+def _types(
+    arguments: CompileArguments, names: tuple[str, ...], statements: Sequence[Assignment] = ()
+) -> dict[str, str]:
     """Return the dtype of each operand: of one that is given itself, its own."""
     dtypes: Any = arguments.dtypes
     if isinstance(dtypes, Mapping):
         dtypes = {name: dtype for name, dtype in dtypes.items() if name in names}
-    types = names_to_dtypes(names, dtypes)
+    types = names_to_dtypes(names, dtypes, statements)
     for name in names:
         sample = arguments.formats.get(name)
         if is_in_blocks(sample) or is_array(sample):

@@ -489,17 +489,28 @@ def format_of(source: Any, order: int, name: str) -> Format:
 
 
 def names_to_dtypes(
-    names: tuple[str, ...], dtypes: Mapping[str, DTypeLike] | DTypeLike | None
+    names: tuple[str, ...],
+    dtypes: Mapping[str, DTypeLike] | DTypeLike | None,
+    statements: Sequence[Assignment] = (),
 ) -> dict[str, str]:
-    """Return a supported dtype's name for each operand."""
-    by_name = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(names, dtypes)
+    """Return a supported dtype's name for each operand: of positions in `statements` int64, of
+    others float64, where nothing says it."""
+    positions = {
+        inner.tensor
+        for statement in statements
+        for access in (statement.target, *accesses(statement))
+        for mode in access.subscripts
+        for inner, _ in mode.gathered
+    }
+    by_name = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys({*names} - positions, dtypes)
     for name in by_name:
         if name not in names:
             raise OperandError(f"Expected dtypes of {', '.join(names)}, found one of {name}")
     supported: dict[str, str] = {}
     for name in names:
         requested: Any = by_name.get(name)
-        dtype = np.float64 if requested is None else requested
+        usual = np.int64 if name in positions else np.float64
+        dtype = usual if requested is None else requested
         supported[name] = as_dtype(dtype, f"dtypes[{name!r}]").name
     return supported
 

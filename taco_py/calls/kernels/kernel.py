@@ -388,21 +388,27 @@ class Kernel:
         They stay as they are where `y` is sparse, or a size is not known.
         """
         outs = out if isinstance(out, Mapping) else {} if out is None else self.formats
-        operands = dict(objects)
-        for step in self.statements.steps:
+        steps, operands = self.statements.steps, dict(objects)
+        missing = {s.accumulator for s in steps if s.accumulator in self.formats} - {
+            *objects,
+            *outs,
+        }
+        if not missing:
+            return operands
+        shapes = {n: read_operand(obj, f"operand {n}").shape for n, obj in objects.items()}
+        for step in steps:
             name, assignment = step.accumulator, step.assignment
-            if name not in self.formats or name in objects or name in outs:
-                continue
-            shapes = {n: read_operand(obj, f"operand {n}").shape for n, obj in objects.items()}
             sizes: dict[str, int] = {}
             for access in accesses(assignment):
                 sizes.update(zip(access.indices, shapes.get(access.tensor, ()), strict=False))
             indices, value = assignment.target.indices, assignment.value
-            is_sized = is_full(self.formats[name]) and all(index in sizes for index in indices)
-            if is_sized and isinstance(value, Call):
+            if not all(index in sizes for index in indices):
+                continue
+            shapes[step.target] = shape = tuple(sizes[index] for index in indices)
+            if name in missing and is_full(self.formats[name]) and isinstance(value, Call):
                 dtype = np.dtype(self.types[name].element)
                 identity = value.operator.identity_of(dtype)
-                operands = {name: np.full([sizes[i] for i in indices], identity, dtype), **operands}
+                operands = {name: np.full(shape, identity, dtype), **operands}
         return operands
 
     def _of_scipy(self, data: TensorData, prepared: Prepared, name: str) -> TensorData:

@@ -264,18 +264,7 @@ def _dtypes(
 ) -> dict[str, np.dtype[Any]]:
     """Return the dtype of each operand: of positions int64, of others float64, where nothing says
     it."""
-    positions = {
-        inner.tensor
-        for step in steps
-        for access in (step.target, *accesses(step))
-        for mode in access.subscripts
-        for inner, _ in mode.gathered
-    }
-    requested = (
-        dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(set(names) - positions, dtypes)
-    )
-    usual = {**dict.fromkeys(positions, np.int64), **requested}
-    by_name = names_to_dtypes(names, usual)
+    by_name = names_to_dtypes(names, dtypes, steps)
     arrays = {
         name: read_operand(sources[name], name).dtype for name in names if is_array(sources[name])
     }

@@ -41,6 +41,8 @@ def _option_lines(options: CallOptions) -> Iterator[str]:
         yield "no libraries"
     if options.path is not None:
         yield f"path {' '.join(','.join(map(str, step)) for step in options.path)}"
+    for name, steps in sorted(options.paths):
+        yield f"path of {name} {steps}"
     if not options.contract:
         yield "one kernel"
     if options.memory < inf:

@@ -87,7 +87,8 @@ def points_of(call: CallSpace) -> dict[str, Point]:
 
     There are none where the user said which operands are contracted in turn.
     """
-    axes = call.space.planner if call.space.settings.path is None else ()
+    settings = call.space.settings
+    axes = call.space.planner if settings.path is None and not settings.paths else ()
     options = ((axis.name, option) for axis in axes for option in axis.options)
     points = {option.words: ((axis, option.name),) for axis, option in options if option.words}
     return {PLAIN: (), **points}

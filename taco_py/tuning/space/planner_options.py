@@ -99,11 +99,16 @@ def planner_axes(call: PlannedCall, request: Request, options: CallOptions) -> t
 def _contraction_axes(
     call: PlannedCall, request: Request, options: CallOptions
 ) -> Iterator[tuple[str, tuple[Option, ...]]]:
-    """Yield the contractions of the one statement, or of each of several by its name."""
+    """Yield the contractions of the one statement, or of each of several by its name.
+
+    There are none where the call has paths.
+    """
     if not call.names:
         (only,) = call.statements
         trees = () if options.path is not None else _contractions(only, call.facts, request)
         yield "contraction", (ONE_KERNEL, *trees)
+        return
+    if options.paths:  # the user said them
         return
     yield "contraction", (ONE_KERNEL,)
     targets = {name: target for target, name in call.names.items()}
