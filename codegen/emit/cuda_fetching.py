@@ -22,7 +22,10 @@ _WORDS = {32: "unsigned int", 64: "unsigned long long"}
 
 
 def fetching_name(operation: str, element: ScalarType) -> str:
-    """Return the function that swaps or adds. Raises UnsupportedError for what has none."""
+    """Return the name of the atomic function that adds or swaps and returns the old value.
+
+    Raises UnsupportedError for types without one.
+    """
     if not element.is_integer or element.bits not in _WORDS:
         raise UnsupportedError(f"kernels in CUDA have no {operation} of {element} that tells more")
     return f"taco_{'fetch' if operation == 'add' else operation}_{suffix(element)}"

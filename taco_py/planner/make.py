@@ -206,7 +206,7 @@ def program_of(
 
 
 def context_of(request: Request, options: Options) -> Context:
-    """Return the goal of a call without the rules that its options leave out."""
+    """Return the context for planning a request, without the rules that the options forbid."""
     request = replace(request, libraries=options.libraries, path=options.path)
     if options.schedule is not None and options.schedule.marked:
         request = request.as_written  # for these are the text's loops

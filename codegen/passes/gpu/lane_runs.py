@@ -107,7 +107,7 @@ class _Runs:
         return _Split((stmt,))
 
     def combine(self, outer: Block | For, stmts: Sequence[Stmt]) -> _Split:
-        """Return a loop or block with running sums that last for all of it where legal."""
+        """Return a block or loop whose running sum is kept outside of it, where legal."""
         parts = [self.statement(stmt) for stmt in stmts]
         (pending, *more) = [part for part in parts if part.before] or [_Split(())]
         rest = (s for part in parts if part is not pending for s in part.stmts)

@@ -68,7 +68,7 @@ def parameters(levels: int, index: ScalarType) -> tuple[Parameter, ...]:
 
 
 def function(name: str, levels: int, body: str) -> str:
-    """Write a function with these parameters."""
+    """Return the C text of a conversion function of `levels` levels with this body."""
     arrays = [f"{n}{k}" for k in range(levels) for n in ("pos", "crd", "rank")]
     pointers = [f"INDEX *{name}" for name in ("pos", "crd", *arrays)]
     sizes = [f"int64_t {n}" for n in ("rows", "columns", *(f"size{k}" for k in range(levels)))]

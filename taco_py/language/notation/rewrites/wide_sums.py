@@ -222,7 +222,7 @@ def _wide(expr: Reduce, dtypes: Mapping[str, DType], target: DType | None) -> DT
 
 
 def _typed_sums(expr: Expr, dtypes: Mapping[str, DType], target: DType | None) -> Any:
-    """Replace each wide sum by a number of its type."""
+    """Replace each widened sum by a literal of the wide type, to infer types around it."""
     if isinstance(expr, Reduce):
         wide = _wide(expr, dtypes, target)
         if wide is not None:

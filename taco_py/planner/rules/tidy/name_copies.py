@@ -27,7 +27,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def reading_copies(program: Program) -> Iterator[Site]:
-    """Yield the kernels that read copies under names of their own."""
+    """Yield the kernels whose copies of operands could bear the names of their sources."""
     copies = _copies(program)
     targets = [kernel.target for kernel in program.kernels if copies and _names(copies, kernel)]
     return iter(map(Site, targets))
