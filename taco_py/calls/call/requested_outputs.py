@@ -72,7 +72,7 @@ def _names(statements: Sequence[Assignment], outputs: Any) -> tuple[str, ...]:
 def by_output(
     option: str, value: Any, outputs: Sequence[str], allowed: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the values of an option by name, those of outputs in the order of these.
+    """Return the values of an option by name, in the order of the outputs.
 
     allowed  the names that it may be about
     """

@@ -26,7 +26,7 @@ def with_commands_of_one(options: CallOptions, assignment: Assignment) -> CallOp
 
 
 def with_named_commands(options: CallOptions, assignment: Assignment) -> CallOptions:
-    """Return the options of a call of one statement, with commands by its name as those of all.
+    """Return the options of a call of one statement, with commands by name as plain options.
 
     Raises ScheduleError or NotationError for commands of another name.
     """

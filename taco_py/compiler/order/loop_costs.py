@@ -325,8 +325,7 @@ class LoopCosts:
         return index == self.result[depth] if self.sparse_result else index in self.result
 
     def _write_cost(self, rest: tuple[str, ...]) -> float:
-        """Return the least cost of adding to the result once, where loops over `rest` are inside
-        of a sum."""
+        """Return the least cost of adding to the result, with loops over `rest` inside a sum."""
         levels = self.problem.result.format.levels
         if self._gathers(rest) or all(level.full for level in levels[len(levels) - len(rest) :]):
             row_cost, scatter_cost = self.row_steps
