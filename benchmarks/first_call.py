@@ -1,6 +1,8 @@
-"""What do the first SpMV of a process, with its import, and a second new kernel cost?
+"""What do the first SpMV of a process, with its import, a second new kernel, and a step cost?
 
-With an empty kernel cache, stage by stage, and from the cache on disk. The stages are those of the
+With an empty kernel cache, stage by stage, and from the cache on disk. The step is the first one of
+the training of a perceptron (`training_models.py`), without import: also in processor time, of
+which other processes take nothing. The stages are those of the
 calling thread: `compiler` is the time that it waits, of which cc1, as and ld are processor time.
 """
 
@@ -17,7 +19,7 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
 from benchmarks.measure import Record, record
-from benchmarks.processes import ROOT, printed
+from benchmarks.processes import ROOT, install, printed
 from benchmarks.stages import CALLS, TOTAL
 
 PROCESSES = 15
@@ -29,6 +31,29 @@ import taco_py as tp
 tp.einsum("ij,j->i", A, x)
 print(1e3 * (time.perf_counter() - start))
 """
+STEP = """
+import json, time
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+import numpy as np
+import taco_py as tp
+from benchmarks.measure import in_threads
+from benchmarks.training_models import perceptron
+
+def used(who):
+    usage = getrusage(who)
+    return usage.ru_utime + usage.ru_stime
+
+model = perceptron(np.random.default_rng(0))
+step = tp.train_step(model.loss, rate=1e-3)
+state = step.begin(model.parameters)
+with in_threads(2):
+    before = time.perf_counter(), used(RUSAGE_SELF), used(RUSAGE_CHILDREN)
+    step(state, **model.data)
+    after = time.perf_counter(), used(RUSAGE_SELF), used(RUSAGE_CHILDREN)
+print(json.dumps([1e3 * (b - a) for a, b in zip(before, after)]))
+"""
+STEP_STAGES = ("time", "processor, this process", "processor, compilers")
+STEPS = 5
 WRITE_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
 """As an installed package has it, whatever this process was told."""
 
@@ -37,6 +62,7 @@ Samples = dict[str, dict[str, list[float]]]
 
 def run() -> Iterator[Record]:
     yield from _totals()
+    yield from _training_step()
     samples: Samples = {}
     for _ in range(PROCESSES):
         for second in CALLS:
@@ -49,15 +75,45 @@ def run() -> Iterator[Record]:
 
 
 def _totals() -> Iterator[Record]:
-    """The first SpMV without anything that measures its stages."""
-    samples: dict[str, list[float]] = {"cold": [], "from disk": []}
-    printed(IMPORTED, WRITE_BYTECODE)
-    for _ in range(PROCESSES):
-        with tempfile.TemporaryDirectory() as folder:
-            for values in samples.values():
-                values.append(printed(IMPORTED, {"TACO_PY_CACHE_DIR": folder, **WRITE_BYTECODE}))
+    """The first SpMV without anything that measures its stages, of the checkout and installed.
+
+    The sources of a checkout are looked at for edits.
+    """
+    samples: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as installed:
+        install(Path(installed))
+        roots = {"": ROOT, ", installed": Path(installed)}
+        for root in roots.values():
+            printed(IMPORTED, WRITE_BYTECODE, root)
+        for _ in range(PROCESSES):
+            for place, root in roots.items():
+                with tempfile.TemporaryDirectory() as folder:
+                    for name in ("cold", "from disk"):
+                        environment = {"TACO_PY_CACHE_DIR": folder, **WRITE_BYTECODE}
+                        value = printed(IMPORTED, environment, root)
+                        samples.setdefault(f"{name}{place}", []).append(value)
     for name, values in samples.items():
         yield record("first_call", "SpMV, with import taco_py", name, values, "ms")
+
+
+def _training_step() -> Iterator[Record]:
+    """The first step of a training, with an empty cache of kernels and with kernels on disk."""
+    samples: dict[tuple[str, str], list[float]] = {}
+    for _ in range(STEPS):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("cold", "from disk"):
+                done = subprocess.run(
+                    [sys.executable, "-c", STEP],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                    cwd=ROOT,
+                    env={**os.environ, "TACO_PY_CACHE_DIR": folder, **WRITE_BYTECODE},
+                )
+                for stage, value in zip(STEP_STAGES, json.loads(done.stdout), strict=True):
+                    samples.setdefault((name, stage), []).append(value)
+    for (name, stage), values in samples.items():
+        yield record("first_call", "step of a perceptron", f"{name}, {stage}", values, "ms")
 
 
 def _stages(second: str) -> dict[str, dict[str, float]]:

@@ -5,8 +5,8 @@ Names are those of the files here: spmv spmm add spgemm sddmm mttkrp ttv import_
 call_overhead memory gallop rewrites autoschedule chosen gemm contractions streams batched parallel
 polybench stencils tile_sizes costs many_factors elementwise ulps row_epilogues semirings
 convolution graphs attention formats conversions fused limits norms tuned epilogues gathers
-training gradients sampled. Nothing is asserted about time; results are checked and marked when
-wrong.
+training gradients sampled memory_bound. Nothing is asserted about time; results are checked and
+marked when wrong.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAMES = (
     "contractions", "streams", "batched", "parallel", "polybench", "stencils", "tile_sizes",
     "costs", "many_factors", "elementwise", "ulps", "row_epilogues", "semirings", "convolution",
     "graphs", "attention", "formats", "conversions", "fused", "limits", "norms", "tuned",
-    "epilogues", "gathers", "training", "gradients", "sampled",
+    "epilogues", "gathers", "training", "gradients", "sampled", "memory_bound",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "results"
 

@@ -19,19 +19,28 @@ if TYPE_CHECKING:
 class Language:
     """What writes a module after all passes as text.
 
-    emit       its functions; of a GPU, its kernels
-    emit_host  the functions that launch kernels, in Python; empty where there are none. Both raise
-               UnsupportedError
+    emit         its functions; of a GPU, its kernels
+    emit_host    the functions that launch kernels, in Python; empty where there are none. Both
+                 raise UnsupportedError
+    emit_shared  the functions that many modules share, for a file of their own, and each as `emit`
+                 writes it with what declares it; None where they stay where they are
     """
 
     emit: Callable[[Module, Target], str]
     emit_host: Callable[[Module], str]
+    emit_shared: Callable[[Module, Target], tuple[str, tuple[tuple[str, str], ...]]] | None = None
 
 
 def _emit_c(module: Module, target: Target) -> str:
     from codegen.emit.c import emit_c
 
     return emit_c(module, target)
+
+
+def _emit_shared_c(module: Module, target: Target) -> tuple[str, tuple[tuple[str, str], ...]]:
+    from codegen.emit.c import emit_shared
+
+    return emit_shared(module, target)
 
 
 def _emit_cuda(module: Module, target: Target) -> str:
@@ -52,7 +61,7 @@ def emit_no_host(_: Module) -> str:
 
 
 LANGUAGES: Mapping[str, Language] = {
-    "c": Language(_emit_c, emit_no_host),
+    "c": Language(_emit_c, emit_no_host, _emit_shared_c),
     "cuda": Language(_emit_cuda, _emit_host),
 }
 """Each imports what writes its text when it is first needed."""

@@ -4,7 +4,8 @@ Names      every variable, array and table is a parameter or introduced before i
            and not introduced again where a scope around it has it already
 Types      operands agree (`infer.agree`), conditions are bool, indices are signed integers, an
            operator exists for its type
-Calls      only of internal functions that stand before, with as many arguments of the same types
+Calls      only of internal functions that stand before, with as many arguments of the same types;
+           a shared function calls none
 Arrays     INPUT is never written; LOCAL is allocated first; only GROWING and LOCAL are reserved and
            only GROWING has a length
 Parallel   a parallel loop assigns no variable declared outside it but its reductions, enlarges no
@@ -398,6 +399,7 @@ class _Verifier:
         self.require(not self.outside_parallel(array), f"threads resize {array}")
 
     def invoke(self, stmt: Invoke) -> None:
+        self.require(not self.function.shared, f"the shared {self.function.name} calls another")
         called = self.callable.get(stmt.function)
         if called is None:
             self.fail(f"Illegal: a call of {stmt.function}, no internal function before this one")

@@ -94,6 +94,8 @@ if TYPE_CHECKING:
     from taco_py.api.symmetric import symmetric
     from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
+    from taco_py.api.tuning.learn import learn
+    from taco_py.api.tuning.rank import rank
     from taco_py.api.tuning.tune import tune, tuning_store
     from taco_py.arguments.device_tensor import DeviceTensor
     from taco_py.calls.call.derivatives.pullback import Pullback
@@ -138,6 +140,8 @@ if TYPE_CHECKING:
     from taco_py.language.notation.rewrites.semirings import Semiring
     from taco_py.tuning.bench.tuned_plans import TunedCall
     from taco_py.tuning.bench.tuning_store import TuningStore
+    from taco_py.tuning.prices.price_model import PriceModel, load_price
+    from taco_py.tuning.prices.ranked_plans import RankedPlan
     from taco_py.tuning.store.tuning_record import TuningRecord
 
 __version__ = VERSION
@@ -168,10 +172,14 @@ _LATER = {
     "taco_py.api.threads": ("get_threads", "set_threads"),
     "taco_py.calls.call.derivatives.pullback": ("Pullback",),
     "taco_py.calls.call.derivatives.pushforward": ("Pushforward",),
+    "taco_py.api.tuning.learn": ("learn",),
+    "taco_py.api.tuning.rank": ("rank",),
     "taco_py.api.tuning.tune": ("tune", "tuning_store"),
     "taco_py.calls.kernels.kernel": ("Kernel",),
     "taco_py.calls.programs.program_call": ("Program",),
     "taco_py.tuning.bench.tuned_plans": ("TunedCall",),
+    "taco_py.tuning.prices.price_model": ("PriceModel", "load_price"),
+    "taco_py.tuning.prices.ranked_plans": ("RankedPlan",),
     "taco_py.tuning.bench.tuning_store": ("TuningStore",),
     "taco_py.language.formats": (
         "BCSR",
@@ -265,9 +273,11 @@ __all__ = [
     "OutputError",
     "Pattern",
     "PositionError",
+    "PriceModel",
     "Program",
     "Pullback",
     "Pushforward",
+    "RankedPlan",
     "RemappedFormat",
     "Schedule",
     "ScheduleError",
@@ -305,8 +315,11 @@ __all__ = [
     "hybrid",
     "jvp",
     "lazy",
+    "learn",
+    "load_price",
     "nn",
     "program",
+    "rank",
     "read",
     "register_backend",
     "schedule",

@@ -14,8 +14,9 @@ it, with the flags that users get; between them they have every kind of kernel.
 
 Of a grid with the marker `rotating(n)` each n-th case is tried, of others of 24 cases and more each
 third: others with each commit, whose id says which, so that a run can be repeated, and n commits
-have tried all. Without `--thorough`, where folders are asked for and not files, half as many are
-tried of these, and a third of all grids of 4 cases and more.
+have tried all. Where folders are asked for and not files, half as many are tried of grids with the
+marker, and a third of all others of 4 cases and more, but for tests of golden files and those of
+this folder itself: a change to the project shows in them at once. Of `rotating(1)` all are tried.
 
 With `--thorough`, all tests run as if on one of several machines (`IN_TURN`), another one with each
 commit; else on the one here. `python -m tests.pretended_machines` runs them on all.
@@ -58,7 +59,7 @@ LARGE, SHARE = 24, 3
 """Of each grid of so many cases without the marker `rotating`, each third one is tried."""
 
 SMALL = 4
-"""Of grids of as many cases and more, less is tried where folders are, without --thorough."""
+"""Of grids of as many cases and more, less is tried where folders are."""
 
 FEW = {"combinations": "few", "examples": 10, "user_flags": 0}
 THOROUGH = {"combinations": "few", "examples": 10, "user_flags": 24}
@@ -149,7 +150,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         grids.setdefault((name, share), []).append(item)
     left = set()
     for (_, asked), grid in grids.items():
-        share = _share(asked, len(grid), config)
+        share = _share(grid, asked, config)
         grid.sort(key=lambda item: crc32(item.nodeid.encode()))
         turn = int(config.option.rotation) % share
         left.update(id(item) for place, item in enumerate(grid) if place % share != turn)
@@ -158,16 +159,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if id(item) not in left]
 
 
-def _share(asked: int, cases: int, config: pytest.Config) -> int:
+def _share(grid: list[pytest.Item], asked: int, config: pytest.Config) -> int:
     """Return of how many cases of a grid one is tried.
 
     asked  what the marker `rotating` says; 0 without it
     """
-    golden = config.option.update_golden
-    usual = asked or (SHARE if cases >= LARGE and not golden else 1)
-    if golden or config.option.thorough or cases < SMALL or any(".py" in a for a in config.args):
+    is_golden = "update_golden" in getattr(grid[0], "fixturenames", ())
+    if asked == 1 or (not asked and is_golden):
+        return 1
+    usual = asked or (SHARE if len(grid) >= LARGE else 1)
+    is_of_project = grid[0].path.parent == Path(__file__).parent
+    if config.option.update_golden or is_golden or is_of_project or len(grid) < SMALL:
         return usual
-    return 2 * usual if usual > 1 else SHARE
+    if any(".py" in argument for argument in config.args):
+        return usual
+    return 2 * usual if asked else SHARE * usual
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

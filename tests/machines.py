@@ -237,4 +237,4 @@ def planned_for(**fields: Any) -> Iterator[None]:
 
 def always_threads() -> Callable[..., Any]:
     """Share each parallel loop, however few iterations it has."""
-    return mock.patch.object(run, "useful_threads", lambda problem, tensors, limit, machine: limit)
+    return mock.patch.object(run, "useful_threads", lambda step, tensors, limit, machine: limit)

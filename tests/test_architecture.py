@@ -115,12 +115,12 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "taco_py.data": ("kernels", "storage", "convert", "interop", "tensors"),
     "taco_py.compiler": (
         "cost", "concrete", "levels", "devices", "residence", "iteration", "schedule", "lower",
-        "order", "asymptotic", "epilogue", "ways", "affine", "driver",
+        "order", "asymptotic", "epilogue", "dataflow", "ways", "affine", "driver",
     ),
     "taco_py.planner": (
         "ir", "context", "unit_modes", "algebra", "matrix_steps", "price", "temporaries", "copies",
-        "make_kernel", "joined_kernels", "epilogue_group", "rules", "search", "make_kernels",
-        "lookahead", "make", "statements",
+        "make_kernel", "joined_kernels", "epilogue_group", "slabs", "rules", "search",
+        "make_kernels", "lookahead", "make", "statements",
     ),
     "taco_py.arguments": (
         "option_checks", "options", "semiring_mask", "call_arguments", "device_tensor",
@@ -132,7 +132,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "statements", "remapped", "indexed", "call", "kernels", "programs",
     ),
     "taco_py.tuning": (
-        "space", "store", "measure", "searches", "session", "tasks", "bench", "jobs",
+        "space", "store", "measure", "searches", "session", "tasks", "bench", "prices", "jobs",
     ),
     "polyhedral": (
         "errors", "affine", "model", "band_schedule", "isl", "nests", "products", "programs",
@@ -176,10 +176,12 @@ LAZY = {
 # Module-level mutable values that are meant: the one kernel cache.
 MUTABLE_ALLOWED: frozenset[str] = frozenset()
 # Memos of pure functions: from text to immutable notation (bounded), from a class to its fields,
-# from a target to its machine; and the library that is open in this process.
+# from a target to its machine, from a tile to its function; and the library that is open in this
+# process.
 MEMO_ALLOWED = frozenset(
     {
         "codegen.runtime.blas",
+        "codegen.shared_work",
         "codegen.tree",
         "codegen.variables",
         "taco_py.arrays.elementwise",

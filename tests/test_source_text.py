@@ -76,6 +76,8 @@ REASONS: dict[str, tuple[str, ...]] = {
     "refuses pickles": (
         "taco_py/graph/plain_graphs.py:_bytes allow_pickle",
         "taco_py/data/storage/containers/npz.py:read allow_pickle",
+        "taco_py/tuning/prices/price_data.py:load_data allow_pickle",
+        "taco_py/tuning/prices/price_model.py:load_price allow_pickle",
     ),
     "operands for a process that this one starts, in a private folder that it makes and removes": (
         "taco_py/tuning/measure/operand_file.py:operand_file pickle.HIGHEST_PROTOCOL",
@@ -94,6 +96,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "codegen/runtime/host.py:_load dlopen",
         "codegen/runtime/mkl_library.py:load_mkl dlopen",
         "codegen/runtime/blas.py:_opened CDLL",
+        "codegen/runtime/traced/kernel_tracer.py:KernelTracer.kernel CDLL",
         "codegen/toolchain/shared_library.py:open_library CDLL",
         "codegen/toolchain/shared_library.py:open_library dlopen",
     ),

@@ -12,7 +12,9 @@ does a download of bytes that nobody uploaded or wrote.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from codegen.devices.device import Array, Buffer, Device, DeviceError, Limits, c
 from codegen.devices.emulated_memory import Checks, EmulatedBuffer
 from codegen.devices.emulated_module import EmulatedModule
 from codegen.devices.emulation_library import load_library
+from codegen.devices.launch_record import Launch
 from codegen.devices.reports import EmulationError, Fault, Report
 from codegen.runtime.kernel_cache import KernelCache
 
@@ -47,6 +50,7 @@ class EmulatedDevice(Device):
         self._buffers: weakref.WeakSet[EmulatedBuffer] = weakref.WeakSet()
         self._stacks: Array = np.empty(0, np.uint8)
         self._made = 0
+        self._records: list[Launch] | None = None
         self.epoch = 0
         self.renewals = 0
 
@@ -100,6 +104,22 @@ class EmulatedDevice(Device):
 
     def load(self, text: str, options: Sequence[str] = ()) -> EmulatedModule:
         return EmulatedModule(self, text, load_library(self._cache, text, tuple(options)))
+
+    @contextmanager
+    def counted_launches(self) -> Iterator[list[Launch]]:
+        """Count bytes, sectors and accesses within the context: a list that each launch joins."""
+        checks, records = self.checks, self._records
+        self.checks = replace(checks, counting=True)
+        self._records = []
+        try:
+            yield self._records
+        finally:
+            self.checks, self._records = checks, records
+
+    def note(self, launch: Launch) -> None:
+        """Add the record of a launch to the list of `counted_launches`."""
+        if self._records is not None:
+            self._records.append(launch)
 
     def stacks(self, threads: int) -> Array:
         """Return memory for the stacks of so many threads."""

@@ -170,7 +170,9 @@ class EmulatedModule(Module):
                 hint="use smaller buffers, or a device with checks=False",
             )
         self._raise(kernel.name, shape, request, [memory.name for memory in everything])
-        return self._record(kernel.name, shape, request, request_memory, everything, seconds)
+        record = self._record(kernel.name, shape, request, request_memory, everything, seconds)
+        device.note(record)
+        return record
 
     def _forget(self) -> None:
         """Forget who used which shared memory."""

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from codegen.devices.device import Shape
 from codegen.records import dataclass
 
+SECTOR = 32
+"""Bytes that global memory moves at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class AccessPlace:
@@ -56,6 +59,24 @@ class Launch:
     def sectors(self) -> int:
         """Return the sectors of 32 bytes of global memory that warps accessed."""
         return sum(place.sectors for place in self.places if place.kind != "atomic")
+
+    @property
+    def sector_bytes_read(self) -> int:
+        """Return the bytes of the sectors that warps read, by atomics too.
+
+        A sector counts with each request: two passes over a row read it twice.
+        """
+        return SECTOR * sum(place.sectors for place in self.places if place.kind != "write")
+
+    @property
+    def sector_bytes_written(self) -> int:
+        """Return the bytes of the sectors that warps wrote, by atomics too."""
+        return SECTOR * sum(place.sectors for place in self.places if place.kind != "read")
+
+    @property
+    def sector_bytes(self) -> int:
+        """Return the bytes of all sectors between global memory and warps, in both directions."""
+        return self.sector_bytes_read + self.sector_bytes_written
 
     @property
     def ideal_sectors(self) -> int:

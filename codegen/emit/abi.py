@@ -12,6 +12,8 @@ from codegen.types import INT32
 
 THREADS = Var("threads", INT32)
 """The number of threads, in scope in the body of every threaded function."""
+INTERNAL, EXPORTED = "static TACO_INTERNAL int32_t", "int32_t"
+"""The specifiers of functions for their module alone, and of those for its callers."""
 
 
 def buffer_name(array: Array) -> str:
@@ -48,4 +50,4 @@ def prototype(function: Function) -> str:
 
 def linkage(function: Function) -> str:
     """Return the specifiers before the name: internal functions are static and never inlined."""
-    return "static TACO_INTERNAL int32_t" if function.internal else "int32_t"
+    return INTERNAL if function.internal else EXPORTED

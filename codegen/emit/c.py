@@ -10,7 +10,15 @@ from __future__ import annotations
 from cmath import isfinite
 from typing import Any
 
-from codegen.emit.abi import THREADS, buffer_name, linkage, parameters, prototype
+from codegen.emit.abi import (
+    EXPORTED,
+    INTERNAL,
+    THREADS,
+    buffer_name,
+    linkage,
+    parameters,
+    prototype,
+)
 from codegen.emit.expressions import expression, helper
 from codegen.emit.memory import INDENT, Dialect, Lines, Scope, indent
 from codegen.emit.statements import body_lines, for_lines, update_lines
@@ -39,8 +47,11 @@ from codegen.ir import (
     Var,
     VectorLoad,
 )
+from codegen.libraries.scalar_functions import CFunction
 from codegen.machine.target import Target, UnsupportedError
 from codegen.names import Names, checked_names
+from codegen.records import dataclass
+from codegen.shared_work import SharedWork
 from codegen.tree import find, rewrite, walk
 from codegen.types import BOOL, ScalarType, VectorType, vector
 
@@ -50,9 +61,31 @@ MATHEMATICS = "taco_math.h"
 
 def emit_c(module: Module, target: Target) -> str:
     """Return the C source of `module`: one exported function for each of its functions."""
-    parts = [header_comment(module), _includes(module), _typedefs(module), *_definitions(module)]
-    parts += [_function(function, target) for function in module.functions]
+    needs = _needs_of_all(module)
+    parts = [header_comment(module), _includes(needs), _typedefs(needs), *_definitions(needs)]
+    parts += [_text_of(function, target) for function in module.functions]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def emit_shared(module: Module, target: Target) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return C that defines the shared functions of `module`, for a file of its own.
+
+    Beside it is each definition as `emit_c` has it, and what declares it in its place. Both are
+    empty where there are none.
+    """
+    functions = tuple(function for function in module.functions if function.shared)
+    if not functions:
+        return "", ()
+    needs = _needs_of_all(Module(functions))
+    texts = [_text_of(function, target) for function in functions]
+    parts = [_includes(needs), _typedefs(needs), *_definitions(needs), *map(_exported, texts)]
+    declarations = tuple((text, _exported(text).partition("\n{")[0] + ";") for text in texts)
+    return "\n\n".join(part for part in parts if part) + "\n", declarations
+
+
+def _exported(text: str) -> str:
+    """Return an internal function of C as one that other files may call."""
+    return text.replace(INTERNAL, EXPORTED, 1)
 
 
 def header_comment(module: Module) -> str:
@@ -62,28 +95,68 @@ def header_comment(module: Module) -> str:
     return "\n".join(["/*", *(f" * {line}".rstrip() for line in lines), " */"])
 
 
-def _includes(module: Module) -> str:
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """What functions need before them.
+
+    headers  of the C library
+    called   functions of C, in order of their dependences
+    vectors  types that are defined by a typedef
+    """
+
+    headers: frozenset[str]
+    called: tuple[CFunction, ...]
+    vectors: frozenset[VectorType]
+
+
+def _find_needs(function: Function, _: None) -> _Needs:
+    headers = set()
+    vectors: set[VectorType] = set()
+    for node in walk(function):
+        if _is_complex(node):
+            headers.add("complex.h")
+        if _is_mathematical(node):
+            headers.add("math.h")
+        if isinstance(node, Var) and isinstance(node.type, VectorType):
+            vectors.add(node.type)
+        elif isinstance(node, VectorLoad | Broadcast):
+            vectors.add(_vector(node))
+    return _Needs(frozenset(headers), tuple(called_functions(function)), frozenset(vectors))
+
+
+_needs_of = SharedWork(_find_needs)
+
+
+def _needs_of_all(module: Module) -> _Needs:
+    """Return the headers, functions of C and vector types of all functions of a module."""
+    headers: set[str] = set()
+    called: dict[CFunction, None] = {}
+    vectors: set[VectorType] = set()
+    for function in module.functions:
+        needs = _needs_of(function)
+        headers |= needs.headers
+        called |= dict.fromkeys(needs.called)
+        vectors |= needs.vectors
+    return _Needs(frozenset(headers), tuple(called), frozenset(vectors))
+
+
+def _includes(needs: _Needs) -> str:
     """Return the needed headers: those of mathematics take longer to read than most kernels."""
-    libraries = {
-        "complex.h": any(map(_is_complex, walk(module))),
-        "math.h": any(map(_is_mathematical, walk(module))),
-    }
-    headers = [f"#include <{name}>" for name, is_needed in libraries.items() if is_needed]
-    return "\n".join(['#include "taco_runtime.h"', *headers, *_include_mathematics(module)])
+    headers = [f"#include <{name}>" for name in ("complex.h", "math.h") if name in needs.headers]
+    return "\n".join(['#include "taco_runtime.h"', *headers, *_include_mathematics(needs)])
 
 
-def _include_mathematics(module: Module) -> Lines:
+def _include_mathematics(needs: _Needs) -> Lines:
     """Return the header of scalar functions where one is called, and the parts of it that are
     needed."""
-    called = called_functions(module)
-    parts = sorted({f"#define {function.part}" for function in called if function.part})
-    is_used = any(function.is_own for function in called)
+    parts = sorted({f"#define {function.part}" for function in needs.called if function.part})
+    is_used = any(function.is_own for function in needs.called)
     return [*parts, f'#include "{MATHEMATICS}"'] if is_used else []
 
 
-def _definitions(module: Module) -> Lines:
+def _definitions(needs: _Needs) -> Lines:
     """Return the functions that no header defines."""
-    return [function.definition for function in called_functions(module) if function.definition]
+    return [function.definition for function in needs.called if function.definition]
 
 
 def _is_complex(node: object) -> bool:
@@ -111,15 +184,12 @@ def _is_mathematical(node: object) -> bool:
     return False
 
 
-def _typedefs(module: Module) -> str:
-    types = {v.type for v in find(module, Var) if isinstance(v.type, VectorType)}
-    types.update(_vector(e) for e in find(module, VectorLoad))
-    types.update(_vector(e) for e in find(module, Broadcast))
+def _typedefs(needs: _Needs) -> str:
     # A vector is read and written at the address of any element, and is such elements.
     return "\n".join(
         f"typedef {v.element.c} {v.c} __attribute__((vector_size({v.itemsize}), "
         f"aligned({v.element.itemsize}), may_alias));"
-        for v in sorted(types, key=lambda v: v.name)
+        for v in sorted(needs.vectors, key=lambda v: v.name)
     )
 
 
@@ -143,6 +213,9 @@ def _function(function: Function, target: Target) -> str:
     if function.threaded and not _uses_threads(function, target):
         lines = [f"(void){THREADS.name};", *lines]
     return "\n".join([*_prototype(function), "{", *indent([*lines, "return 0;"]), "}"])
+
+
+_text_of = SharedWork(_function)
 
 
 def _prototype(function: Function) -> Lines:

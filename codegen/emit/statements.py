@@ -48,6 +48,8 @@ from codegen.libraries.scalar_functions import CFunction, spelling_of
 from codegen.types import ScalarType
 
 COMPARED = PRECEDENCE["=="]
+LOCALITY_OF_NEAREST = 3
+"""The number that `__builtin_prefetch` has for the nearest cache; farther ones have less."""
 
 
 def body_lines(block: Block, scope: Scope) -> Lines:
@@ -112,8 +114,10 @@ def _assignment(stmt: Declare | Assign | Store | VectorStore | Prefetch) -> str:
             if stmt.streaming:
                 return f"TACO_STREAM({lvalue}, {expression(value)});"
             return f"{lvalue} = {expression(value)};"
-        case Prefetch(array=array, index=index):
-            return f"__builtin_prefetch({array.name} + {expression(index, PRECEDENCE['+'])});"
+        case Prefetch(array=array, index=index, level=level):
+            address = f"{array.name} + {expression(index, PRECEDENCE['+'])}"
+            near = "" if level == 1 else f", 0, {LOCALITY_OF_NEAREST + 1 - level}"
+            return f"__builtin_prefetch({address}{near});"
         case _:
             assert_never(stmt)
 

@@ -14,7 +14,8 @@ class Function:
 
     `arrays` come first in the parameter list, then `scalars`, then `int32_t threads` if `threaded`.
     An `internal` one is called by later functions of its module only (Invoke), and its parameters
-    stay as they are.
+    stay as they are. A `shared` one is internal, calls no other, and is in many modules as the same
+    object: what is made of it is made once (`codegen.shared_work`).
     """
 
     name: str
@@ -23,6 +24,7 @@ class Function:
     body: Block
     threaded: bool = False
     internal: bool = False
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,10 +249,14 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Ask for `array[index]` to be brought near; `index` may lie outside the array."""
+    """Ask for `array[index]` to be brought near; `index` may lie outside the array.
+
+    level  the cache that it is brought to, 1 the nearest
+    """
 
     array: Array
     index: Expr
+    level: int = 1
 
 
 @dataclass(frozen=True, slots=True)

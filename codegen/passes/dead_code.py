@@ -25,6 +25,7 @@ from codegen.ir import (
     AtomicStore,
     Block,
     ClearTable,
+    Combine,
     Comment,
     Count,
     Declare,
@@ -170,7 +171,7 @@ def _statement(stmt: Stmt, uses: _Uses) -> Stmt | None:
     match stmt:
         case Block() | If() | While() | For() | Team():
             return _compound(stmt, uses)
-        case Declare(var=var) | Assign(var=var):
+        case Declare(var=var) | Assign(var=var) | Combine(var=var):
             return stmt if uses.reads[var] else None
         case Insert(table=table, entry=entry):
             return stmt if uses.reads[entry] or table in uses.tables else None

@@ -31,7 +31,8 @@ from codegen.ir import (
     Var,
 )
 from codegen.records import dataclass
-from codegen.tree import children
+from codegen.shared_work import SharedWork
+from codegen.tree import children, walk
 
 LocalArray = tuple[str, bool, str]
 """A name, whether each thread has one, and the text of its bytes."""
@@ -41,16 +42,39 @@ _OPERATORS = {"+": "+", "-": "-", "*": "*", "/": "//", "%": "%"}
 
 def local_arrays(module: Module) -> tuple[LocalArray, ...]:
     """List the local arrays of the exported functions."""
-    walk = _Walk({function.name: function for function in module.functions}, [], set())
+    collector = _Walk(_allocating(module), [], set())
     for function in module.exported:
         names = {name: name for name in ("threads", *(s.name for s in function.scalars))}
-        walk.collect(function.body, names, False)
-    return tuple(walk.arrays)
+        collector.collect(function.body, names, False)
+    return tuple(collector.arrays)
+
+
+def _allocating(module: Module) -> dict[str, Function]:
+    """Return the functions that make an array, or call one that does, by name."""
+    functions: dict[str, Function] = {}
+    for function in module.functions:  # those that are called stand before their callers
+        makes, called = _arrays_and_calls(function)
+        if makes or not called.isdisjoint(functions):
+            functions[function.name] = function
+    return functions
+
+
+def _find_arrays_and_calls(function: Function, _: None) -> tuple[bool, frozenset[str]]:
+    """Tell whether a function makes an array itself, and which ones it calls."""
+    makes, called = False, set()
+    for node in walk(function.body):
+        makes = makes or isinstance(node, Allocate)
+        if isinstance(node, Invoke):
+            called.add(node.function)
+    return makes, frozenset(called)
+
+
+_arrays_and_calls = SharedWork(_find_arrays_and_calls)
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """The functions of a module, and what was found so far."""
+    """The functions of a module that make arrays, and what was found so far."""
 
     functions: Mapping[str, Function]
     arrays: list[LocalArray]
@@ -72,7 +96,7 @@ class _Walk:
                     self.arrays.append(
                         (array.name, per_thread, f"{array.element.itemsize} * {text}")
                     )
-            case Invoke(name, scalars=scalars):
+            case Invoke(name, scalars=scalars) if name in self.functions:
                 function = self.functions[name]
                 texts = [size_text(scalar, texts_of) for scalar in scalars]
                 pairs = zip(function.scalars, texts, strict=False)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from codegen.ir import Module
+from codegen.ir import Function, Module
 from codegen.machine.target import Target
 from codegen.passes.blocks.block_panels import tile_block_panels
 from codegen.passes.blocks.empty_rows import skip_empty_rows
@@ -38,6 +39,7 @@ from codegen.passes.sums.long_sums import widen_sums
 from codegen.passes.sums.vector_sums import split_sums_of_streams, split_vector_sums
 from codegen.passes.vectorize import vectorize
 from codegen.records import dataclass
+from codegen.shared_work import SharedWork
 from codegen.tree import fixpoint
 
 Pass = Callable[[Module, Target], Module]
@@ -135,7 +137,28 @@ def passes_for(target: Target) -> tuple[Step, ...]:
 
 
 def run_passes(module: Module, target: Target) -> Module:
-    """Return `module` after every pass for `target`; what is tidy already is not tidied again."""
+    """Return `module` after every pass for `target`; those of a shared function run once."""
+    shared = [_passed_alone(function, target) for function in module.functions if function.shared]
+    if not shared:
+        return _passed(module, target)
+    rest = tuple(function for function in module.functions if not function.shared)
+    passed = _passed(replace(module, functions=rest), target)
+    by_name = {function.name: function for function in (*shared, *passed.functions)}
+    names = dict.fromkeys((*(function.name for function in module.functions), *by_name))
+    return replace(passed, functions=tuple(by_name[name] for name in names))
+
+
+def _pass_alone(function: Function, target: Target) -> Function:
+    """Return a function that calls no other after every pass for `target`."""
+    (passed,) = _passed(Module((function,)), target).functions
+    return passed
+
+
+_passed_alone = SharedWork(_pass_alone)
+
+
+def _passed(module: Module, target: Target) -> Module:
+    """Return `module` after every pass; what is tidy already is not tidied again."""
     tidied: Module | None = None
     for step in passes_for(target):
         if step.run is not _TIDY:

@@ -54,6 +54,7 @@ from codegen.ir import (
     Module,
     Stmt,
     Store,
+    Team,
     Unary,
     Var,
     VectorLoad,
@@ -90,11 +91,12 @@ def _function(function: Function, target: Target) -> Function:
 def _tile_below(node: Any, target: Target, names: Names, is_top: bool = False) -> Any:
     """Return `node` with each outermost matching nest tiled.
 
-    Not one that reads an array from end to end, in no loop itself (`is_top`): a panel would read it
-    in pieces, a page apart.
+    Not one that reads an array from end to end, in no loop itself but the pieces of a team
+    (`is_top`): a panel would read it in pieces, a page apart.
     """
     if not isinstance(node, Block):
-        return map_children(node, lambda child: _tile_below(child, target, names))
+        top = isinstance(node, Team)
+        return map_children(node, lambda child: _tile_below(child, target, names, top))
     body: list[Stmt] = []
     for stmt in node.body:
         nest = _nest_or_reason(stmt, target, is_top) if isinstance(stmt, For) else ""

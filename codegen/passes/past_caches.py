@@ -128,7 +128,7 @@ def _pays(rows: _Rows, target: Target) -> Expr:
     """Tell whether the array is of about the last cache's size, and begins and ends rows at
     lines."""
     array = rows.store.array
-    threshold = target.processor.cache_bytes[-1] // 2 // array.element.itemsize
+    threshold = target.processor.past_caches_bytes // array.element.itemsize
     counts = [sub(loop.stop, loop.start) for loop in rows.loops]
     is_aligned = eq(mod(counts[-1], rows.line), 0)
     return and_(ge(mul(*counts), threshold), is_aligned, eq(Lead(array, LINE), 0))

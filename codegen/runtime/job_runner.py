@@ -9,6 +9,9 @@ arguments and calls the function below.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from codegen.runtime.signature import Kind, Parameter, Signature
 from codegen.types import INT32, INT64
 
@@ -31,3 +34,10 @@ JOBS_SIGNATURE = Signature(
         Parameter("threads", Kind.THREADS, INT32),
     ),
 )
+
+
+def run_in_turn(threads: int, *jobs: Any) -> None:
+    """Run jobs, each a function and its arguments, one after another."""
+    functions: tuple[Callable[..., Any], ...] = jobs[::2]
+    for function, arguments in zip(functions, jobs[1::2], strict=True):
+        function(*arguments)

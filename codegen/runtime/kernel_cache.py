@@ -24,12 +24,13 @@ from codegen.runtime.call import KernelCall, callables
 from codegen.runtime.entry import entry_text
 from codegen.runtime.host import Host, load_host
 from codegen.runtime.host_functions import HOST_SIGNATURES
-from codegen.runtime.job_runner import JOBS_KEY, JOBS_SIGNATURE, JOBS_TEXT
+from codegen.runtime.job_runner import JOBS_KEY, JOBS_SIGNATURE, JOBS_TEXT, run_in_turn
 from codegen.runtime.kernel_form import form_of
 from codegen.runtime.memo import KnownArrays, Memo
 from codegen.runtime.memory.memory_limit import MemoryLimit
 from codegen.runtime.memory.memory_pool import Pool
 from codegen.runtime.runtime_library import ARRAYS, PARTS, Part, load_part, parts_of
+from codegen.runtime.shared_code import SharedCode
 from codegen.runtime.signature import Signature, signature_from_json
 from codegen.toolchain.compile_unit import (
     Unit,
@@ -56,6 +57,8 @@ from codegen.toolchain.trial import Trial, TrialResult, try_out
 T = TypeVar("T")
 _PACKAGE = Path(__file__).parent.parent
 MEMO_LIMIT = 2048
+SIDE_BY_SIDE = 2
+"""Kernels that are compiled at a time: more compilers would compete for memory and cores."""
 
 _MATHEMATICS = re.compile(r"#include (<(math|complex)\.h>|\"taco_math\.h\")")
 
@@ -66,6 +69,7 @@ class KernelSource:
 
     vectors  whether its work is written in vectors, so that the compiler need not look for any
     names    the variables of the text; kernels that differ in these names are compiled once
+    shared   functions of the text that other kernels have too; they are compiled once
     """
 
     source: str
@@ -73,6 +77,7 @@ class KernelSource:
     metadata: str = ""
     vectors: bool = False
     names: frozenset[str] = frozenset()
+    shared: SharedCode | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,6 +106,20 @@ class Derived(Protocol):
     def clear(self) -> None: ...
 
 
+class Substitute(Protocol):
+    """What kernels and routines are replaced by when they are loaded.
+
+    cache_bytes  of the caches that kernels are made for, the nearest first; none for those here
+    """
+
+    @property
+    def cache_bytes(self) -> tuple[int, ...]: ...
+
+    def kernel(self, kernel: LoadedKernel) -> LoadedKernel: ...
+
+    def routine(self, name: str, routine: KernelCall) -> KernelCall: ...
+
+
 class KernelCache:
     """Kernels by key, in memory and in a folder.
 
@@ -113,6 +132,7 @@ class KernelCache:
     is for what users tell callers for this process. `memo` is for what callers derive from kernels;
     it is cleared with them. What else is derived from them and holds a number of threads is
     `derived`.
+    `substitute` is what kernels are replaced by when they are loaded, None for themselves.
     `host_functions` has those of the host by name, none before it is loaded.
     """
 
@@ -131,6 +151,7 @@ class KernelCache:
         self.told: dict[str, object] = {}
         self.memory = MemoryLimit()
         self.known_arrays = KnownArrays()
+        self.substitute: Substitute | None = None
         self.derived: weakref.WeakSet[Derived] = weakref.WeakSet()
         self._most_threads: int | None = None
         self._default_threads: int | None = None
@@ -178,7 +199,12 @@ class KernelCache:
 
     @property
     def run_jobs(self) -> KernelCall:
-        """Run independent kernels on threads that share them (`codegen.runtime.job_runner`)."""
+        """Run independent kernels on threads that share them (`codegen.runtime.job_runner`).
+
+        Kernels with a substitute run one after another.
+        """
+        if self.substitute is not None:
+            return run_in_turn
         call: KernelCall | None = self.memo.get(JOBS_KEY)
         if call is None:
             source = KernelSource(JOBS_TEXT, (JOBS_SIGNATURE,))
@@ -233,9 +259,7 @@ class KernelCache:
         kernel = self._kernels.get(key)
         if kernel is not None:
             return CachedKernel(kernel, "memory", time.perf_counter() - start)
-        with self._lock:
-            building = self._building.setdefault(key, threading.Lock())
-        with building:
+        with self._one_at_a_time(key):
             kernel = self._kernels.get(key)
             if kernel is not None:
                 return CachedKernel(kernel, "memory", time.perf_counter() - start)
@@ -280,6 +304,11 @@ class KernelCache:
         for derived_ in tuple(self.derived):
             derived_.clear()
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Return the flags of `compile_with`."""
+        return self._flags
+
     def compile_with(self, flags: tuple[str, ...]) -> None:
         """Compile with these flags, after all others, from now on.
 
@@ -289,6 +318,23 @@ class KernelCache:
             self._flags = flags
             self._kernels.clear()
             self.limit_threads(self._most_threads)
+
+    def load_through(self, substitute: Substitute | None) -> None:
+        """Let `substitute` replace kernels when they are loaded; None for no such.
+
+        Kernels in memory are forgotten.
+        """
+        self.substitute = substitute
+        self._kernels.clear()
+        self.limit_threads(self._most_threads)
+
+    def functions_of(
+        self, library: Path, signatures: tuple[Signature, ...]
+    ) -> Mapping[str, KernelCall]:
+        """Return the functions of a shared object with the entry point of kernels. Raises
+        OSError."""
+        host, pool = self._get_host()
+        return callables(host, pool, host.load(library), signatures)
 
     def find(self, key: str) -> LoadedKernel | None:
         """Return the kernel of `key` if it is in memory or on disk. Raises NoCompilerError."""
@@ -394,6 +440,8 @@ class KernelCache:
                 self._environment = digest(*machine, sources)
         compiler = self.compiler
         flags = "\n".join((compiler.openmp, *compiler.flags, *self._flags))
+        if self.substitute is not None and self.substitute.cache_bytes:
+            flags += f"\n{self.substitute.cache_bytes}"
         return digest(key, compiler.identity, flags, self._environment)
 
     # ---------------------------------------------------------------- loading
@@ -404,13 +452,15 @@ class KernelCache:
         stored = self._load_stored(self.full_key(key))
         if stored is not None:
             return stored, "disk"
-        built = self._build(key, make())
+        with self._making:  # the first source is compiled while the second one is made
+            source = make()
+        built = self._build(key, source)
         try:
             return self._load(built), "built"
         except OSError as error:
             # a folder from which no program may be loaded
             self._store.retreat(built.library.parent, str(error))
-        built = self._build(key, make())
+        built = self._build(key, source)
         try:
             return self._load(built), "built"
         except OSError as error:
@@ -428,9 +478,10 @@ class KernelCache:
     def _load(self, entry: Entry) -> LoadedKernel:
         facts = json.loads(entry.facts)
         signatures = tuple(signature_from_json(s) for s in facts["signatures"])
-        host, pool = self._get_host()
-        functions = callables(host, pool, host.load(entry.library), signatures)
-        return LoadedKernel(functions, signatures, entry.source, facts["metadata"], entry.library)
+        functions = self.functions_of(entry.library, signatures)
+        library, metadata = entry.library, facts["metadata"]
+        kernel = LoadedKernel(functions, signatures, entry.source, metadata, library)
+        return kernel if self.substitute is None else self.substitute.kernel(kernel)
 
     def _get_host(self) -> tuple[Host, Pool]:
         with self._host_lock:
@@ -446,6 +497,8 @@ class KernelCache:
         self._host_lock = threading.Lock()  # held while the host is built, the other one never long
         self._timing = threading.Lock()  # held as long as something is measured
         self._building: dict[str, threading.Lock] = {}
+        self._making = threading.RLock()  # held while the source of a kernel is made
+        self._compilers = threading.BoundedSemaphore(SIDE_BY_SIDE)
         self._object_locks = {part: threading.Lock() for part in PARTS}
         self._background = None
         if self._hosted is not None:
@@ -464,26 +517,62 @@ class KernelCache:
 
     def _compile(self, key: str, kernel: KernelSource) -> Entry:
         entry = entry_text("kernel.c", kernel.signatures)
-        files = (("entry.c", entry), ("kernel.c", kernel.source))
-        objects = tuple(map(self._object, parts_of(kernel.source)))
-        libraries = ("m",) if _MATHEMATICS.search(kernel.source) else ()
-        unit = Unit(files, (*complete(), *self._flags), objects, libraries)
         flags = self.compiler.flags_for(kernel.source, kernel.vectors)
         facts = {
             "metadata": kernel.metadata,
             "signatures": [s.to_json() for s in kernel.signatures],
         }
         key, text = self.full_key(key), json.dumps(facts)
+        if not kernel.names:
+            return self._compile_alone(key, kernel, entry, flags, text)
         form = self.full_key(digest("form", form_of(kernel.source, kernel.names), entry, *flags))
-        twin = self._store.note(form) if kernel.names else None
-        compiled = None if twin is None else self._store.load(twin)
-        if compiled is not None:
-            with contextlib.suppress(FileNotFoundError):  # another process has swept it since
-                return self._store.store(key, compiled.library, kernel.source, text)
-        built = build_entry(self._store, key, self.compiler, unit, flags, kernel.source, text)
-        if kernel.names:
+        with self._one_at_a_time(form):  # the others of its form wait for it
+            twin = self._store.note(form)
+            compiled = None if twin is None else self._store.load(twin)
+            if compiled is not None:
+                with contextlib.suppress(FileNotFoundError):  # another process has swept it since
+                    return self._store.store(key, compiled.library, kernel.source, text)
+            built = self._compile_alone(key, kernel, entry, flags, text)
             self._store.write_note(form, key)
-        return built
+            return built
+
+    def _compile_alone(
+        self, full_key: str, kernel: KernelSource, entry: str, flags: tuple[str, ...], facts: str
+    ) -> Entry:
+        """Compile a kernel of a new form, when there is room for one more compiler."""
+        shared = kernel.shared
+        source = kernel.source if shared is None else shared.declared(kernel.source)
+        unit = Unit(
+            (("entry.c", entry), ("kernel.c", source)),
+            (*complete(), *self._flags),
+            tuple(map(self._object, parts_of(kernel.source))),
+            ("m",) if _MATHEMATICS.search(kernel.source) else (),
+            make_late=None if shared is None else lambda: self._shared_object(shared),
+        )
+        with self._compilers:
+            return build_entry(
+                self._store, full_key, self.compiler, unit, flags, kernel.source, facts
+            )
+
+    def _shared_object(self, shared: SharedCode) -> Path:
+        """Return the object of functions that kernels share, from disk or compiled.
+
+        It needs no room for a compiler: whoever asks for it has some.
+        """
+        flags = (*self.compiler.flags_for(shared.source, True), *self._flags)
+        key = self.full_key(digest("shared", shared.source, *flags))
+        with self._one_at_a_time(key):
+            compiled = self._store.load(key)
+            if compiled is None:
+                compiled = build_entry(
+                    self._store, key, self.compiler, shared.unit, flags, shared.source
+                )
+            return compiled.library
+
+    def _one_at_a_time(self, key: str) -> threading.Lock:
+        """Return the lock that is held while the kernel or object of a key is made."""
+        with self._lock:
+            return self._building.setdefault(key, threading.Lock())
 
     def _object(self, part: Part) -> Path:
         """Return the object of `part`, from disk or compiled."""

@@ -1,7 +1,8 @@
 /* Elementary functions in vector lanes, for one type. taco_math.h includes this file once for double and once
  * for float, with the names REAL, BITS, ITS, NUMBER, BUILTIN, MANTISSA and BIAS defined for it.
  *
- * There are no branches, only choices between two values, so that compilers make vectors of loops around. Each
+ * There are no branches, only choices between two values, so that compilers make vectors of loops around. What
+ * is beyond a bound is mostly chosen last: of an argument that is replaced first, gcc 12 computes both cases. Each
  * function reduces its argument to where a polynomial is near (taco_polynomials.h), and carries what is lost
  * in rounding (`lost`, `low`) to the last addition. A result is at most 1 unit in the last place (ulp) from the
  * exact one; benchmarks/ulps.py measures how far.
@@ -25,11 +26,10 @@ TACO_PURE REAL ITS(number)(BITS bits)
     return x;
 }
 
-/* y, or a bound where it is beyond; a NaN stays one. */
-TACO_PURE REAL ITS(between)(REAL low, REAL y, REAL high)
+/* A positive number with the sign of x. */
+TACO_PURE REAL ITS(signed)(REAL size, REAL x)
 {
-    const REAL above = y < low ? low : y;
-    return above > high ? high : above;
+    return ITS(number)(ITS(bits)(size) | (ITS(bits)(x) & ITS(bits)((REAL)-0.0)));
 }
 
 /* high + low divided by divisor + rest. */
@@ -41,90 +41,92 @@ TACO_PURE REAL ITS(quotient)(REAL high, REAL low, REAL divisor, REAL rest)
 
 /* ---------------------------------------------------------------- exponentials
  *
- * x = n log(2) + r + lost. exp(x) = 2**n (1 + r + r**2 / 2 + rest).
+ * x = n log(2) + r + lost. exp(x) = 2**n (1 + r + beyond). n stands in the last bits of a sum, as an exponent.
  */
 
 typedef struct {
-    BITS n; /* a signed number */
-    REAL r, square, rest;
+    BITS n; /* n + bias in the last bits, of which POWER_OF_2 drops those above */
+    REAL whole, r, beyond; /* n, and what is left */
 } ITS(step);
 
-TACO_PURE ITS(step) ITS(step_of_exp)(REAL x)
+TACO_PURE ITS(step) ITS(step_of_exp)(REAL x, BITS bias)
 {
-    const REAL shifted = FMA(x, NUMBER(PER_LN2), SHIFT), n = shifted - SHIFT;
+    const REAL shift = SHIFT + bias, shifted = FMA(x, NUMBER(PER_LN2), shift), n = shifted - shift;
     const REAL high = FMA(-n, NUMBER(LN2_1), x), r = FMA(-n, NUMBER(LN2_2), high);
     const REAL lost = FMA(-n, NUMBER(LN2_2), high - r);
     const REAL square = r * r, rest = FMA(square * r, ITS(exp_near)(r), FMA(lost, r, lost));
-    const ITS(step) step = {ITS(bits)(shifted) - ITS(bits)(SHIFT), r, square, rest};
+    const ITS(step) step = {ITS(bits)(shifted), n, r, FMA(square, (REAL)0.5, rest)};
     return step;
 }
 
-/* What exp has beyond 1 + r. */
-TACO_PURE REAL ITS(beyond)(ITS(step) step)
-{
-    return FMA(step.square, (REAL)0.5, step.rest);
-}
-
-/* y * 2**n in two steps, of which the first is exact. */
+/* y * 2**n in two steps, of which the first is exact; n is biased twice. */
 TACO_PURE REAL ITS(scaled)(REAL y, BITS n)
 {
-    const BITS biased = n + 2 * (BIAS + 1), half = biased >> 1;
-    return y * POWER_OF_2(half - 1) * POWER_OF_2(biased - half - 1);
+    return y * POWER_OF_2(n >> 1) * POWER_OF_2(n - (n >> 1));
 }
 
+/* The same without `lost`: of r, what is exact is added last. */
 TACO_PURE REAL ITS(exp)(REAL x)
 {
-    const ITS(step) step = ITS(step_of_exp)(ITS(between)(NUMBER(EXP_0), x, NUMBER(EXP_INF)));
-    return ITS(scaled)(1 + (step.r + ITS(beyond)(step)), step.n);
+    const REAL shift = SHIFT + 2 * BIAS, shifted = FMA(x, NUMBER(PER_LN2), shift), n = shifted - shift;
+    const REAL high = FMA(-n, NUMBER(LN2_1), x), low = n * NUMBER(LN2_2), r = high - low;
+    const REAL more = high + FMA(r * r, FMA(r, ITS(exp_near)(r), (REAL)0.5), -low);
+    const BITS whole = ITS(bits)(shifted), half = whole >> 1;
+    const REAL power = POWER_OF_2(half), found = FMA(power, more, power) * POWER_OF_2(whole - half);
+    const REAL finite = n > BIAS + 1 ? BUILTIN(inf)() : found;
+    return x < NUMBER(EXP_0) ? 0 : finite;
 }
 
 TACO_PURE REAL ITS(expm1)(REAL x)
 {
-    const ITS(step) step = ITS(step_of_exp)(ITS(between)(-NUMBER(LARGE), x, NUMBER(EXP_INF)));
-    const REAL half = POWER_OF_2(step.n + (BIAS - 1)), whole = half - (REAL)0.5;
+    const ITS(step) step = ITS(step_of_exp)(x, BIAS - 1);
+    const REAL half = POWER_OF_2(step.n), whole = half - (REAL)0.5;
     const REAL high = FMA(half, step.r, whole), low = FMA(half, step.r, whole - high);
     const REAL lost = (half - whole) - (REAL)0.5; /* where the power is large */
-    const REAL rest = FMA(half * (REAL)0.5, step.square, FMA(half, step.rest, low + lost));
-    const REAL found = 2 * (high + rest);
-    return BUILTIN(fabs)(x) < NUMBER(EPSILON) ? x : found;
+    const REAL found = 2 * (high + FMA(half, step.beyond, low + lost));
+    const REAL finite = step.whole > BIAS + 1 ? BUILTIN(inf)() : found;
+    const REAL near = x < -NUMBER(LARGE) ? -1 : finite;
+    return x * x < NUMBER(EPSILON) * NUMBER(EPSILON) ? x : near;
 }
 
 /* -e / (2 + e) with e = exp(-2 |x|) - 1 */
 TACO_PURE REAL ITS(tanh)(REAL x)
 {
     const REAL size = 2 * BUILTIN(fabs)(x);
-    const ITS(step) step = ITS(step_of_exp)(size > NUMBER(LARGE) ? -NUMBER(LARGE) : -size);
-    const REAL power = POWER_OF_2(step.n + BIAS), below = power - 1, above = power + 1;
-    const REAL beyond = ITS(beyond)(step), r = step.r + beyond, more = (step.r - r) + beyond;
+    const ITS(step) step = ITS(step_of_exp)(-size, BIAS);
+    const REAL power = POWER_OF_2(step.n), below = power - 1, above = power + 1;
+    const REAL r = step.r + step.beyond, more = (step.r - r) + step.beyond;
     const REAL lost = (1 - above) + power, less = power - (1 + below); /* where the power is small */
     const REAL high = FMA(power, r, below), low = FMA(power, more, FMA(power, r, below - high)) + less;
     const REAL sum = FMA(power, r, above), rest = FMA(power, more, FMA(power, r, above - sum)) + lost;
-    return BUILTIN(copysign)(ITS(quotient)(high, low, sum, rest), x);
+    const REAL found = -ITS(quotient)(high, low, sum, rest);
+    return ITS(signed)(size > NUMBER(LARGE) ? 1 : found, x);
 }
 
 /* e / (1 + e) with e = exp(-|x|), or 1 / (1 + e) */
 TACO_PURE REAL ITS(sigmoid)(REAL x)
 {
     const REAL size = BUILTIN(fabs)(x);
-    const ITS(step) step = ITS(step_of_exp)(size > -NUMBER(EXP_0) ? NUMBER(EXP_0) : -size);
-    const REAL beyond = ITS(beyond)(step), r = step.r + beyond, more = (step.r - r) + beyond;
+    const ITS(step) step = ITS(step_of_exp)(size > -NUMBER(EXP_0) ? NUMBER(EXP_0) : -size, 2 * BIAS);
+    const REAL r = step.r + step.beyond, more = (step.r - r) + step.beyond;
     const REAL high = 1 + r, low = ((1 - high) + r) + more;
-    const REAL power = size < NUMBER(LARGE) ? POWER_OF_2(step.n + BIAS) : 0; /* 1 + e is 1 beyond */
+    const REAL power = size < NUMBER(LARGE) ? POWER_OF_2(step.n - BIAS) : 0; /* 1 + e is 1 beyond */
     const REAL sum = FMA(power, high, 1), rest = FMA(power, low, FMA(power, high, 1 - sum));
     const REAL found = ITS(quotient)(x < 0 ? high : 1, x < 0 ? low : 0, sum, rest);
-    return ITS(scaled)(found, x < 0 ? step.n : 0);
+    return ITS(scaled)(found, x < 0 ? step.n : 2 * BIAS);
 }
 
-/* A polynomial for small numbers, else 1 - exp(-y) with a polynomial for y. */
+/* A polynomial for small numbers, else 1 - 2**-y with y = 2 + v erfc_near(v), and -y = n + rest. */
 TACO_PURE REAL ITS(erf)(REAL x)
 {
-    const REAL given = BUILTIN(fabs)(x), size = given > NUMBER(ERF_1) ? NUMBER(ERF_1) : given;
-    const REAL small = FMA(size, ITS(erf_near)(size * size), size);
-    const REAL slow = ITS(erfc_near)(size), y = FMA(size, size, slow), lost = FMA(size, size, slow - y);
-    const ITS(step) step = ITS(step_of_exp)(-y);
-    const REAL power = POWER_OF_2(step.n + BIAS);
-    const REAL large = FMA(-power, step.r + (ITS(beyond)(step) - lost), 1 - power);
-    return BUILTIN(copysign)(size < NUMBER(ERF_SPLIT) ? small : large, x);
+    const REAL size = BUILTIN(fabs)(x), square = size * size;
+    const REAL small = FMA(size, ITS(erf_near)(square), size);
+    const REAL v = size - NUMBER(QUARTER_OF_ERFC), slope = ITS(erfc_near)(v), shift = SHIFT + (BIAS - 2);
+    const REAL shifted = FMA(-v, slope, shift), rest = FMA(-v, slope, shift - shifted);
+    const REAL power = POWER_OF_2(ITS(bits)(shifted)), part = power * rest;
+    const REAL large = FMA(-part, ITS(exp2_near)(rest), 1 - power);
+    const REAL found = size < NUMBER(ERF_SPLIT) ? small : large;
+    return ITS(signed)(square > NUMBER(ERF_1) * NUMBER(ERF_1) ? 1 : found, x);
 }
 
 /* ---------------------------------------------------------------- logarithms
@@ -270,7 +272,7 @@ TACO_PURE REAL ITS(cbrt)(REAL x)
     const REAL error = FMA(-FMA(y, y, -square), y, FMA(-square, y, m));
     const REAL root = FMA(error * (REAL)(1 / 3.0), z * z, y);
     const BITS q = ITS(bits)(shifted) - ITS(bits)(SHIFT) - (small ? (BITS)NUMBER(LIFTS_BY_3) : 0);
-    const REAL found = BUILTIN(copysign)(root * POWER_OF_2(q + BIAS), x);
+    const REAL found = ITS(signed)(root * POWER_OF_2(q + BIAS), x);
     const REAL positive = size > 0 ? found : x;
     return size < BUILTIN(inf)() ? positive : x;
 }

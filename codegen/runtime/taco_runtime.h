@@ -76,24 +76,37 @@ static inline TACO_UNUSED int64_t taco_lead(const void *array, int64_t size, int
     return (int64_t)(-(uintptr_t)array & (uintptr_t)(bytes - 1)) / size;
 }
 
-/* Write a vector past the caches, where its place is aligned and the machine can. */
-#if defined(__AVX512F__) && !defined(__clang__)
-typedef double taco_line __attribute__((vector_size(64), may_alias));
+/* Write a vector past the caches, where its place is aligned and the machine can. Simulated caches are told
+ * (codegen/runtime/traced). */
+#ifndef TACO_STREAMED
+#define TACO_STREAMED(place, bytes) ((void)0)
+#endif
+#if defined(__SSE2__) && defined(__GNUC__) && !defined(__clang__)
+typedef double taco_16_bytes __attribute__((vector_size(16), aligned(4), may_alias));
+typedef double taco_32_bytes __attribute__((vector_size(32), aligned(4), may_alias));
+typedef double taco_64_bytes __attribute__((vector_size(64), aligned(4), may_alias));
+#define TACO_STREAM_AS(store, bytes, place, value) \
+    if (sizeof(value) == bytes && ((uintptr_t)&(place) & (bytes - 1)) == 0) { \
+        TACO_STREAMED(&(place), bytes); \
+        store((double *)&(place), *(const taco_##bytes##_bytes *)&(value)); \
+    } else
+#define TACO_STREAM_16(place, value) TACO_STREAM_AS(__builtin_ia32_movntpd, 16, place, value)
+#ifdef __AVX__
+#define TACO_STREAM_32(place, value) TACO_STREAM_AS(__builtin_ia32_movntpd256, 32, place, value)
+#else
+#define TACO_STREAM_32(place, value)
+#endif
+#ifdef __AVX512F__
+#define TACO_STREAM_64(place, value) TACO_STREAM_AS(__builtin_ia32_movntpd512, 64, place, value)
+#else
+#define TACO_STREAM_64(place, value)
+#endif
 #define TACO_STREAM(place, value) \
     do { \
-        if (sizeof(value) == 64 && ((uintptr_t)&(place) & 63) == 0) \
-            __builtin_ia32_movntpd512((double *)&(place), *(const taco_line *)&(value)); \
-        else \
-            (place) = (value); \
-    } while (0)
-#elif defined(__AVX__) && !defined(__clang__)
-typedef double taco_half_line __attribute__((vector_size(32), may_alias));
-#define TACO_STREAM(place, value) \
-    do { \
-        if (sizeof(value) == 32 && ((uintptr_t)&(place) & 31) == 0) \
-            __builtin_ia32_movntpd256((double *)&(place), *(const taco_half_line *)&(value)); \
-        else \
-            (place) = (value); \
+        TACO_STREAM_64(place, value) \
+        TACO_STREAM_32(place, value) \
+        TACO_STREAM_16(place, value) \
+        (place) = (value); \
     } while (0)
 #else
 #define TACO_STREAM(place, value) ((place) = (value))

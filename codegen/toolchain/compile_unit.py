@@ -12,6 +12,8 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from codegen.records import dataclass
@@ -43,6 +45,7 @@ class Unit:
     objects    of other units that it is linked to
     libraries  of the system that it is linked to; the linker takes 1 ms to read each
     output     what is made: `….so`, to be loaded, or `….o`, to be linked to others
+    make_late  makes one more object while the first file is compiled
     """
 
     files: tuple[tuple[str, str], ...]
@@ -50,6 +53,7 @@ class Unit:
     objects: tuple[Path, ...] = ()
     libraries: tuple[str, ...] = ()
     output: str = "library.so"
+    make_late: Callable[[], Path] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +94,19 @@ def start_compiling(
     """
     for name, text in unit.files:
         write_own(folder / name, text.encode())
-    source, output = folder / unit.files[0][0], folder / unit.output
+    return _start(compiler, unit, flags, folder, unit.files[0][0])
+
+
+def _start(
+    compiler: Compiler, unit: Unit, flags: tuple[str, ...], folder: Path, input_name: str
+) -> Compilation:
+    """Start compiling or linking a file of `folder`. Raises CompileError when that does not
+    start."""
+    source, output = folder / input_name, folder / unit.output
     command = [*compiler.command, *_fixed_flags(compiler), *flags, *unit.flags]
     command += ["-c" if output.suffix == ".o" else "-shared", source.name, "-o", output.name]
-    command += [*map(str, unit.objects), *(f"-l{name}" for name in unit.libraries)]
+    if output.suffix != ".o":
+        command += [*map(str, unit.objects), *(f"-l{name}" for name in unit.libraries)]
     command_text = f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
     # The compiler's own temporary files go where there is room, or where there is found to be none.
     environ = {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"}
@@ -115,8 +128,21 @@ def start_compiling(
 
 
 def compile_unit(compiler: Compiler, unit: Unit, flags: tuple[str, ...], folder: Path) -> Path:
-    """Return the output of `unit`, in `folder`. Raises what starting and finishing may raise."""
-    return start_compiling(compiler, unit, flags, folder).finish()
+    """Return the output of `unit`, in `folder`.
+
+    Raises what starting and finishing may raise, and what `make_late` raises.
+    """
+    if unit.make_late is None:
+        return start_compiling(compiler, unit, flags, folder).finish()
+    compilation = start_compiling(compiler, replace(unit, output="unit.o"), flags, folder)
+    try:
+        late = unit.make_late()
+    except BaseException:
+        compilation.cancel()
+        raise
+    compiled = compilation.finish()
+    linked = replace(unit, objects=(*unit.objects, late))
+    return _start(compiler, linked, flags, folder, compiled.name).finish()
 
 
 def build_entry(

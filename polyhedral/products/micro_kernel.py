@@ -36,6 +36,7 @@ from codegen.ir import (
     VectorStore,
 )
 from codegen.records import dataclass
+from codegen.shared_work import shared_function
 from codegen.types import BOOL, ScalarType, vector
 from polyhedral.products.register_tile import Tile
 
@@ -72,6 +73,7 @@ class _Arrays:
         ]
 
 
+@shared_function
 def tile_function(rows: int, tile: Tile, element: ScalarType) -> Function:
     """Return the function for the first `rows` rows of `tile`."""
     arrays = _Arrays(

@@ -48,6 +48,7 @@ from codegen.ir import (
     VectorLoad,
     VectorStore,
 )
+from codegen.shared_work import shared_function
 from codegen.types import BOOL, ScalarType, vector
 from polyhedral.products.offsets import Steps, parameters
 from polyhedral.products.register_tile import Tile
@@ -67,6 +68,7 @@ PANEL, COUNT, SOME = Var("panel"), Var("count"), Var("some")
 FIRST, NEXT, TURN, TURNS, HOP = (Var(n) for n in ("first", "next", "turn", "turns", "hop"))
 
 
+@shared_function
 def pack_right(tile: Tile, element: ScalarType, edge: Steps, down: Steps) -> Function:
     """Return the function that packs panels of `columns`, steps `edge`, over `depth`, steps
     `down`.

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from codegen.records import dataclass
+from taco_py.data.storage.pack import to_dense, unpack
+from taco_py.data.storage.tensor_data import Array, TensorData
 from taco_py.language.diagnostics.errors import OperandError, OperandTypeError
 from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.rewrites.masks import Mask, mask_of
@@ -47,14 +51,25 @@ class SemiringMask:
                 hint="compute the others in a call without the mask, or multiply by it in the text",
             )
 
-    def refuse_out(self, accumulates: bool, assignment: Assignment) -> None:
-        """Raise OperandError where a kernel that writes all of out= should keep a part of it."""
-        if self.mask is not None and not self.replace and not accumulates:
-            raise OperandError(
-                "Expected no out= of a kernel under a mask, which would write all of it, found one",
-                assignment.target.span,
-                hint="compile with replace=True, which sets that to zero, or call tp.evaluate",
-            )
+    def keeps(self, accumulates: bool) -> bool:
+        """Tell whether elements of out= that the mask leaves out keep their value.
+
+        accumulates  whether the statement is `y += …`, whose value is `y` there
+        """
+        return self.mask is not None and not self.replace and not accumulates
+
+    def merged(self, out: Array, values: Any, mask: TensorData) -> Array:
+        """Return `out` with the result where the mask, stored in `mask`, allows it."""
+        assert self.mask is not None
+        if mask.format.is_dense:
+            allowed = mask.values != 0
+        elif self.mask.by_value:
+            allowed = to_dense(mask) != 0
+        else:
+            allowed = np.zeros(mask.shape, bool)
+            allowed[unpack(mask)[0]] = True
+        np.copyto(out, values, casting="unsafe", where=allowed != self.mask.complement)
+        return out
 
     @property
     def why_plain(self) -> str:

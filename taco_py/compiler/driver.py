@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from codegen.ir import Module
     from codegen.machine.target import Target
     from codegen.runtime.kernel_cache import KernelSource
+    from codegen.runtime.shared_code import SharedCode
 
 
-SIDE_BY_SIDE = 2
-"""Kernels that are compiled at a time: more compilers would compete for memory and cores."""
+THREADS = 4
+"""Threads that wait for kernels: two have compilers (`kernel_cache.SIDE_BY_SIDE`), of the others
+one makes a source, and those of the form of another wait for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,12 @@ class CompiledKernel:
     seconds: float
     routine: str = ""
     arrays: tuple[tuple[str, bool, str], ...] = ()
+
+    @property
+    def checked(self) -> frozenset[str]:
+        """Return the operands whose coordinates the kernel can check as it reads them."""
+        sources = (source for _, source in self.parameters if source is not None)
+        return frozenset(source.tensor for source in sources if source.what == "check")
 
     @property
     def target(self) -> str:
@@ -145,7 +153,7 @@ def compile_recipes(
         if parts not in by_parts:
             by_parts[parts] = numbers.setdefault(recipe, len(numbers))
         places.append(by_parts[parts])
-    workers = min(SIDE_BY_SIDE, core_count(), len(numbers))
+    workers = min(THREADS if core_count() > 1 else 1, len(numbers))
     kernels = map_side_by_side(lambda recipe: compile_recipe(recipe, cache), numbers, workers)
     return tuple(kernels[place] for place in places)
 
@@ -359,7 +367,19 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
     facts["arrays"] = local_arrays(module)
     signatures = tuple(signature_of(f) for f in module.exported)
     text = LANGUAGES[target.language].emit(module, target)
-    return KernelSource(text, signatures, json.dumps(facts), lowered.vectors, names_of(module))
+    shared = _shared_code(module, target)
+    names = names_of(module)
+    return KernelSource(text, signatures, json.dumps(facts), lowered.vectors, names, shared)
+
+
+def _shared_code(module: Module, target: Target) -> SharedCode | None:
+    """Return the functions of a kernel that others have too, None without any."""
+    from codegen.languages import LANGUAGES
+    from codegen.runtime.shared_code import SharedCode
+
+    emit_shared = LANGUAGES[target.language].emit_shared
+    source, declarations = ("", ()) if emit_shared is None else emit_shared(module, target)
+    return SharedCode(source, declarations) if source else None
 
 
 def _loop_names(recipe: Recipe) -> frozenset[str]:
@@ -382,13 +402,15 @@ def _with_name(module: Module, name: str) -> Module:
 
 
 def native_target() -> Target:
-    """Return the machine that kernels are built for."""
+    """Return the machine that kernels are built for: with simulated caches where there are such."""
     from codegen.machine.cpu import Processor
     from codegen.machine.target import Target
     from codegen.toolchain.processor import cache_sizes, core_count, cpu_flags
 
     compiler = KERNELS.compiler
-    processor = Processor.of_flags(cpu_flags(), core_count(), cache_sizes())
+    substitute = KERNELS.substitute
+    simulated = () if substitute is None else substitute.cache_bytes
+    processor = Processor.of_flags(cpu_flags(), core_count(), simulated or cache_sizes())
     return Target(machine=processor, flags=compiler.flags, openmp=compiler.has_openmp)
 
 

@@ -38,4 +38,4 @@ def find_routine(name: str) -> Callable[..., Any]:
         raise ValueError(f"no routine: {maker:.80}")
     module, _, function = maker.partition(":")
     routine: Callable[..., Any] = getattr(import_module(module), function)(text)
-    return routine
+    return routine if KERNELS.substitute is None else KERNELS.substitute.routine(name, routine)

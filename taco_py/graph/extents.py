@@ -108,6 +108,15 @@ def total(extents: Sequence[Extent]) -> Extent:
     return result
 
 
+def bounds(sizes: Sequence[Extent]) -> list[Extent | None]:
+    """Return where parts of these sizes begin, as slices say it, and where the last one ends.
+
+    >>> bounds((const(2), const(3)))
+    [None, const(2), None]
+    """
+    return [None, *(total(sizes[:place]) for place in range(1, len(sizes))), None]
+
+
 def power(base: Any, exponent: Any) -> Any:
     """Raise a number to a power. Raises OverflowError for whole numbers beyond `MOST_BITS`."""
     if type(base) is int and type(exponent) is int and base.bit_length() * exponent > MOST_BITS:

@@ -33,6 +33,13 @@ COMMUTATIVE = frozenset(("add", "multiply", "equal", "not_equal", "logical_and",
 """Functions of elements that give the same number of arguments in another order."""
 
 
+COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+"""Functions of elements for which NumPy takes numbers that the type of the array does not have."""
+
+
+SMALL_INTEGERS = tuple(np.dtype(f"{kind}int{bits}") for kind in ("", "u") for bits in (8, 16))
+
+
 OF_THEIR_INPUTS = ("map", "reduce", "contract")
 """Primitives whose sizes are those of their inputs: these may be written in several ways, where a
 trace holds for equal ones alone."""
@@ -51,6 +58,7 @@ class GraphBuilder:
     sparse     the values that depend on a sparse operand
     uses       how often values of the graph that is rebuilt are read, or are results, by names here
     handed     those of them that reach the caller as arrays of their own
+    sliced     those of which slices are read alone, that have no element in common
     place, origin  of the nodes that are made
     again  whether derivatives that are made may be differentiated
     active the values that depend on what derivatives are taken by
@@ -69,6 +77,7 @@ class GraphBuilder:
         self.sparse = {leaf.name for leaf in graph.leaves if leaf.fact.sparsity}
         self.uses: dict[str, int] = {}
         self.handed: set[str] = set()
+        self.sliced: set[str] = set()
         self.memo: dict[str, Any] = {}
         self.place = ""
         self.origin = NOWHERE
@@ -178,8 +187,10 @@ class GraphBuilder:
         operands = []
         for name, fact in zip(inputs, facts, strict=True):
             if fact.weak and strong:
-                types = np.result_type(*(fact.dtype for fact in strong), _weak(fact))
-                name = self.typed(name, str(types))
+                number_type = np.result_type(*(fact.dtype for fact in strong), _weak(fact))
+                if function in COMPARISONS and number_type in SMALL_INTEGERS:
+                    number_type = np.dtype(np.int32)  # sizes may be larger than such integers
+                name = self.typed(name, str(number_type))
             elif fact.weak:
                 name = self.typed(name, str(np.result_type(_weak(fact))))
             operands.append(self.spread(name, shape))

@@ -19,6 +19,7 @@ from taco_py.graph.rules.rewrite import rewritten
 from taco_py.graph.run.graph_program import MANY_CALLS, GraphProgram, make_program
 from taco_py.graph.sampling.sample_values import sample_values
 from taco_py.graph.selection.strategies import DEFAULT, Decision, choose_regions
+from taco_py.graph.views.with_views import with_views
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +69,10 @@ def call_of(
     """
     unsplit = ("custom_derivative",) if derived else ()
     primitives = rewritten(split_operators(trace.graph, unsplit))
-    primitives = derived(primitives) if derived else with_separate_results(trace.graph, primitives)
+    if derived:
+        primitives = derived(primitives)
+    else:
+        primitives = with_separate_results(trace.graph, with_views(primitives))
     primitives = with_sizes_there(sample_values(primitives))
     return planned_call(trace, primitives, operands, passes.strategy(strategy), preferred,
                         options, is_derived=derived is not None)  # fmt: skip

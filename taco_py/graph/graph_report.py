@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from taco_py.graph.backends.offload_report import count_runs, describe_offload, describe_step
@@ -16,6 +16,7 @@ from taco_py.graph.run.graph_program import KernelRun, NumpyRun
 from taco_py.graph.run.memory_report import MemorySeen
 from taco_py.graph.sampling.sample_values import sampled_lines
 from taco_py.graph.selection.choice_report import describe_choice
+from taco_py.graph.view_operators import free_views, is_places
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.printer import to_text
 
@@ -47,6 +48,8 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
         what = f"{operator_of(node)} {function}".strip()
         yield f"  {node.name:5} {family_of(node.operator):12} {what}  {node.place}".rstrip()
     yield from (f"sampled   {line}" for line in sampled_lines(primitives))
+    free = free_views(primitives)
+    yield from (f"operand   {_describe_numpy(view, free)}" for view in program.views)
     values = program.begin(operands)
     program.foresee(operands)
     memory = MemorySeen(program)
@@ -63,10 +66,7 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
             yield f"step {number}    {describe_step(step)}"
             yield from (f"  {line}" for line in str(step.task.part.graph).splitlines())
         elif isinstance(step, NumpyRun):
-            node = step.node
-            call_name = node.get("call", node.operator)
-            reason = _reason(node)
-            yield f"step {number}    NumPy: {node.name} = {call_name}  {node.place} ({reason})"
+            yield f"step {number}    {_describe_numpy(step, free)}"
         step.run(primitives, values)
         memory.note(number, step, values, last)
         for operand in last:
@@ -74,8 +74,25 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
     yield from memory.describe()
 
 
-def _reason(node: Node) -> str:
-    """Say why NumPy computes a primitive."""
+def _describe_numpy(step: NumpyRun, free: Collection[str]) -> str:
+    """Describe a primitive that NumPy computes, with the reason."""
+    node = step.node
+    head = "view" if node.name in free else "positions" if _has_positions(node) else "NumPy"
+    text = f"{head}: {node.name} = {node.get('call', node.operator)}  {node.place}".rstrip()
+    return f"{text} ({_reason(node, free)})"
+
+
+def _has_positions(node: Node) -> bool:
+    return is_positions(node) or is_places(node)
+
+
+def _reason(node: Node, free: Collection[str]) -> str:
+    """Say why no kernel computes a primitive."""
     if is_positions(node):
         return f"checked; kernels read {node.name}, which is 1 at the position of each row"
+    if is_places(node):
+        return "an operand of kernels"
+    if node.name in free:
+        gaps = " where that has no gaps" if node.get("call") == "reshape" else ""
+        return f"of {node.inputs[0]}, in its memory{gaps}"
     return "moves elements" if node.operator != "numpy" else "no kernel computes it"

@@ -98,6 +98,18 @@ def _is_subscript(value: Any) -> bool:
     return has_kind and all(isinstance(e, Extent) or (e is None and kind == "slice") for e in ends)
 
 
+def _factors(operator: str, value: Any) -> bool:
+    """Tell whether a value has the structure of `nodes.Factors`."""
+    sides = type(value) is tuple and len(value) == 2
+    return value is None or (sides and all(map(_are_groups_of_sizes, value)))
+
+
+def _are_groups_of_sizes(groups: Any) -> bool:
+    return type(groups) is tuple and all(
+        type(group) is tuple and all(isinstance(size, Extent) for size in group) for group in groups
+    )
+
+
 def _texts(operator: str, value: Any) -> bool:
     return type(value) is tuple and all(map(is_plain_name, value))
 
@@ -136,7 +148,8 @@ def _number(operator: str, value: Any) -> bool:
 ATTRIBUTES: Mapping[str, Callable[[str, Any], bool]] = MappingProxyType({
     "function": _is_function, "call": _is_call, "axes": _axes, "axis": _axes,
     "labels": _lists_of_ints, "kept": lambda operator, value: _ints(value), "modes": _modes,
-    "source": _source, "key": _key, "counts": lambda operator, value: _ints(value),
+    "source": _source, "key": _key, "factors": _factors,
+    "counts": lambda operator, value: _ints(value),
     "names": _texts, "options": _options, "ddof": _number, "threads": _number,
     "keepdims": lambda operator, value: type(value) is bool,
     "filled": lambda operator, value: type(value) is bool,

@@ -17,6 +17,9 @@ from taco_py.graph.extents import Extent
 
 Shape = tuple[Extent, ...]
 
+Factors = tuple[tuple[Shape, ...], tuple[Shape, ...]]
+"""Of a reshape: the sizes that each mode of its operand, and of its result, is the product of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:

@@ -39,6 +39,7 @@ def _by_steps(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | 
     """Make the function for calls of kernels and of NumPy."""
     graph, steps = call.program.graph, call.program.steps
     alone = len(steps) == 1 and isinstance(steps[0], KernelRun) and not _changes(graph, steps[0])
+    alone = alone and not call.program.views
     if not (alone or _is_dense(call, operands)) or not 0 < len(steps) <= MOST_STEPS:
         return None  # of sparse values NumPy's text is another one
     if any(isinstance(step, KernelRun) and step.statements is None for step in steps):
@@ -111,12 +112,15 @@ class _Text:
             self.space["hold"] = trace.free.hold
             lines += ["    if not hold():", "        return None"]
         body: list[str] = []
+        for view in program.views:
+            body += self._numpy(view)
+            self.made.update(view.outputs)
         for step, last in program.in_order:
             code = self._step(step, values)
             if code is None:
                 return None
             body += [*code, *(f"del {self.names[name]}" for name in last if name in self.made)]
-        if len(program.steps) == 1:
+        if len(program.steps) == 1 and not program.views:
             lines += [f"    {line}" for line in (*body, f"return {self._result()}")]
         else:  # the long way tells what is wrong
             inner = [f"        {line}" for line in (*body, f"return {self._result()}")]
@@ -146,11 +150,20 @@ class _Text:
             return None
         call = f"call{len(self.space)}"
         self.space[call] = kernel
+        joins = step.joins
+        if not joins.is_complete:
+            return None
+        before = []
+        if joins.joins:
+            inputs = (self.names[leaf.name] for leaf in self.call.program.graph.inputs)
+            arrays = self._bind(joins.arrays)
+            before = [f"arrays = {arrays}(({''.join(f'{name}, ' for name in inputs)}))"]
+            args += [f"arrays[{self._bind(name)}]" for name in results if name in joins.parts]
         targets = [self.names[result] for result in results]
-        target = targets[0] if len(results) == 1 else "found"
+        target = targets[0] if len(results) == 1 and not joins.joins else "found"
         text = f"{target} = {call}({', '.join(map(str, args))})"
-        lines = [text, f"if {target} is None:", "    return None"]
-        if len(results) > 1:
+        lines = [*before, text, f"if {target} is None:", "    return None"]
+        if target == "found":
             lines.append(f"{', '.join(targets)}, = found")
         for name, result in zip(targets, results, strict=True):
             if any(facts[result].units):
@@ -158,6 +171,7 @@ class _Text:
                     return None  # the long way puts modes of size 1 into what is sparse
                 key = ", ".join("None" if unit else ":" for unit in facts[result].units)
                 lines.append(f"{name} = np.asarray({name})[{key}]")
+        lines += [f"{self.names[name]} = arrays[{self._bind(name)}]" for name in joins.names]
         return lines
 
     def _numpy(self, step: NumpyRun) -> list[str]:

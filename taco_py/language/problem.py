@@ -158,6 +158,11 @@ class Problem:
             f"result={self.result!r}, static={self.static!r}, vast={self.vast!r}{side})"
         )
 
+    @property
+    def assignments(self) -> tuple[Assignment, ...]:
+        """Return the assignment, then the assignments of the side results."""
+        return (self.assignment, *(side.assignment for side in self.side))
+
     def type_of(self, tensor: str) -> TensorType:
         """Return the type of the operand or result named `tensor`."""
         if tensor == self.assignment.target.tensor:

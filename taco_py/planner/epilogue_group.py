@@ -21,7 +21,7 @@ from taco_py.language.notation.tree import has_reductions, is_sum, map_accesses,
 from taco_py.language.problem import Problem, SideResult, TensorType
 from taco_py.planner.ir.nodes import KernelStep, TakeSide
 from taco_py.planner.ir.program import Node, Program, reads
-from taco_py.planner.joined_kernels import is_plain
+from taco_py.planner.joined_kernels import is_plain, steps_around
 from taco_py.planner.make_kernel import size_sources
 
 MOST_NODES = 256
@@ -81,27 +81,10 @@ class Group:
             sources=tuple((n, source) for n, (source, _) in self.operands.items() if source != n),
         )
         takes = [TakeSide(name, self.target, n) for n, name in enumerate(self.stored[:-1])]
-        before, after = self._split_steps(program)
+        targets = {self.product.target, *(member.target for member in self.members)}
+        before, after = steps_around(program, targets)
         facts = {n: facts_of for n, facts_of in program.facts.items() if n not in self.vanished}
         return replace(program, steps=(*before, kernel, *takes, *after), facts=facts)
-
-    def _split_steps(self, program: Program) -> tuple[list[Node], list[Node]]:
-        """Return the steps before and after the joined kernel, in their order.
-
-        None is done before it was, for what it makes takes memory.
-        """
-        targets = {self.product.target, *(member.target for member in self.members)}
-        last = max(place for place, step in enumerate(program.steps) if step.target in targets)
-        before, after, waits = list[Node](), list[Node](), set(targets)
-        for place, step in enumerate(program.steps):
-            if step.target in targets:
-                continue
-            if place > last or waits.intersection(reads(step)):
-                waits.add(step.target)
-                after.append(step)
-            else:
-                before.append(step)
-        return before, after
 
 
 def group_of(program: Program, product: KernelStep) -> Group | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import replace
 
 from codegen.names import Names
@@ -15,7 +15,7 @@ from taco_py.language.notation.nodes import Access, Expr
 from taco_py.language.notation.tree import map_accesses
 from taco_py.language.problem import Problem
 from taco_py.planner.ir.nodes import KernelStep, TakeSide
-from taco_py.planner.ir.program import Node, Program
+from taco_py.planner.ir.program import Node, Program, reads
 from taco_py.planner.make_kernel import size_sources
 
 
@@ -65,6 +65,24 @@ def joined_problem(
         vast=tuple(vast),
         side=tuple(side),
     )
+
+
+def steps_around(program: Program, targets: Set[str]) -> tuple[list[Node], list[Node]]:
+    """Return the steps before and after one kernel that makes several targets, in their order.
+
+    None is done before it was, for what it makes takes memory.
+    """
+    last = max(place for place, step in enumerate(program.steps) if step.target in targets)
+    before, after, waits = list[Node](), list[Node](), set(targets)
+    for place, step in enumerate(program.steps):
+        if step.target in targets:
+            continue
+        if place > last or waits.intersection(reads(step)):
+            waits.add(step.target)
+            after.append(step)
+        else:
+            before.append(step)
+    return before, after
 
 
 def stores_besides(graph: IterationGraph) -> bool:

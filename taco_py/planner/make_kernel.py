@@ -185,9 +185,10 @@ def _convert_result(
 
 def size_sources(problem: Problem) -> tuple[tuple[str, str, int], ...]:
     """Return for each index the first operand that has it, and its mode."""
+    read = [a for one in problem.assignments for a in accesses(one)]
     sources = {
         index: (index, access.tensor, mode)
-        for access in reversed(accesses(problem.assignment))
+        for access in reversed(read)
         for mode, index in enumerate(access.indices)
     }
     return tuple(sources.values())

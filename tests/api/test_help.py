@@ -47,6 +47,7 @@ def public() -> Iterator[tuple[str, Any]]:
 PUBLIC = dict(public())
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_first_sentence_is_a_sentence_of_at_most_18_words(name: str) -> None:
     first, *_ = (inspect.getdoc(PUBLIC[name]) or "").split("\n\n")
@@ -54,6 +55,7 @@ def test_the_first_sentence_is_a_sentence_of_at_most_18_words(name: str) -> None
     assert len(first.split()) <= 18, first
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("name", [*FUNCTIONS, *OF_NETWORKS, *OF_TUNING])
 def test_every_argument_is_named_in_the_text(name: str) -> None:
     function: Callable[..., Any] = PUBLIC[name]
@@ -64,6 +66,7 @@ def test_every_argument_is_named_in_the_text(name: str) -> None:
     assert not missing, f"{name} does not say what {missing} are"
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("name", [*FUNCTIONS, *OF_NETWORKS, *OF_TUNING, *CLASSES])
 def test_there_are_two_examples_that_run(name: str) -> None:
     found = PUBLIC[name]

@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+import taco_py as tp
+
 STEP = 1e-6
 
 
 def dense(value: Any) -> Any:
     """Return the elements of a result."""
+    if isinstance(value, tp.Tensor):
+        return value.to_numpy()
     return value.toarray() if sp.issparse(value) else np.asarray(value)
 
 

@@ -160,6 +160,39 @@ def refused(call: Callable[..., Any], text: str, **options: Any) -> bool:
     return False
 
 
+AT_SUBSCRIPTS = (
+    "C[i,k] = A[p[i],j] * B[j,k]",
+    "C[i,k] += A[i+1,j] * B[j,k]",
+    "t[j,k] = B[j,k] * B[j,k]; C[i,k] = A[p[i],j] * t[j,k]",
+)
+
+
+@pytest.mark.parametrize("stored", ["csr", "dense"])
+@pytest.mark.parametrize("kind", MASKS)
+@pytest.mark.parametrize("text", AT_SUBSCRIPTS)
+def test_masks_of_texts_with_subscripts(text: str, kind: str, stored: str) -> None:
+    array, mask = MASKS[kind](), MASKS[kind]()
+    rows, columns = np.shape(getattr(array, "array", array))
+    draw = np.random.default_rng(2)
+    matrix = sp.random_array((rows + 1, 7), density=0.6, rng=draw, format="csr")
+    operands = {
+        "A": matrix if stored == "csr" else matrix.toarray(), "B": draw.random((7, columns)),
+        "p": draw.integers(0, rows + 1, rows), "C": draw.random((rows, columns)),
+    }  # fmt: skip
+    read = {"A", "B"} | {name for name in "pC" if f"{name}[i" in text.replace("C[i,k] =", "")}
+    operands = {name: operand for name, operand in operands.items() if name in read}
+    for name in "AB":
+        check(text, operands, name, mask=mask)
+
+
+def test_what_is_scattered_under_a_mask_has_no_derivative() -> None:
+    operands = {"x": np.ones(3), "p": np.array([0, 2, 1])}
+    with pytest.raises(tp.DerivativeError, match="indices alone on the left under mask="):
+        tp.vjp("y[p[i]] += x[i]", operands, wrt="x", mask=np.ones(3, bool), shape=3)
+    with pytest.raises(tp.DerivativeError, match="alone as subscripts under semiring="):
+        tp.vjp("y[i] = x[p[i]]", operands, wrt="x", semiring="max_plus")
+
+
 @pytest.mark.parametrize("call", [tp.vjp, tp.jvp])
 def test_every_option_that_is_taken_has_an_effect(call: Callable[..., Any]) -> None:
     assert {*EFFECTS} == options_of(call.__name__)

@@ -248,3 +248,41 @@ def test_cotangents_of_stretched_modes_are_summed(text: str, size: int | None) -
         )
         expected = np.sum((ahead - behind) * seed) / 2e-6
         assert np.sum(found * step) == pytest.approx(expected, rel=1e-6)
+
+
+SUBSCRIPTS: Mapping[str, Any] = {
+    "Y[i,k] = A[p[i],j] * X[j,k]": ("error", (4, 3)),
+    "Y[i,k] = A[p[i],j] * X[j,k] + A[i+1,j] * X[j,k]": ("error", (4, 3)),
+    "Y[j,k] = A[i,j] * U[i,k] + A[q[i],j] * U[i,k]": ("error", (5, 3)),
+    "y[i] = A[i+2,j] * A[i,j]": ("fill", (6,)),
+}
+
+
+@pytest.mark.parametrize("form", ["ss", "uq", "hh", "sell(2)", "dia", "csr_array", "coo_matrix"])
+@pytest.mark.parametrize("text", SUBSCRIPTS)
+def test_a_sparse_operand_at_subscripts_has_a_cotangent_of_its_pattern(
+    text: str, form: str
+) -> None:
+    border, shape = SUBSCRIPTS[text]
+    stored = getattr(sp, form)(A) if "_" in form else tp.tensor(A, format=form)
+    values = {"X": X, "U": U, "p": p, "q": np.array([0, 2, 4, 2, 5, 5])}
+    passed = {name: value for name, value in values.items() if f"{name}[" in text}
+    seed = np.random.default_rng(5).integers(1, 4, shape).astype(float)
+
+    def cotangent(operand: Any) -> Any:
+        pullback = tp.vjp(text, {"A": operand, **passed}, wrt="A", border=border)
+        return pullback(seed)
+
+    found, wanted = cotangent(stored), cotangent(A.toarray()) * (A.toarray() != 0)
+    assert type(found) is type(stored) and found.format == stored.format
+    np.testing.assert_allclose(dense(found), wanted)
+    traced = tp.fuse(lambda X: tp.vjp(text, {"A": stored, **passed, "X": X}, wrt="A")(seed))
+    if "X" in passed and border == "error":
+        np.testing.assert_allclose(dense(traced(X)), wanted)
+
+
+def test_a_cotangent_of_nothing_is_zero_beside_infinity() -> None:
+    matrix = sp.csr_array(np.array([[np.inf, 0.0], [1.0, 2.0]]))
+    text, operands = "y[i] = x[i]; z[i] = A[i,j] * x[j]", {"A": matrix, "x": np.ones(2)}
+    found = tp.vjp(text, operands, wrt="A", outputs="y")(np.ones(2))
+    assert found.nnz == 3 and not found.data.any()

@@ -84,7 +84,7 @@ def test_each_loop_has_one_long_function() -> None:
     assert [len(functions) for functions in longs] == [1, 1, 1, 1]
 
 
-@pytest.mark.parametrize(("value", "loops"), [(sine, 1), (apply("exp", sine), 2), (x, 0)])
+@pytest.mark.parametrize(("value", "loops"), [(sine, 1), (apply("exp", sine), 2), (x, 1)])
 def test_loops_that_threads_share_take_lanes_in_blocks(value: Expr, loops: int) -> None:
     shared = replace(loop(I, N_I, Store(Y, I, value)), kind=LoopKind.PARALLEL)
     function = Function("each", (X, Y), (N_I,), block(shared), threaded=True)

@@ -10,6 +10,7 @@ from codegen.ir import (
     Allocate,
     Assign,
     Block,
+    Combine,
     Const,
     Declare,
     For,
@@ -292,3 +293,14 @@ def test_products_stay_in_order() -> None:
     sparse = segment(P, POS, const(0), Assign(TOTAL, load(X, load(CRD, P)), "*"))
     function = module(Function("f", (POS, CRD, X), (TOTAL,), block(sparse)))
     assert split_accumulators(function) is function
+
+
+def test_units_combine_no_variable_that_nothing_reads() -> None:
+    unread, total = Var("unread", FLOAT64), Var("total", FLOAT64)
+    combined = [Combine(var, "+", LoopKind.THREADS) for var in (unread, total)]
+    body = Block(
+        (Declare(unread, ZERO), Declare(total, ZERO), *combined, Store(Y, const(0), total))
+    )
+    left = clean(Function("f", (Y,), (), body)).body
+    assert [stmt.var for stmt in find(left, Combine)] == [total]
+    assert [stmt.var for stmt in find(left, Declare)] == [total]

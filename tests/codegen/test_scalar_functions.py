@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import platform
+import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -31,6 +33,7 @@ from codegen.ir import (
     Store,
     Var,
 )
+from codegen.libraries.header_functions import FOLDER
 from codegen.libraries.scalar_functions import (
     FUNCTIONS,
     CFunction,
@@ -350,6 +353,70 @@ def test_float_is_within_one_ulp(name: str, kernel: Callable[[ScalarType], Loade
     found = computed(kernel(FLOAT32), FUNCTIONS[name], x)
     exact = numpy_function(name)(x.astype(np.float64))
     assert ulps(found, exact) <= 1
+
+
+@pytest.mark.parametrize("name", ["exp", "expm1", "tanh", "sigmoid", "erf"])
+def test_float_is_within_one_ulp_of_all_sizes(
+    name: str, kernel: Callable[[ScalarType], LoadedKernel]
+) -> None:
+    """A thousandth of all bit patterns, those beyond the finite results and subnormal ones too."""
+    x = np.arange(0, 2**32, 1021, dtype=np.uint32).view(np.float32)
+    found = computed(kernel(FLOAT32), FUNCTIONS[name], x)
+    with np.errstate(all="ignore"):
+        exact = numpy_function(name)(x.astype(np.float64))
+        near = exact.astype(np.float32)
+    finite = np.isfinite(near)
+    assert ulps(found[finite], exact[finite]) <= 1
+    np.testing.assert_array_equal(found[~finite], near[~finite])
+
+
+@pytest.mark.parametrize("element", [FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("name", NEAR)
+def test_values_do_not_depend_on_their_place(
+    name: str, element: ScalarType, kernel: Callable[[ScalarType], LoadedKernel]
+) -> None:
+    """In whole vectors, in what is left of them, and one by one."""
+    x = np.random.default_rng(4).uniform(*NEAR[name], 67).astype(element.name)
+    found = computed(kernel(element), FUNCTIONS[name], x)
+    each = [computed(kernel(element), FUNCTIONS[name], x[n : n + 1])[0] for n in range(len(x))]
+    np.testing.assert_array_equal(found, each)
+    for length in (2, 3, 5, 7, 13, 31):
+        np.testing.assert_array_equal(
+            computed(kernel(element), FUNCTIONS[name], x[-length:]), found[-length:]
+        )
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="counts instructions of x86")
+@pytest.mark.parametrize("name, most", [("exp", 32), ("expm1", 46), ("erf", 50)])
+def test_steps_of_a_vector(name: str, most: int, tmp_path: Path) -> None:
+    """Few instructions in the loop: no branch, and no case twice, which gcc makes of two clamps."""
+    compiler = find_compiler()
+    if compiler.kind != "gcc":
+        pytest.skip("counts what gcc makes")
+    text = (
+        '#include "taco_runtime.h"\n#include "taco_math.h"\n'
+        "void f(float *restrict y, const float *restrict x, int64_t n)\n{\n#pragma omp simd\n"
+        f"for (int64_t i = 0; i < n; i++) y[i] = taco_{name}_f32(x[i]);\n}}\n"
+    )
+    flags = [flag for flag in compiler.flags if not flag.startswith("-march")]
+    source, out = tmp_path / "f.c", tmp_path / "f.s"
+    source.write_text(text)
+    options = ("-march=haswell", "-fopenmp-simd", f"-I{FOLDER}", "-S", "-o", str(out))
+    subprocess.run([*compiler.command, *flags, *options, str(source)], check=True)
+    assert steps_of_loop(out.read_text()) <= most
+
+
+def steps_of_loop(assembly: str) -> int:
+    """How many instructions the first loop of `f` has."""
+    lines = assembly.partition("\nf:")[2].splitlines()
+    labels = {line[:-1]: place for place, line in enumerate(lines) if line.endswith(":")}
+    for place, line in enumerate(lines):
+        words = line.split()
+        start = labels.get(words[-1], place) if words and words[0].startswith("j") else place
+        if start < place:
+            body = lines[start:place]
+            return sum(x.startswith("\t") and not x.startswith("\t.") for x in body) + 1
+    raise AssertionError("no loop")
 
 
 @precise

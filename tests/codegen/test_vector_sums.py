@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from codegen.build import add, block, load, sub
+from codegen.build import add, block, eq, load, sub
 from codegen.ir import (
     Array,
     Assign,
@@ -16,6 +16,7 @@ from codegen.ir import (
     Declare,
     For,
     Function,
+    If,
     LoopKind,
     Module,
     Select,
@@ -102,12 +103,24 @@ def test_what_is_left_alone(function: Function) -> None:
     assert split_vector_sums(module, Target()) is module
 
 
-def test_sums_beside_coordinates_are_left_alone() -> None:
+@pytest.mark.parametrize("use", ["bound", "condition", "place"])
+def test_sums_beside_coordinates_are_left_alone(use: str) -> None:
     crd = Array("crd", INT32, Storage.INPUT)
     dense, function = Module((sums(),)), sums()
-    sparse = Module((replace(function, arrays=(crd, *function.arrays)),))
+    entry = load(crd, const(0))
+    reader = {
+        "bound": For(Var("p"), const(0), entry, block()),
+        "condition": If(eq(entry, const(0)), block()),
+        "place": Store(Y, entry, const(0)),
+    }[use]
+    arrays = (crd, *function.arrays)
+    body = block(*function.body.body, reader)
+    sparse = Module((replace(function, arrays=arrays, body=body),))
     target = Target()
     assert split_sums_of_streams(sparse, target) is sparse
+    chosen = Select(eq(entry, const(0)), load(X, entry), const(0))
+    label = replace(function, arrays=arrays, body=block(*function.body.body, Store(Y, I, chosen)))
+    assert split_sums_of_streams(Module((label,)), target) != Module((label,))
     assert split_sums_of_streams(dense, target) == split_vector_sums(dense, target) != dense
 
 

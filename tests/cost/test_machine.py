@@ -224,11 +224,26 @@ LIMITS = {
         "MANY_FACTORS", "FEW_FACTORS", "PLAN_SECONDS", "MANY_TERMS",
     },
     "planner/rules/kernel/fuse_temporary.py": {"ALIKE"},
+    "planner/rules/kernel/share_row_scatter.py": {"LEAST_ENTRIES", "LEAST_LENGTH", "LEAST_ROWS"},
+    "planner/rules/kernel/stream_entries.py": {"LEAST_ENTRIES", "LEAST_ROW"},
     "planner/rules/layout/order_result.py": {"REORDERED_MODES"},
     "planner/rules/layout/store_temporary.py": {"REORDERED_MODES"},
+    "compiler/ways/entry_kernels/emit_entries.py": {"PIECE_WORK", "MOST_PIECES"},
+    "compiler/ways/entry_kernels/group_places.py": {"GROUP_ENTRIES"},
     "compiler/ways/places/line_places.py": {"STEP", "SHORT"},
     "compiler/ways/places/place_elements.py": {"BLOCK"},
     "compiler/ways/places/row_places.py": {"AT_ONCE", "ROWS"},
+    "compiler/ways/on_gpu/gpu_transpose.py": {
+        "LONGEST_SIDE", "SIDE", "THREADS", "TILE_ELEMENTS",
+    },
+    "compiler/ways/slab_kernels/emit_loops.py": {
+        "BLOCK_ELEMENTS", "BLOCK_SLABS", "FEW_BLOCKS", "MOST_BLOCKS",
+    },
+    "compiler/ways/slab_kernels/line_stages.py": {
+        "FEWEST_LINES", "PREFETCH_LEVEL", "STAGE_ELEMENTS",
+    },
+    "planner/slabs/slab_choice.py": {"ELEMENT_BYTES", "FEWEST_SLABS", "NEAR_BYTES"},
+    "planner/slabs/slab_group.py": {"MOST_NODES"},
     "compiler/ways/unit_choices.py": {"CHUNKS", "PARTS", "ROUNDS", "WIDTHS"},
 }  # fmt: skip
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
+import taco_py as tp
 from codegen.devices.device import Argument
 from codegen.devices.emulated import EmulatedDevice
 from codegen.devices.launch_record import Launch
 from codegen.runtime.kernel_cache import KernelCache
+from taco_py.compiler.devices import device_of
 
 _TEXT = r"""
 extern "C" __global__ void copy(int n, int stride, int shift, const float *x, float *y)
@@ -100,3 +104,50 @@ def test_accesses_of_each_thread(cache: KernelCache) -> None:
     assert record.atomics == 9 + 63
     assert record.imbalance == pytest.approx(9 / (72 / 64))
     assert (record.bytes_read, record.bytes_written, record.sectors) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("stride", "shift", "sectors"), [(1, 0, 16), (1, 1, 20), (8, 0, 128)])
+def test_bytes_of_sectors(cache: KernelCache, stride: int, shift: int, sectors: int) -> None:
+    x, y = np.zeros(8 * 128 + 8, "f4"), np.zeros(128, "f4")
+    sizes = np.int32(128), np.int32(stride), np.int32(shift)
+    record = _launch(cache, "copy", 128, *sizes, x, y)
+    assert (record.sector_bytes_read, record.sector_bytes_written) == (32 * sectors, 512)
+    assert record.sector_bytes == 32 * sectors + 512
+
+
+def test_atomics_read_and_write_their_sectors(cache: KernelCache) -> None:
+    """Two warps of 32 integers each are in 8 sectors; 8 more atomics are of thread 0 alone."""
+    record = _launch(cache, "uneven", 64, np.int32(9), np.zeros(64, "i4"))
+    assert record.sector_bytes_read == record.sector_bytes_written == 32 * (8 + 8)
+
+
+def test_launches_are_listed_within_a_context(cache: KernelCache) -> None:
+    device = EmulatedDevice(cache)
+    x, y = device.allocate(512), device.allocate(512)
+    device.fill(x)
+    module, sizes = device.load(_TEXT), (np.int32(128), np.int32(1), np.int32(0))
+    module.launch("copy", 2, 64, 0, [*sizes, x, y])
+    with device.counted_launches() as launches:
+        module.launch("copy", 2, 64, 0, [*sizes, x, y])
+        with device.counted_launches() as inner:
+            module.launch("copy", 2, 64, 0, [*sizes, x, y])
+        module.launch("copy", 2, 64, 0, [*sizes, x, y])
+    assert [launch.sector_bytes for launch in launches] == [1024, 1024]
+    assert [launch.sector_bytes for launch in inner] == [1024]
+    assert module.launch("copy", 2, 64, 0, [*sizes, x, y]).sector_bytes == 0
+    assert len(launches) == 2
+
+
+def test_sectors_of_a_call(cache: KernelCache) -> None:
+    """The launches of a call for the emulated device, made before or not, are counted."""
+    x = np.random.default_rng(0).random((64, 128), np.float32)
+    call = partial(tp.evaluate, "y[i,j] = 2 * A[i,j] + b[j]", A=x, b=x[0], target="cuda-emulated")
+    call()
+    device = device_of("cuda-emulated")
+    assert isinstance(device, EmulatedDevice)
+    with device.counted_launches() as launches:
+        result = call()
+    np.testing.assert_allclose(result, 2 * x + x[0], rtol=1e-6)
+    (launch,) = launches
+    assert launch.sector_bytes_written == x.nbytes
+    assert x.nbytes < launch.sector_bytes_read <= 2 * x.nbytes

@@ -108,6 +108,28 @@ def test_semirings(semiring: str) -> None:
     np.testing.assert_array_equal(found.data, wanted.data)
 
 
+@pytest.mark.parametrize("form", ["ss", "uq", "hh", "ds:1,0", "ds"])
+@pytest.mark.parametrize("semiring", ["max_times", "min_plus", "plus_times"])
+def test_rows_that_are_stored_where_any_product_is(semiring: str, form: str) -> None:
+    """Rows of C are dense, and stored where one of A is: known once they are computed."""
+    rng = np.random.default_rng(4)
+    array = rng.integers(1, 4, (6, 5)) * (rng.random((6, 5)) < 0.5) * 1.0
+    array[2] = 0
+    stored, B = tp.tensor(array, format=form), rng.integers(1, 4, (5, 4)) * 1.0
+    text, options = "C[i,k] = A[i,j] * B[j,k]", {"semiring": semiring}
+    found = tp.evaluate(text, A=stored, B=B, target="cuda-emulated", **options)
+    wanted = tp.evaluate_dense(text, A=stored, B=B, **options)
+    np.testing.assert_array_equal(found if form == "ds" else to_dense(found), wanted)
+
+
+def test_threads_do_not_share_rows_that_may_be_left_out() -> None:
+    """The test whether a row is stored is serial, the table of the row is its threads'."""
+    schedule = "reorder(i,j,k), parallelize(i,GPUBlock,NoRaces), parallelize(k,GPUThread,NoRaces)"
+    with pytest.raises(tp.ScheduleError, match="Expected blocks of C that each iteration over i"):
+        tp.compile("C[i,k] = A[i,j] * B[j,k]", A="ss", B="dd", C="sd", semiring="max_times",
+                   schedule=schedule, target="cuda-emulated")  # fmt: skip
+
+
 def test_the_same_bits_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of numbers that round, in blocks and warps that come in other orders."""
     rng = np.random.default_rng(2)

@@ -221,3 +221,32 @@ def test_reductions_that_make_another_number_of_zeros_are_zero_outside():
             np.testing.assert_allclose(found, np.where(here, wanted, 0))
     found = tp.evaluate("y[i] = prod(j, A[i,j])", A=np.ones((3, 0)), mask=here)
     np.testing.assert_array_equal(found, here)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("semiring", ["min_plus", "max_times", "plus_times"])
+@pytest.mark.parametrize("form", ["s", "ss"])
+def test_sparse_results_of_dense_operands(form, semiring, layout, kind):
+    """What a mask leaves out is not stored, and is the zero: the result's fill value."""
+    rng = np.random.default_rng(5)
+    A, x = rng.integers(0, 4, (5, 4)).astype(float), rng.integers(0, 4, 4).astype(float)
+    target = {"s": "y[i]", "ss": "y[i,j]"}[form]
+    M, values, places = stored_matrix(rng, (5, 4), "float64", layout)
+    if form == "s":
+        M, values, places = tp.tensor(values[:, 0], format="s"), values[:, 0], values[:, 0] != 0
+        M = M.to_numpy() if layout == "dense" else M
+    mask = as_mask(M, *kind)
+    for text in (f"{target} = A[i,j] * x[j]", f"t[j] = x[j]; {target} = A[i,j] * t[j]"):
+        options = {"semiring": semiring, "mask": mask}
+        wanted = tp.evaluate_dense(text, A=A, x=x, **options)
+        kernel = tp.compile(text, A=A, x=x, y=form, **options)
+        results = (
+            tp.evaluate(text, A=A, x=x, format={"y": form}, **options),
+            kernel(A=A, x=x, mask=M),
+        )
+        for result in results:
+            np.testing.assert_array_equal(result.to_numpy(), wanted)
+            assert result.fill_value == zero_of(parts(semiring)[0], wanted.dtype)
+            here = allowed(values, places, layout, *kind)
+            assert here[tuple(result.to_coo()[0].T)].all() and result.nnz <= here.sum()

@@ -328,7 +328,7 @@ import os, sys
 import numpy as np, scipy.sparse as sp
 import taco_py as tp
 from taco_py.running.execute import run
-run.useful_threads = lambda problem, tensors, limit, machine: limit
+run.useful_threads = lambda step, tensors, limit, machine: limit
 a = sp.random_array((200, 200), density=0.1, rng=np.random.default_rng(0), format="csr")
 before = tp.evaluate("C[i,j] = A[i,k] * B[k,j]", A=a, B=a, threads=2)
 child = os.fork()
@@ -422,3 +422,20 @@ def test_rows_that_entries_choose_are_shared_and_have_the_same_bits() -> None:
     assert "parallel (" not in tp.explain(text, X=x, G=g, forbid=("share_row_scatter",))
     tall = sp.random_array((50, 9000), density=0.2, format="csr", rng=rng)
     assert "parallel (" not in tp.explain(text, X=tall, G=g[:50])
+
+
+def test_rows_that_are_added_up_are_shared_and_have_the_same_bits() -> None:
+    """Sums of columns: ranges of whole rows, four at a time, where there are 64 to a range."""
+    x = np.random.default_rng(0).random((1100, 1000), dtype=np.float32)
+    text = "y[j] = sum(i, x[i,j])"
+    one, two, three = (tp.evaluate(text, x=x, threads=n) for n in (1, 2, 3))
+    np.testing.assert_allclose(one, x.sum(0, dtype=np.float64), rtol=1e-6)
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, three)
+    source = tp.compile(text, x=x).source
+    assert "n_i * 64) / 4096, 8)" in source and "(i + 3) * x1_stride" in source
+    assert "vector_size" not in source  # no panels, which read rows in pieces
+    assert "share_row_scatter" in tp.explain(text, x=x, threads=2)
+    assert "parallel (" not in tp.explain(text, x=x[:900], threads=2)  # in the caches
+    for shape in ((100, 11_000), (11_000, 100)):  # few rows, and short ones
+        assert "parallel (" not in tp.explain(text, x=x.reshape(shape), threads=2)

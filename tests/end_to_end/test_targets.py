@@ -80,6 +80,8 @@ def test_each_way_is_for_all_targets_of_a_kind_of_machine() -> None:
     gpu = tp.compile(*SPMV, target="cuda-emulated").plan
     (step,) = gpu.kernels
     assert step.schedule.make.way == "cuda" and gpu.machine.target.where is Where.EMULATED
-    assert {way.name for way in WAYS.values() if way.on_gpu} == {"cuda", "cuda_tiles"}
+    assert {way.name for way in WAYS.values() if way.on_gpu} == {
+        "cuda", "cuda_slabs", "cuda_tiles", "cuda_transpose",
+    }  # fmt: skip
     real, emulated = (step.recipe(target=name) for name in ("cuda", "cuda-emulated"))
     assert real.source_key == emulated.source_key and real.key != emulated.key

@@ -15,7 +15,8 @@ import scipy.sparse as sp
 import taco_py as tp
 
 x = np.random.default_rng(0).random((4, 5))
-FUNCTIONS: tuple[Callable[[Any], Any], ...] = (
+Function = Callable[[Any], Any]
+FUNCTIONS: tuple[Function, ...] = (
     lambda a: a.copy(), lambda a: +a, lambda a: np.tile(a, 1), lambda a: np.roll(a, 0, 0),
     lambda a: a.T.copy(), lambda a: a.copy().T, lambda a: a.copy()[1:], lambda a: a.astype(float),
     lambda a: a * 1.0, lambda a: -np.negative(a), lambda a: (np.exp(a), np.exp(a)),
@@ -42,6 +43,33 @@ def test_memory_is_shared_where_numpy_shares_it(place: int) -> None:
             assert np.shares_memory(found, a) == np.shares_memory(expected, a)
             for one, other in zip(pairs[0][:k], pairs[1][:k], strict=True):
                 assert np.shares_memory(found, one) == np.shares_memory(expected, other)
+
+
+OF_ARGUMENTS: dict[str, Function] = {
+    "transpose": lambda a: a.T, "blocks": lambda a: a.reshape(2, 2, 5), "flat": np.ravel,
+    "row": lambda a: a[1], "columns": lambda a: a[:, 2:], "each second": lambda a: a[::2],
+    "reversed": lambda a: a[::-1], "new mode": lambda a: a[None],
+}  # fmt: skip
+OF_VIEWS: dict[str, Function] = {
+    "first": lambda a: a[0], "rest": lambda a: a[..., 1:], "transpose": lambda a: a.T,
+    "flat": lambda a: a.reshape(-1), "rows": lambda a: a.reshape(a.shape[0], -1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("outer", OF_VIEWS)
+@pytest.mark.parametrize("inner", OF_ARGUMENTS)
+def test_views_that_are_returned_are_viewed_again(inner: str, outer: str) -> None:
+    first, second = OF_ARGUMENTS[inner], OF_VIEWS[outer]
+
+    def both(a: Any) -> Any:
+        view = first(a)
+        return second(np.exp(view)), view * 2, view
+
+    fused = tp.fuse(both)
+    for _ in range(2):
+        for found, wanted in zip(fused(x), both(x), strict=True):
+            np.testing.assert_allclose(found, wanted)
+            assert np.shares_memory(found, x) == np.shares_memory(wanted, x)
 
 
 def test_sparse_copies_are_copies_and_transposes_are_made_again() -> None:

@@ -103,11 +103,35 @@ def test_accumulates() -> None:
     np.testing.assert_allclose(out, wanted)
 
 
+@pytest.mark.parametrize("mask", [M, tp.complement(M), tp.by_value(M), M.toarray() > 0.3])
+@pytest.mark.parametrize("text", ["C[i,j] += A[i,k] * B[k,j]", "C[i,j] max= A[i,k] * B[k,j]"])
+def test_an_array_beside_an_operand_that_is_added_to(text: str, mask: Any) -> None:
+    """All of out= is written: what the mask leaves out is the operand's, not the array's."""
+    C = RANDOM.random((12, 12))
+    given: Any = {"A": A, "B": B, "C": C}
+    kernel, array = tp.compile(text, given, mask=mask), getattr(mask, "array", mask)
+    wanted = tp.evaluate_dense(text, given, mask=mask)
+    for call in (
+        lambda out: tp.evaluate(text, given, mask=mask, out=out),
+        lambda out: kernel(**given, mask=array, out=out),
+    ):
+        for _ in range(2):
+            out = np.full((12, 12), 7.0)
+            assert call(out) is out
+            np.testing.assert_allclose(out, wanted)
+
+
 def test_out_under_a_mask() -> None:
     given: Any = {"A": "csr", "B": "csr", "C": "dd", "mask": "csr"}
-    kernel = tp.compile(PRODUCT, **given)
-    with pytest.raises(tp.OperandError, match="Expected no out= of a kernel under a mask"):
-        kernel(A=A, B=B, mask=M, out=np.ones((12, 12)))
+    for turned in (lambda mask: mask, tp.complement, tp.by_value):
+        kernel = tp.compile(PRODUCT, **{**given, "mask": turned("csr")})
+        for _ in range(2):
+            out = np.ones((12, 12))
+            assert kernel(A=A, B=B, mask=M, out=out) is out
+            again = {"mask": turned(M), "format": "dd", "out": np.ones((12, 12))}
+            np.testing.assert_allclose(out, tp.evaluate(PRODUCT, A=A, B=B, **again))
+    with pytest.raises(tp.OutputError, match=r"Expected out= of shape \(12, 12\), found \(3, 12\)"):
+        kernel(A=A, B=B, mask=M, out=np.ones((3, 12)))
     whole = tp.compile(PRODUCT, **given, replace=True)
     out = whole(A=A, B=B, mask=M, out=np.ones((12, 12)))
     np.testing.assert_allclose(out, tp.evaluate(PRODUCT, A=A, B=B, mask=M).toarray())
@@ -159,3 +183,16 @@ def test_calls_are_checked() -> None:
     assert "pass it by name: mask=…" in str(found.value)
     with pytest.raises(tp.DimensionError, match="size for index j, found 15 in mask"):
         kernel(A=A, B=B, mask=A)
+
+
+@pytest.mark.parametrize("text", ["y[i] = A[i,j] * x[j]", "y[i] = A[p[i],j] * x[j]"])
+def test_a_sample_with_the_zero_as_its_fill_value(text: str) -> None:
+    values = np.where(M.toarray() == 0, -np.inf, M.toarray())
+    sample = tp.tensor(values, format="ds", fill_value=-np.inf)
+    given: Any = {"A": sample, "x": RANDOM.random(12)}
+    given |= {"p": np.array([3, 0, 3])} if "p[" in text else {}
+    kernel = tp.compile(text, given, semiring="max_plus")
+    for each in (sample, tp.tensor(M, format="ds")):
+        operands = {**given, "A": each}
+        wanted = tp.evaluate_dense(text, operands, semiring="max_plus")
+        np.testing.assert_allclose(kernel(**operands), wanted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -120,3 +121,31 @@ def test_calls_are_checked() -> None:
         tp.compile("y[i] = x[i+1]", x="d", border="wrap")
     with pytest.raises(tp.NotationError, match="under semiring= or mask="):
         tp.compile("y[p[i]] += v[i]", p="d", v="d", semiring="min_plus")
+
+
+FILLED = {
+    "y[i] = A[i,j] * x[j+1]": {"x": np.arange(6.0)},
+    "y[i] = A[p[i],j] * x[j]": {"x": np.arange(5.0), "p": np.array([1, 1, 3])},
+    "y[i] = A[i+1,j] * A[i,j]": {},
+    "t[j] = x[j] * 2; C[i,j] = A[p[i],j] + t[j]": {"x": np.arange(5.0), "p": np.array([2, 0])},
+}
+
+
+@pytest.mark.parametrize("form", ["ds", "ss", "uq", "sell(2)"])
+@pytest.mark.parametrize("text", FILLED)
+def test_operands_with_a_fill_value(text: str, form: str, tmp_path: Path) -> None:
+    values = np.where(np.arange(30).reshape(6, 5) % 3 == 0, np.arange(30).reshape(6, 5) + 1.0, 2)
+    filled = tp.tensor(values, format=form, fill_value=2.0)
+    plain = tp.tensor(values - 2, format=form)
+    given: dict[str, Any] = {"A": filled, **FILLED[text]}
+    options: dict[str, Any] = {"border": "fill"} if "A[i+1" in text else {}
+    kernel = tp.compile(text, given, **options)
+    np.testing.assert_array_equal(
+        to_dense(kernel(**given)), tp.evaluate_dense(text, given, **options)
+    )
+    if form != "uq":  # which kernels convert, and files do not
+        assert kernel.export(tmp_path, given)
+    with pytest.raises(tp.FormatError, match=r"A with the fill value 2.0 .* found 0.0"):
+        kernel(**{**given, "A": plain})
+    with pytest.raises(tp.FormatError, match=r"A with the fill value 0.0 .* found 2.0"):
+        tp.compile(text, {**given, "A": plain}, **options)(**given)

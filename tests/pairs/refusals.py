@@ -31,6 +31,11 @@ REFUSALS: tuple[Refusal, ...] = (
     _of("schedule", "Expected a loop", "the text has no such loop"),
     _of("schedule", "Expected an index", "the text has no such index"),
     _of("schedule", "on which the sum over", "a reduction in an operator stays in its loops"),
+    _of(
+        "schedule & target",
+        "no hash tables over several indices",
+        "a GPU stores a sparse result in the order of its loops (docs/gpu.md)",
+    ),
     _of("static", "Expected static sizes of the indices", "the text has no such index"),
     _of("verb", "that read their operands as they are stored", "files convert no operands"),
     _of("verb", "in a traced function, found it", "a graph chooses how values are computed"),

@@ -2,6 +2,7 @@
 
     python -m tests.pairs.search pairs [--seed S]          all pairs of features
     python -m tests.pairs.search triples [N] [--seed S]    N drawn triples
+        [--part K/N]                                       the K-th of each N calls alone
     python -m tests.pairs.search one "A ds + mask csr" [--seed S] [--text N]
 
 A call is equal to the oracle, refused for a reason of `REFUSALS`, or it is wrong.
@@ -25,7 +26,7 @@ from taco_py.data.kernels import KERNELS
 from tests.pairs.calls import STATEMENTS, Call, base
 from tests.pairs.features import FEATURES, Feature, applied
 from tests.pairs.refusals import REFUSALS
-from tests.pairs.verbs import VERBS, ZEROS, NotOfThisVerbError, dense, wanted
+from tests.pairs.verbs import VERBS, NotOfThisVerbError, dense, wanted, zero_of
 
 RIGHT = ("equal", "refused", "no such call")
 KIND = {feature.name: feature.kind for feature in FEATURES}
@@ -47,10 +48,9 @@ def outcome(call: Call) -> str:
         told = f"{type(error).__name__}: {error}"
         return "refused" if is_accepted(call, told) else told
     pairs = zip(result, right, strict=True) if isinstance(right, list) else [(result, right)]
-    zero = ZEROS.get(call.options.get("semiring", ""), 0)
     for one, other in pairs:
         near = max(NEAR.get(str(v.dtype), 1e-9) for v in call.values.values())
-        array, right_array = dense(one, zero), np.asarray(other)
+        array, right_array = dense(one, zero_of(call, one.dtype)), np.asarray(other)
         same = array.shape == right_array.shape
         if not same or not np.allclose(array, right_array, rtol=near, atol=near, equal_nan=True):
             return f"wrong: {array.tolist()} where {right_array.tolist()} is right"
@@ -108,7 +108,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("count", nargs="?", default="100")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--text", type=int)
-    parser.add_argument("--part", default="0/1", help="each n-th pair alone: k/n")
+    parser.add_argument("--part", default="0/1", help="each n-th of the calls alone: k/n")
     given = parser.parse_args(arguments)
     KERNELS.compile_with(("-Og",))
     numbers, found = Random(given.seed), Counter[str]()
@@ -117,11 +117,11 @@ def main(arguments: list[str]) -> int:
         names = given.count.split(" + ")
         groups = [tuple(each for each in FEATURES if each.name in names)]
     elif given.what == "pairs":
-        groups = list(pairs())[part::parts]
+        groups = list(pairs())
     else:
         groups = [triple(numbers) for _ in range(int(given.count))]
-    for features in groups:
-        texts = numbers.sample(range(len(STATEMENTS)), len(STATEMENTS))
+    drawn = [(each, numbers.sample(range(len(STATEMENTS)), len(STATEMENTS))) for each in groups]
+    for features, texts in drawn[part::parts]:
         tried(features, given.seed, texts if given.text is None else [given.text], found)
     print(", ".join(f"{n} {what}" for what, n in found.items()))
     return int(found["wrong"] > 0)

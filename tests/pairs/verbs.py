@@ -55,11 +55,18 @@ def _kernel(call: Call) -> Any:
 
 
 def _called(kernel: Any, call: Call) -> Any:
-    mask = call.options.get("mask")
-    masks = {} if mask is None else {"mask": getattr(mask, "array", mask)}
     if call.out:
-        return kernel(**call.operands(), **masks, out=array_for(call))
-    return kernel(**call.operands(), **masks)
+        return kernel(**_passed(call), out=array_for(call))
+    return kernel(**_passed(call))
+
+
+def _passed(call: Call) -> dict[str, Any]:
+    """The operands of a kernel: the mask, and what is added to, which has the result's format."""
+    operands, mask = call.operands(), call.options.get("mask")
+    form, name = call.options.get("format"), call.target.split("[")[0]
+    if name in operands and form is not None:
+        operands[name] = tp.tensor(operands[name], format=form)
+    return operands if mask is None else {**operands, "mask": getattr(mask, "array", mask)}
 
 
 def _compile(call: Call) -> Any:
@@ -73,9 +80,7 @@ def _pickle(call: Call) -> Any:
 def _export(call: Call) -> Any:
     kernel = _kernel(call)
     with tempfile.TemporaryDirectory() as folder:
-        mask = call.options.get("mask")
-        masks = {} if mask is None else {"mask": getattr(mask, "array", mask)}
-        files = kernel.export(folder, {**call.operands(), **masks})
+        files = kernel.export(folder, _passed(call))
         assert files and all(file.read_text() for file in files)
     return _called(kernel, call)
 
@@ -130,19 +135,28 @@ def _only(call: Call, function: str) -> dict[str, Any]:
 # ---------------------------------------------------------------- the right values
 
 
-ZEROS = {"min_plus": np.inf, "max_times": -np.inf}
-"""The zeros of semirings, which results do not store."""
+def zero_of(call: Call, dtype: np.dtype[Any]) -> Any:
+    """The zero of a call's semiring in a type: what its sparse results do not store."""
+    semiring = call.options.get("semiring")
+    if semiring is None or dtype.kind == "c":
+        return dtype.type(0)
+    least = semiring == "max_times"
+    if dtype.kind == "f":
+        return dtype.type(-np.inf if least else np.inf)
+    if dtype.kind == "b":
+        return np.bool_(not least)
+    return np.iinfo(dtype).min if least else np.iinfo(dtype).max
 
 
-def dense(value: Any, zero: float = 0) -> Any:
+def dense(value: Any, zero: Any = 0) -> Any:
     """A result as an array.
 
     zero  what SciPy's arrays do not store, which have no fill value
     """
     if isinstance(value, sp.sparray | sp.spmatrix):
         listed = value.tocoo()
-        array = np.full(value.shape, zero if zero == 0 else listed.dtype.type(zero), listed.dtype)
-        array[listed.row, listed.col] = listed.data
+        array = np.full(value.shape, zero, listed.dtype)
+        array[listed.coords] = listed.data
         return array
     return value.to_numpy() if hasattr(value, "to_numpy") else np.asarray(value)
 
@@ -152,8 +166,8 @@ def wanted(call: Call) -> Any:
     if call.verb == "gradient":
         return [_difference(call, name) for name in differentiated(call)]
     value = oracle(call)
-    if call.out and "mask" in call.options:
-        return np.where(allowed(call.options["mask"]), value, BEFORE)
+    if call.out and "mask" in call.options and "+=" not in call.features:
+        return np.where(allowed(call.options["mask"]), value, array_for(call))
     return value
 
 

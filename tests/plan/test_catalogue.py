@@ -53,6 +53,7 @@ def test_each_rule_has_a_file_of_its_name_and_each_name_once() -> None:
     assert set(names) <= files
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_each_rule_says_in_a_sentence_what_it_does_and_shows_it(rule: Rule) -> None:
     first = summary(rule)

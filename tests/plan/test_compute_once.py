@@ -166,7 +166,8 @@ def test_a_plan_that_computes_again_what_it_compares_is_refused() -> None:
     with pytest.raises(InternalError, match="once, found none"):
         verify(replace(own, unique=frozenset(("elsewhere",))))
     text = program_text(own)
-    again = text.replace(f"{name}[u,i] ==", "sum(k, U[u,k] * Y[i,k]) ==")
+    compared = rf"{name}\[(\w+),(\w+)\] =="
+    again = re.sub(compared, r"sum(k, U[\1,k] * Y[\2,k]) ==", text)
     assert again != text
     again = again.replace(
         f"operands {name}: dd/float64", f"operands U: dd/float64, Y: dd/float64, {name}: dd/float64"

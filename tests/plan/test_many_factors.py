@@ -165,7 +165,13 @@ def test_as_many_rules_are_tried_of_a_long_product_as_of_a_short_one(
     tried_at, counts = search.tried_at, []
 
     def counted(*asked: Any) -> Any:
-        each = ("fuse_epilogue", "fuse_temporary", "inline_temporary")  # asked of each kernel
+        each = (
+            "fuse_epilogue",
+            "fuse_slab",
+            "fuse_temporary",
+            "inline_temporary",
+            "stream_entries",
+        )  # asked of each kernel
         counts[-1] += asked[0].name not in each
         return tried_at(*asked)
 

@@ -16,6 +16,7 @@ from codegen.types import FLOAT32, FLOAT64, ScalarType
 from codegen.verify import verify
 from polyhedral.products.contraction_code import Data
 from polyhedral.products.permutation import (
+    STAGE_BYTES,
     Permutation,
     TransposeTile,
     permutation,
@@ -26,9 +27,11 @@ from polyhedral.products.register_tile import Machine
 from tests.codegen.interpreter import run
 
 
-def machine(element: ScalarType, vector_bytes: int, last: int = 1 << 25) -> Machine:
+def machine(
+    element: ScalarType, vector_bytes: int, last: int = 1 << 25, second: int = 1 << 19
+) -> Machine:
     size = element.itemsize
-    return Machine(vector_bytes // size, size, 16, (1 << 15, 1 << 19, last))
+    return Machine(vector_bytes // size, size, 16, (1 << 15, second, last))
 
 
 def test_the_loops_through_neighbours() -> None:
@@ -40,20 +43,32 @@ def test_the_loops_through_neighbours() -> None:
 
 
 def test_tiles_are_lines_by_a_vector() -> None:
-    assert transpose_tile(machine(FLOAT64, 32)) == TransposeTile(16, 8, 4)
-    assert transpose_tile(machine(FLOAT32, 32)) == TransposeTile(32, 16, 8)
-    assert transpose_tile(machine(FLOAT64, 64)) == TransposeTile(16, 8, 8)
+    assert transpose_tile(machine(FLOAT64, 32)) == TransposeTile(16, 8, 4, 32, 1024)
+    assert transpose_tile(machine(FLOAT32, 32)) == TransposeTile(32, 16, 8, 64, 1024)
+    assert transpose_tile(machine(FLOAT64, 64)) == TransposeTile(16, 8, 8, 32, 1024)
     assert transpose_tile(machine(FLOAT64, 8)) is None
 
 
-@pytest.mark.parametrize("sizes", [(16, 2, 8), (35, 3, 9), (3, 1, 40), (16, 1, 3), (0, 2, 4)])
+SIZES = [(16, 2, 8), (35, 3, 9), (3, 1, 40), (16, 1, 3), (0, 2, 4), (70, 2, 19)]
+
+
+def test_a_stage_has_half_of_the_second_cache_at_most() -> None:
+    for second in (1 << 16, 1 << 18, 1 << 19, 1 << 24):
+        tile = transpose_tile(machine(FLOAT32, 32, second=second))
+        assert tile is not None
+        room = tile.staged_columns * tile.staged_rows * FLOAT32.itemsize
+        assert room == min(second // 2, STAGE_BYTES)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("element, vector_bytes", [(FLOAT64, 32), (FLOAT32, 32), (FLOAT64, 64)])
-@pytest.mark.parametrize("last", [1, 1 << 25])
+@pytest.mark.parametrize("last, second", [(1, 1 << 19), (1, 4096), (1 << 25, 1 << 19)])
 def test_every_element_lands(
-    sizes: tuple[int, int, int], element: ScalarType, vector_bytes: int, last: int
+    sizes: tuple[int, int, int], element: ScalarType, vector_bytes: int, last: int, second: int
 ) -> None:
+    """Past the caches through stages of all rows and of 8, and in tiles."""
     found = permutation(("k", "j", "i"), ("i", "j", "k"))
-    about = machine(element, vector_bytes, last)
+    about = machine(element, vector_bytes, last, second)
     tile = transpose_tile(about)
     assert found is not None and tile is not None
     c, a = Array("C", element, Storage.OUTPUT), Array("A", element, Storage.INPUT)

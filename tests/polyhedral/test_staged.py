@@ -63,7 +63,7 @@ CASES = (
 def test_every_element_is_computed(text: str, sizes: tuple[int, ...], gap: int) -> None:
     """On operands whose rows are `gap` elements apart."""
     found = plan(text)
-    machine, tile, element = Machine(2, 8, 16, (1 << 15,)), TransposeTile(4, 2, 2), FLOAT64
+    machine, tile, element = Machine(2, 8, 16, (1 << 15,)), TransposeTile(4, 2, 2, 8, 2), FLOAT64
     assert found is not None
     (*subscripts, target) = text.replace("->", ",").split(",")
     largest = max(subscripts, key=len)

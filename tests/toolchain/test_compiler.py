@@ -247,6 +247,21 @@ def test_fingerprint_follows_the_sources(tmp_path: Path) -> None:
     assert source_fingerprint((tmp_path / "absent",)) != source_fingerprint(())
 
 
+def test_fingerprint_of_a_wheel_is_that_of_its_record(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    source = tmp_path / "package" / "a.py"
+    source.write_text("one")
+    of_sources = source_fingerprint((tmp_path / "package",))
+    record = tmp_path / "tacopy-1.0.dist-info" / "RECORD"
+    record.parent.mkdir()
+    record.write_text("package/a.py,sha256=1,3\n")
+    installed = source_fingerprint((tmp_path / "package",))
+    source.write_text("an edit")
+    assert source_fingerprint((tmp_path / "package",)) == installed != of_sources
+    record.write_text("package/a.py,sha256=2,30\n")
+    assert source_fingerprint((tmp_path / "package",)) != installed
+
+
 def test_facts_of_the_machine() -> None:
     assert core_count() >= 1
     assert platform.machine() in cpu_identity()

@@ -44,6 +44,9 @@ OTHERS: tuple[Call, ...] = (
     ("y[i] = D[i,j] * E[j,k] * v[k]", {"D": D, "E": E, "v": x[:40]}, {"semiring": "min_plus"}),
     ("C[i,k] = A[i,j] * B[k,j]", {"A": A, "B": B}, {"semiring": "or_and"}),
     ("C[i,j] = D[i,j] * 2", {"D": D}, {"mask": A}),
+    ("t[i,j] = D[i,j] * 2; y[i] = t[i,j] * x[j]", {"D": D, "x": x}, {"semiring": "max_times"}),
+    ("t[i,j] = A[i,j] * 0; y[i] = t[i,j] * x[j]", {"A": A, "x": x}, {"semiring": "max_times"}),
+    ("t[j] = 0 * x[j]; y[i] = D[i,j] * t[j]", {"D": D, "x": x}, {"semiring": "min_plus"}),
 )
 
 

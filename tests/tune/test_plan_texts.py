@@ -13,8 +13,10 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from codegen.runtime import blas
 from taco_py.calls.call.prepare import prepare_computation, start
 from taco_py.compiler.driver import compile_recipe
+from taco_py.compiler.schedule.commands import Make
 from taco_py.compiler.ways.recipe import Recipe
 from taco_py.data.storage.pack import to_dense
 from taco_py.language.diagnostics.errors import ScheduleError
@@ -30,6 +32,7 @@ from taco_py.tuning.space.kernel_options import edited
 from tests.corpus.data import operands
 from tests.corpus.expressions import CASES, Case
 from tests.corpus.formats import operand_options, store
+from tests.machines import on_machine
 
 RANDOM = np.random.default_rng(0)
 A = sp.random_array((60, 50), density=0.1, format="csr", rng=RANDOM)
@@ -229,3 +232,25 @@ def test_rows_and_depth_of_register_tiles_are_part_of_a_text() -> None:
     assert len(told) == 2
     assert any("tiles of 4 rows" in line for line in told)
     assert any("depth 64" in line for line in told)
+
+
+def test_routines_are_of_libraries_that_this_machine_has() -> None:
+    text = "C[i,j] = A[i,k] * B[k,j]"
+    a, b = RANDOM.random((2, 40, 40))
+
+    def here() -> CallSpace:
+        return space_of(tunable(text, {"A": a, "B": b}, {}))
+
+    def ways(call: CallSpace) -> set[str]:
+        return {option.name for axis in call.space.axes(()) for option in axis.options}
+
+    plan = tp.compile(text, A=a, B=b).plan
+    (kernel,) = plan.kernels
+    called = replace(kernel, schedule=kernel.schedule.with_way(Make("library")))
+    words = program_text(plan.program.with_kernel(called))
+    with on_machine("no_blas"):
+        assert "make(library)" not in ways(here())
+        with pytest.raises(ScheduleError, match=r"Expected a library for float64 .* found none"):
+            result(here(), words)
+    if blas.available("float64", None):
+        np.testing.assert_allclose(result(here(), words), a @ b)

@@ -9,7 +9,7 @@ from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.device_tensor import place_of
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.fast_paths import remember, remember_on_device
-from taco_py.calls.call.outputs import hand_out_results, run_outputs, writable_out
+from taco_py.calls.call.outputs import hand_out_results, placed_outs, run_outputs, writable_out
 from taco_py.calls.call.plan_choice import PLAN_CHOICE
 from taco_py.calls.call.prepare import note_fit, prepare_within, start
 from taco_py.calls.call.views import shared_look
@@ -56,7 +56,8 @@ def compute(
     options = computation.options
     prepared, usual = prepare_within(computation)
     key = key if usual else None
-    execution = start(prepared, options, writable_out(prepared, requested, options))
+    out = writable_out(prepared, requested, options)
+    execution = start(prepared, options, out, placed_outs(prepared, requested))
     results = run_outputs(prepared, execution, requested.outs)
     note_fit(key, execution, computation.objects)
     if key is not None and not execution.wide:

@@ -19,6 +19,7 @@ from taco_py.data.storage.tensor_data import Array, TensorData, arrays_of, on_ho
 from taco_py.language.diagnostics.errors import OutputDtypeError, OutputError
 from taco_py.language.notation.half_types import computed_dtype, is_half
 from taco_py.running.execute.run import Execution, run_all
+from taco_py.running.replay.find import shares_memory
 
 
 def run_outputs(
@@ -59,11 +60,21 @@ def hand_out_results(
 
 
 def copy_into(out: Array, data: TensorData) -> Array:
-    """Return `out` with the values of a dense result, where it was not written by the kernel."""
+    """Return `out` with the values of a dense result, copied unless a kernel wrote them there."""
     values = on_host(data).values
-    if not np.may_share_memory(values, out):
+    if not _has_memory_of(values, out):
         np.copyto(out, values, casting="unsafe")
     return out
+
+
+def _has_memory_of(one: Array, other: Array) -> bool:
+    """Tell whether two arrays show the same elements in the same order."""
+
+    def layout(array: Array) -> tuple[Any, ...]:
+        steps = [step for step, n in zip(array.strides, array.shape, strict=True) if n > 1]
+        return array.ctypes.data, array.shape, array.dtype, steps
+
+    return layout(one) == layout(other)
 
 
 def rounded(data: TensorData, dtype: np.dtype[Any], out: Array | None = None) -> TensorData:
@@ -87,7 +98,7 @@ def writable_out(
         shape, dtype = prepared.checked.shapes[target], prepared.dtype_of(target)
         check_out(out, prepared.kinds[target], shape, dtype, options.casting)
     for (one, first), (other, second) in combinations(requested.outs.items(), 2):
-        if np.may_share_memory(first, second):
+        if shares_memory(first, second):
             raise OutputError(
                 f"Expected memory of its own for each result, found {one} and {other} in arrays "
                 "that share theirs",
@@ -97,6 +108,22 @@ def writable_out(
         return None
     (out,) = requested.outs.values()
     return out if _is_direct(out, prepared) else None
+
+
+def placed_outs(prepared: Prepared, requested: RequestedOutputs) -> dict[str, Array]:
+    """Return the arrays for several results that kernels write into, by target.
+
+    They may be parts of one array: of which elements of the last mode are neighbours.
+    """
+    if prepared.checked.is_single:
+        return {}
+    arrays = {prepared.outputs[name]: out for name, out in requested.outs.items()}
+    return {
+        target: out
+        for target, out in arrays.items()
+        if out.ndim and out.strides[-1] == out.itemsize
+        and _is_writable(out, prepared, prepared.dtype_of(target))
+    }  # fmt: skip
 
 
 def check_out(
@@ -153,11 +180,14 @@ def _check_memory(out: Array) -> None:
 
 def _is_direct(out: Array, prepared: Prepared) -> bool:
     """Tell whether a kernel can write its result into the array that the user passed."""
-    if prepared.plan.machine.is_gpu:
+    return bool(out.flags.c_contiguous) and _is_writable(out, prepared, prepared.dtype)
+
+
+def _is_writable(out: Array, prepared: Prepared, dtype: np.dtype[Any]) -> bool:
+    """Tell whether a kernel may write to an array: it shares no memory with an operand."""
+    if prepared.plan.machine.is_gpu or type(out) is not np.ndarray or not out.flags.aligned:
         return False
-    computed_in = computed_dtype(prepared.dtype)
-    plain = out.flags.c_contiguous and out.flags.aligned and out.dtype == computed_in
-    if not plain or not out.dtype.isnative or type(out) is not np.ndarray:
+    if out.dtype != computed_dtype(dtype) or not out.dtype.isnative:
         return False
     arrays = [a for g in prepared.operands.values() for a in arrays_of(g.data)]
     return not any(np.may_share_memory(out, a) for a in arrays)

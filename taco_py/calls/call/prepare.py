@@ -383,13 +383,21 @@ def converts_in_place(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
     return complexity and np.can_cast(source, target, "same_kind")
 
 
-def start(prepared: Prepared, options: CallOptions, out: Array | None) -> Execution:
-    """Return an execution over the prepared operands."""
+def start(
+    prepared: Prepared,
+    options: CallOptions,
+    out: Array | None,
+    placed: Mapping[str, Array] | None = None,
+) -> Execution:
+    """Return an execution over the prepared operands.
+
+    placed  the arrays that kernels write several results into, by target
+    """
     tensors = {name: operand.data for name, operand in prepared.operands.items()}
     threads = options.threads or KERNELS.cores
     context, machine = (informer(prepared.operands), prepared.kernels), prepared.plan.machine
     shape = prepared.shape if prepared.checked.is_single else None
-    return Execution(tensors, threads, out, *context, shape=shape, machine=machine)
+    return Execution(tensors, threads, out, placed or {}, *context, shape=shape, machine=machine)
 
 
 # ---------------------------------------------------------------- within a limit of memory

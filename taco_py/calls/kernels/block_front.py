@@ -42,6 +42,7 @@ from taco_py.calls.remapped.remapped_call import (
     RemappedCall,
     container,
     copied_into,
+    fills_of,
     form_of,
     is_in_blocks,
     plain_kind,
@@ -219,7 +220,7 @@ class BlockFront:
             for name, requested in self.arguments.formats.items():
                 form = self.forms.get(name)
                 blocks = remapped(requested if form is None else form)
-                formats[name] = requested if blocks is None else plain_format(blocks.order)
+                formats[name] = requested if blocks is None else _plain_sample(requested, blocks)
             inner = replace(self.arguments, formats=formats, dtypes=self._dtypes())
             self.compiled["plain"] = compile_plain(self.read, inner)
         return self.compiled["plain"]
@@ -230,6 +231,12 @@ def _in_plain(obj: Any, form: AnyFormat) -> Any:
         return obj
     blocks = blocks_of(obj)
     return obj if blocks is None else blocks.plain()
+
+
+def _plain_sample(requested: Any, form: RemappedFormat) -> Any:
+    """Return the plain form of an operand in blocks, or its plain format where none was given."""
+    blocks = blocks_of(requested)
+    return plain_format(form.order) if blocks is None else blocks.plain()
 
 
 def compile_blocks(read: Sequence[CheckedStatement], arguments: CompileArguments) -> Kernel:
@@ -286,7 +293,7 @@ def _call(
     if reason:
         return None, dict.fromkeys(blocks, reason)
     types = {name: np.dtype(dtype) for name, dtype in _types(arguments, tuple(forms)).items()}
-    cut, reasons = cut_assignment(assignment, forms, types)
+    cut, reasons = cut_assignment(assignment, forms, types, fills_of(arguments.formats))
     if cut is None:
         return None, reasons
     containers = dict.fromkeys(forms, TENSOR)
@@ -302,9 +309,12 @@ def _kernel(call: RemappedCall, arguments: CompileArguments, names: tuple[str, .
     dtypes = {}
     for part in call.cut.parts:
         dtypes[part.name] = types[part.access.tensor]
+        sample = arguments.formats.get(part.access.tensor)
         if isinstance(part.form, RemappedFormat):
-            blocks = blocks_of(arguments.formats.get(part.access.tensor))
+            blocks = blocks_of(sample)
             formats[part.name] = part.form.inner if blocks is None else blocks.stored
+        elif is_array(sample) and not any(part.cuts):
+            formats[part.name] = _in_plain(sample, part.form)
         elif part.form.is_dense and any(part.cuts):
             formats[part.name] = dense(len(part.cuts) + sum(1 for cut in part.cuts if cut))
         else:

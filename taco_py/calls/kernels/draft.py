@@ -23,7 +23,11 @@ from taco_py.arguments.result_table import TENSOR, ResultKind
 from taco_py.arguments.results import container
 from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
-from taco_py.calls.call.semirings.over_semirings import ArithmeticAssignment, written_over
+from taco_py.calls.call.semirings.over_semirings import (
+    ArithmeticAssignment,
+    unfilled,
+    written_over,
+)
 from taco_py.calls.call.semirings.over_statements import draft_over_statements, wanted_so_far
 from taco_py.calls.statements.elaborate import Elaborated, ResultOptions, elaborate
 from taco_py.calls.statements.read_text import (
@@ -158,8 +162,13 @@ def draft(text: str, arguments: CompileArguments) -> Draft:
 def draft_written(assignments: Sequence[Assignment], arguments: CompileArguments) -> Draft:
     """Return the draft of statements that are read already, whose subscripts are indices alone.
 
+    Operands of samples over a semiring have no fill value: calls take them as `unfilled` does.
+
     Raises as `draft` does.
     """
+    if arguments.over is not None:
+        samples = unfilled(arguments.formats, arguments.over.semiring)
+        arguments = replace(arguments, formats=samples)
     if len(assignments) == 1 and arguments.options.outputs is None:
         return draft_assignment(assignments[0], arguments)
     formats = arguments.formats

@@ -36,14 +36,14 @@ from taco_py.calls.call.requested_outputs import RequestedOutputs, by_output
 from taco_py.calls.call.semirings.over_semirings import unfilled
 from taco_py.calls.call.statement_commands import commands_of, with_commands_of_one
 from taco_py.calls.kernels.conform import by_place_and_name, conforming, typed_number
-from taco_py.calls.kernels.draft import Draft
+from taco_py.calls.kernels.draft import MASK, Draft
 from taco_py.calls.kernels.front import Front
 from taco_py.calls.statements.elaborate import Elaborated, kinds_of, without_halves_of_scipy
 from taco_py.calls.statements.sequence import Statements
 from taco_py.compiler.driver import CompiledKernel, compile_recipes
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.data.kernels import KERNELS
-from taco_py.data.storage.tensor_data import Array, TensorData
+from taco_py.data.storage.tensor_data import Array, TensorData, on_host
 from taco_py.data.tensors.byte_counts import check_memory_limit
 from taco_py.data.tensors.tensor import as_data, with_fill
 from taco_py.data.tensors.traced_operands import taken_over, taker_of
@@ -100,7 +100,7 @@ class Kernel:
     compiled: tuple[CompiledKernel, ...]
     kernels: dict[tuple[str, str], CompiledKernel]
     over: SemiringMask | None = None
-    accumulates: bool = False
+    accumulates: frozenset[str] = frozenset()
     front: Front | None = None
     ways: Ways = field(default_factory=Ways)
     writing: Ways = field(default_factory=Ways)
@@ -304,9 +304,9 @@ class Kernel:
 
         A sparse result is scipy's array where operands are scipy's.
 
-        out      where a dense result is written, or such arrays by name; `y += …` begins from it,
-                 unless `y` is passed, and without either from 0, `y *= …` from 1, `y min= …` from
-                 infinity
+        out      where a dense result is written, or such arrays by name: under a mask, where that
+                 allows it, unless `replace=True`; `y += …` begins from it, unless `y` is passed,
+                 and without either from 0, `y *= …` from 1, `y min= …` from infinity
         threads  at most so many
         memory_limit  bytes that it may take at once, as in `evaluate`
 
@@ -328,7 +328,7 @@ class Kernel:
 
     def _result(self, objects: dict[str, Any], out: Any, threads: int | None) -> Any:
         """Return the outputs for operands by name."""
-        if self.accumulates:
+        if not self.accumulates <= objects.keys():
             objects = self._from_identity(objects, out)
         if out is None and threads is None:
             ways = self.ways
@@ -358,13 +358,12 @@ class Kernel:
         place = place_of(objects.values())
         requested = replace(self.requested, outs=outs)
         accumulators = {n: o for n, o in outs.items() if n in self.formats and n not in objects}
-        if outs and self.over is not None:
-            self.over.refuse_out(self.accumulates, self.assignment)
         objects = {**accumulators, **objects}
         prepared = self._prepared(objects)
-        execution = self._execution(
-            prepared, threads, writable_out(prepared, requested, self.options)
-        )
+        array = writable_out(prepared, requested, self.options)
+        if outs and self.over is not None and self.over.keeps(bool(self.accumulates)):
+            return self._merged(prepared, outs, threads, self.over)
+        execution = self._execution(prepared, threads, array)
         results = run_outputs(prepared, execution, outs)
         ways = self.writing if outs else self.ways
         if execution.fits:
@@ -373,6 +372,19 @@ class Kernel:
             self._remember(prepared, objects, requested, accumulators)
         results = {name: self._of_scipy(data, prepared, name) for name, data in results.items()}
         return hand_out_results(results, prepared, requested, (), "" if outs else place)
+
+    def _merged(
+        self,
+        prepared: Prepared,
+        outs: Mapping[str, Array],
+        threads: int | None,
+        over: SemiringMask,
+    ) -> Any:
+        """Return `out` with the result where the mask allows it."""
+        results = run_outputs(prepared, self._execution(prepared, threads), {})
+        (out,), (data,) = outs.values(), results.values()
+        merged = over.merged(out, on_host(data).values, on_host(prepared.operands[MASK].data))
+        return merged if self.requested.alone else (merged,)
 
     def _noted(self, taker: Any, objects: dict[str, Any], out: Any, threads: int | None) -> Any:
         """Leave the statements to a trace that an operand is of."""
@@ -389,10 +401,7 @@ class Kernel:
         """
         outs = out if isinstance(out, Mapping) else {} if out is None else self.formats
         steps, operands = self.statements.steps, dict(objects)
-        missing = {s.accumulator for s in steps if s.accumulator in self.formats} - {
-            *objects,
-            *outs,
-        }
+        missing = self.accumulates - {*objects, *outs}
         if not missing:
             return operands
         shapes = {n: read_operand(obj, f"operand {n}").shape for n, obj in objects.items()}
@@ -627,5 +636,7 @@ def compile_plan(
     compiled = compile_recipes(plan.recipes)
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
     fields = (statements, elaborated, plan, formats, types, requested, options)
-    accumulates = any(step.accumulator in formats for step in statements.steps)
+    accumulates = frozenset(
+        step.accumulator for step in statements.steps if step.accumulator in formats
+    )
     return Kernel(*fields, compiled, kernels, over, accumulates)

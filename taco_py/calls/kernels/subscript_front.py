@@ -28,6 +28,7 @@ from taco_py.calls.indexed.indexed_statements import (
     boundary_options,
     refuse_scatter,
 )
+from taco_py.calls.kernels.conform import require_fill
 from taco_py.calls.kernels.draft import (
     MASK,
     CompileArguments,
@@ -46,9 +47,11 @@ from taco_py.data.storage.pack import pack_coo
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.data.tensors.traced_operands import taken_over, taker_of
 from taco_py.language.diagnostics.errors import DimensionError, FormatError, OperandTypeError
+from taco_py.language.fill import Fill
 from taco_py.language.formats import Format
 from taco_py.language.notation.checks import accesses, operand_names
 from taco_py.language.notation.nodes import Access, Assignment
+from taco_py.language.problem import TensorType
 from taco_py.running.replay.make_call import Ways
 
 SAMPLE_SIZE = 4
@@ -59,7 +62,7 @@ SAMPLE_SIZE = 4
 class SubscriptFront:
     """Makes the operands that subscripts ask for.
 
-    formats, dtypes  of the operands, as the text was compiled for
+    formats, dtypes, fills  of the operands, as the text was compiled for
     indexed          the statements, with the layouts of calls before
     compiled         kernels by statements and the types of their operands
     """
@@ -68,6 +71,7 @@ class SubscriptFront:
     arguments: CompileArguments
     formats: Mapping[str, Format]
     dtypes: Mapping[str, np.dtype[Any]]
+    fills: Mapping[str, Fill]
     indexed: IndexedStatements
     compiled: dict[tuple[object, ...], Kernel] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -152,6 +156,8 @@ class SubscriptFront:
                 f"{data.format}",
                 hint=f'convert it: tp.tensor({name}, format="{form}")',
             )
+        if not form.is_dense and self._reads_fills and data.fill != self.fills.get(name, ""):
+            require_fill(name, describe(obj, name).operand.type, self._type(name))
         if isinstance(obj, bool | int | float | complex) and not isinstance(obj, np.generic):
             return dtype.type(obj)
         if data.dtype != dtype:
@@ -162,6 +168,16 @@ class SubscriptFront:
                 f"dtypes={{{name!r}: {data.dtype.name!r}}}",
             )
         return obj
+
+    @property
+    def _reads_fills(self) -> bool:
+        """Tell whether fill values are numbers, and not the zero of a semiring."""
+        over = self.arguments.over
+        return over is None or over.semiring.is_arithmetic
+
+    def _type(self, name: str) -> TensorType:
+        """Return the type of an operand that the text was compiled for."""
+        return TensorType(self.formats[name], self.dtypes[name].name, fill=self.fills.get(name, ""))
 
     def _kernel(self, statements: PlainStatements) -> Kernel:
         """Return the kernel over these operands, compiled where no call before had such."""
@@ -177,7 +193,10 @@ class SubscriptFront:
         """Return the draft of statements over these operands: their formats, types and strides."""
         arguments = self.arguments
         types = {n: describe(obj, n).operand.type for n, obj in statements.objects.items()}
-        formats: dict[str, Any] = {name: type.format for name, type in types.items()}
+        formats: dict[str, Any] = {
+            name: statements.objects[name] if type.fill and self._reads_fills else type.format
+            for name, type in types.items()
+        }
         dtypes = {name: type.dtype for name, type in types.items()}
         for target in (assignment.target for assignment in statements.assignments):
             if target.tensor in arguments.formats:
@@ -241,7 +260,7 @@ def _sampled(
     formats = {name: format_of(sources[name], orders[name], name) for name in names}
     dtypes = _dtypes(assignments, names, sources, arguments.dtypes)
     indexed = IndexedStatements(tuple(assignments), boundary, {}, options.dtype)
-    front = SubscriptFront(tuple(read), arguments, formats, dtypes, indexed)
+    front = SubscriptFront(tuple(read), arguments, formats, dtypes, _fills(names, sources), indexed)
     shapes = _sample_shapes(uses, sources, boundary, assignments[-1].target)
     samples = {
         name: sources[name]
@@ -269,6 +288,12 @@ def _dtypes(
         name: read_operand(sources[name], name).dtype for name in names if is_array(sources[name])
     }
     return {**{n: as_dtype(dtype, n) for n, dtype in by_name.items()}, **arrays}
+
+
+def _fills(names: Sequence[str], sources: Mapping[str, Any]) -> dict[str, Fill]:
+    """Return the fill value of each sample; a format has none."""
+    samples = (name for name in names if is_array(sources[name]))
+    return {name: describe(sources[name], name).operand.type.fill for name in samples}
 
 
 def _sample_shapes(

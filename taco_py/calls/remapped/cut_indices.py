@@ -17,8 +17,9 @@ from dataclasses import replace
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.data.convert.remap import plain_format
+from taco_py.language.fill import Fill
 from taco_py.language.formats import Format, RemappedFormat
-from taco_py.language.formats.stored_modes import Quotient, Remainder, StoredMode
+from taco_py.language.formats.stored_modes import StoredMode
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.checks import accesses, all_indices, with_linearity
 from taco_py.language.notation.dtypes import DType, sum_dtype
@@ -85,12 +86,16 @@ class CutAssignment:
 
 
 def cut_assignment(
-    assignment: Assignment, forms: Mapping[str, AnyFormat], dtypes: Mapping[str, DType]
+    assignment: Assignment,
+    forms: Mapping[str, AnyFormat],
+    dtypes: Mapping[str, DType],
+    fills: Mapping[str, Fill],
 ) -> tuple[CutAssignment | None, dict[str, str]]:
     """Find the assignment over stored modes; None where no operand is read in blocks.
 
     forms   of the operands, the one that is added to among them
     dtypes  of those that are remapped, at least
+    fills   of those with a fill value other than 0, which padding has too: they are not in blocks
 
     Returns with it the reasons for which operands are read in plain formats.
     """
@@ -98,7 +103,8 @@ def cut_assignment(
     plain: dict[str, str] = {}
     for name, form in forms.items():
         if isinstance(form, RemappedFormat):
-            reason = _unwalkable(name, form, assignment, forms)
+            reason = f"its fill value is {fills[name]}" if fills.get(name) else ""
+            reason = reason or _unwalkable(name, form, assignment, forms)
             if not reason and form.slots and sum_dtype(dtypes[name]) != dtypes[name]:
                 reason = _widened(name, assignment.value, dtypes[name])
             plain.update({name: reason} if reason else {})
@@ -106,7 +112,7 @@ def cut_assignment(
     if assignment.operator is not None and isinstance(forms.get(accumulator), RemappedFormat):
         plain[accumulator] = "a value is added to it"
     while True:
-        cuts, refusal = _cuts(reads, forms, plain)
+        cuts, refusal = _cuts(reads, forms, plain, fills)
         if refusal is None:
             break
         plain.update(refusal)
@@ -171,7 +177,10 @@ def _all_reads(assignment: Assignment, forms: Mapping[str, AnyFormat]) -> tuple[
 
 
 def _cuts(
-    reads: tuple[Access, ...], forms: Mapping[str, AnyFormat], plain: Mapping[str, str]
+    reads: tuple[Access, ...],
+    forms: Mapping[str, AnyFormat],
+    plain: Mapping[str, str],
+    fills: Mapping[str, Fill],
 ) -> tuple[dict[str, int], dict[str, str] | None]:
     """Return the block size of each cut index, or the operands that have to be plain."""
     cuts: dict[str, int] = {}
@@ -185,7 +194,11 @@ def _cuts(
                 by.setdefault(index, access.tensor)
     for access in reads:
         for mode, index in enumerate(access.indices):
-            reason = _refusal(access, mode, index, forms, plain) if index in cuts else ""
+            if index not in cuts:
+                continue
+            reason = _refusal(access, mode, index, forms, plain)
+            if not reason and fills.get(access.tensor) and is_sparse_form(forms[access.tensor]):
+                reason = f"{access.tensor}, whose fill value is {fills[access.tensor]}, has {index}"
             if reason:
                 cutting = [a for a, f in _blocked(reads, forms, plain) if _is_cut(a, f, index)]
                 return {}, {access.tensor: reason for access in cutting}
@@ -320,9 +333,9 @@ class _ToStored:
 def _stored_index(mode: StoredMode, access: Access, halves: Mapping[str, tuple[str, str]]) -> str:
     """Return the index of a stored mode."""
     index = access.indices[mode.reads[0]]
-    if isinstance(mode, Quotient):
+    if mode.numbers_blocks:
         return halves[index][0]
-    return halves[index][1] if isinstance(mode, Remainder) else index
+    return halves[index][1] if mode.is_inside_blocks else index
 
 
 def with_target(cut: CutAssignment, modes: Sequence[StoredMode]) -> CutAssignment:

@@ -49,8 +49,8 @@ def outer_first(cuts: Sequence[int]) -> tuple[StoredMode, ...]:
     """Return the same modes with remainders behind all others, as blocks are stored."""
     modes = stored_modes(cuts)
     return (
-        *(mode for mode in modes if not isinstance(mode, Remainder)),
-        *(mode for mode in modes if isinstance(mode, Remainder)),
+        *(mode for mode in modes if not mode.is_inside_blocks),
+        *(mode for mode in modes if mode.is_inside_blocks),
     )
 
 
@@ -103,15 +103,15 @@ def merged(
     pending: StoredMode | None = None
     for level, level_arrays, mode in zip(tensor.format.levels, tensor.levels, modes, strict=True):
         if pending is not None:
-            if not isinstance(mode, Remainder) or mode.mode != pending.reads[0]:
+            if not mode.is_inside_blocks or mode.reads[0] != pending.reads[0]:
                 return None
             if not level.full:
                 return None
             pending = None
             continue
-        if isinstance(mode, Remainder):
+        if mode.is_inside_blocks:
             return None
-        if isinstance(mode, Quotient):
+        if mode.numbers_blocks:
             if not level.full or level.arrays:
                 return None
             pending = mode
@@ -130,7 +130,7 @@ def blocks_of_result(
     outer = len(cuts)
     places = [mode.reads[0] for mode in modes[:outer]]
     inside = [mode.reads[0] for mode in modes[outer:]]
-    if any(isinstance(mode, Remainder) for mode in modes[:outer]) or inside != sorted(inside):
+    if any(mode.is_inside_blocks for mode in modes[:outer]) or inside != sorted(inside):
         return None
     if any(level != LETTERS["d"] for level in form.levels[outer:]):
         return None
@@ -149,7 +149,7 @@ def plain_of(tensor: TensorData, modes: Sequence[StoredMode]) -> Format:
 
     modes  what each level stores
     """
-    outer = [k for k, mode in enumerate(modes) if not isinstance(mode, Remainder)]
+    outer = [k for k, mode in enumerate(modes) if not mode.is_inside_blocks]
     levels = tuple(ordered(tensor.format).levels[k] for k in outer)
     if any(level.branchless for level in levels) or all(level.full for level in levels):
         levels = (LETTERS["s"],) * len(outer)

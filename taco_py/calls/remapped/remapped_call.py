@@ -49,6 +49,7 @@ from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.remapped_tensor import RemappedTensor
 from taco_py.data.tensors.tensor import Tensor, as_data, as_format
 from taco_py.language.diagnostics.errors import TacoError
+from taco_py.language.fill import Fill
 from taco_py.language.formats import Format, RemappedFormat, dense, remapped
 from taco_py.language.formats.stored_modes import StoredMode
 from taco_py.language.legal.stored import is_sparse
@@ -86,6 +87,11 @@ def shape_of(obj: Any) -> tuple[int, ...]:
     """Return the shape of an operand, whose numbers have none."""
     shape = getattr(obj, "shape", None)
     return as_data(obj).shape if shape is None else tuple(shape)
+
+
+def fills_of(objects: Mapping[str, Any]) -> dict[str, Fill]:
+    """Return the fill values of the operands that have one other than 0."""
+    return {n: obj.fill for n, obj in objects.items() if isinstance(obj, Tensor) and obj.fill}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -380,12 +386,9 @@ def remapped_call(
     blocks = [name for name, obj in objects.items() if is_in_blocks(obj)]
     if reason:
         return None, dict.fromkeys(blocks, reason)
-    filled = {n: f"its fill value is {o.fill_value}" for n, o in objects.items() if _filled(o)}
-    if filled:
-        return None, {name: filled.get(name, "another is") for name in blocks}
     forms = {name: form_of(obj) for name, obj in objects.items()}
     dtypes = {name: np.dtype(objects[name].dtype) for name in blocks}
-    cut, plain = cut_assignment(assignment, forms, dtypes)
+    cut, plain = cut_assignment(assignment, forms, dtypes, fills_of(objects))
     if cut is None:
         return None, plain
     containers = {name: container(obj, forms[name]) for name, obj in objects.items()}
@@ -418,10 +421,6 @@ def _refusal(assignment: Assignment, objects: Mapping[str, Any], options: CallOp
     if any(len(a.indices) != orders[a.tensor] for a in accesses(assignment)):
         return "operands do not fit"
     return ""
-
-
-def _filled(obj: Any) -> bool:
-    return isinstance(obj, RemappedTensor) and bool(obj.fill)
 
 
 def result_form(

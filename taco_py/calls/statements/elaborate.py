@@ -30,7 +30,7 @@ from taco_py.compiler.cost.estimate import result_size
 from taco_py.data.storage.tensor_data import ordered
 from taco_py.data.tensors.tensor import as_format
 from taco_py.language.fill import fill_of as fill_text
-from taco_py.language.legal.absent import fill_of
+from taco_py.language.legal.absent import fill_of, masked_fill
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.legal.types import computes_exactly
 from taco_py.language.legal.wraps import with_wraps
@@ -246,7 +246,11 @@ class _Building:
         kind = self._kind(assignment)
         hidden = assignment.target.tensor not in self.statements.outputs.values()
         requested = None if hidden else self.options.zero
-        value = fill_of(assignment.value, self._fill, promoted) if requested is None else requested
+        value = requested
+        if value is None:
+            value = fill_of(assignment.value, self._fill, promoted)
+        if value is None:  # what a mask leaves out of a value that is stored everywhere
+            value = masked_fill(assignment.value)
         if value is None or value == 0:
             return assignment, kind, ""
         alone = stored_alone(assignment)

@@ -10,7 +10,8 @@ class Source:
     """The tensor's array `what` ("pos", "crd" or "values") of `level`, or a number:
 
     the "size" of `index`, or the "stride" (in elements) of a dense `tensor` along the mode it
-    stores at `level`.
+    stores at `level`; or the "check": 1 where the kernel is to see itself whether coordinates of
+    `tensor` ascend, and to fail where they do not, 0 where its caller knows.
     """
 
     what: str

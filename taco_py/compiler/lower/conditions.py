@@ -71,7 +71,7 @@ def split_consumer(
     if isinstance(statement, Where):
         condition, consumer = split_consumer(statement.consumer, nothing, target)
         workspace = statement.workspace
-        if condition is None and not workspace.stored and _hands_on(statement, target):
+        if condition is None and not workspace.stored and _hands_on(statement, nothing, target):
             return producer_condition(statement, target.indices), statement
         if condition is None or workspace.stored or workspace.access in accesses(condition):
             return None, statement
@@ -82,15 +82,19 @@ def split_consumer(
     return condition, replace(statement, value=value)
 
 
-def _hands_on(where: Where, target: Access) -> bool:
-    """Tell whether a statement assigns a sum to a target unchanged: out[i,j] = t where …"""
+def _hands_on(where: Where, nothing: Number, target: Access) -> bool:
+    """Tell whether a statement assigns a sum to a target, and over no terms `nothing`.
+
+    out[i,j] = t where …               where t begins with nothing
+    out[i,j] = filled(t, 0) where …    which stores nothing over no terms
+    """
     consumer = where.consumer
     if not isinstance(consumer, Assign) or consumer.target != target:
         return False
-    value = consumer.value
+    value, is_nothing = consumer.value, same(where.workspace.initial, nothing)
     while is_call_of(value, FILLED):
-        value = value.args[0]
-    return consumer.operator is None and value == where.workspace.access
+        value, is_nothing = value.args[0], True
+    return consumer.operator is None and value == where.workspace.access and is_nothing
 
 
 def producer_condition(where: Where, bound: Collection[str]) -> Expr | None:

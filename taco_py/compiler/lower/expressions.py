@@ -22,6 +22,7 @@ from taco_py.language.notation.operators import (
     KEEP,
     NONZERO,
     PLACE,
+    POSITION,
     PRESENT,
     SELECTED,
     STORED,
@@ -149,6 +150,7 @@ def _value(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -
 
 _LOWERINGS = {
     VALUE: _value,
+    POSITION: _value,
     STORED: _stored,
     PRESENT: _stored,
     NONZERO: _nonzero,

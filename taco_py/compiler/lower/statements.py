@@ -57,6 +57,7 @@ from taco_py.compiler.lower.threads.atomic_updates import (
 from taco_py.compiler.lower.threads.block_sums import begin_sums, keep_sums, lower_in_parts
 from taco_py.compiler.lower.threads.value_ranges import Lower, lower_separately
 from taco_py.compiler.lower.zero import zero_below
+from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.dtypes import operand_dtype
@@ -377,6 +378,8 @@ class Lowerer:
 
         A single value is computed, and appended where it is stored. For a block, a test whether any
         of its elements is stored comes first.
+
+        Raises ScheduleError where threads share the workspaces of such a test, which is serial.
         """
         level = appending_level(self.env, self.result, forall)
         position = None if level is None else scope.position(self.env.target, level)
@@ -391,6 +394,14 @@ class Lowerer:
         if last and value_assigned(body, self.env.target) is not None:
             entry = Entry(level, position, forall.index in scope.read)
             return replace(self, entry=entry), None
+        shared = any(loop.parallel for loop in foralls(body))
+        if shared and not self.env.graph.teams and workspaces_of(body):
+            raise ScheduleError(
+                f"Expected blocks of {self.env.target.tensor} that each iteration over "
+                f"{forall.index} stores, found some that it may leave out, whose threads share a "
+                "workspace",
+                hint=f"share no loop inside the one over {forall.index}",
+            )
         flag = Var(self.env.names.fresh(f"{self.env.target.tensor}_any"), BOOL)
         looker = replace(self, looks=flag)
         looking = shorten(tuple(looker.statement(body, replace(scope, serial=True))))

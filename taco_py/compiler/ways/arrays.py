@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from codegen.build import const
@@ -48,7 +48,7 @@ def size_bindings(problem: Problem, names: Names) -> tuple[dict[str, Expr], dict
     static = dict(problem.static)
     sizes: dict[str, Expr] = {}
     bindings: dict[str, Source] = {}
-    for index in all_indices(problem.assignment):
+    for index in dict.fromkeys(i for one in problem.assignments for i in all_indices(one)):
         if index in static:
             sizes[index] = const(static[index])
         else:
@@ -71,7 +71,7 @@ def tensor_of(
 ) -> StridedTensor:
     type = problem.type_of(tensor)
     storage = Storage.OUTPUT if tensor in _output_names(problem) else Storage.INPUT
-    array = Array(names.fresh(f"{tensor}_vals"), scalar(type.dtype), storage)
+    array = Array(names.fresh(f"{tensor}_vals"), scalar(type.element), storage)
     bindings[array.name] = Source("values", tensor)
     strides: list[Expr] = []
     for level in range(type.format.order):
@@ -111,6 +111,11 @@ class Arguments:
     names: Names
 
 
+def variables_of(numbers: Iterable[Expr]) -> tuple[Var, ...]:
+    """Return the numbers that are parameters of a kernel, not constants."""
+    return tuple(number for number in numbers if isinstance(number, Var))
+
+
 def arguments_of(problem: Problem, name: str, among: Collection[str] | None = None) -> Arguments:
     """Return the function called `name` over results, operands, sizes and strides; of operands,
     only those in `among` unless it is None."""
@@ -122,8 +127,8 @@ def arguments_of(problem: Problem, name: str, among: Collection[str] | None = No
         if among is None or tensor in among
     }
     arrays = tuple(tensor.array for tensor in tensors.values())
-    strides = [s for tensor in tensors.values() for s in tensor.strides if isinstance(s, Var)]
-    scalars = (*(size for size in sizes.values() if isinstance(size, Var)), *strides)
+    strides = variables_of(s for tensor in tensors.values() for s in tensor.strides)
+    scalars = (*variables_of(sizes.values()), *strides)
     head = Function(name, arrays, scalars, Block(), threaded=True)
     return Arguments(head, tensors, sizes, tuple(bindings.items()), names)
 

@@ -80,6 +80,7 @@ class Way:
               way in the table; else None
     lower     the loop IR of a recipe on a machine; None where nothing is generated
     routine   the routine for a recipe, where nothing is generated; else None
+    in_slabs  whether it computes several values of the same slabs of dense tensors
     in_loops  whether the kernel runs the loops of its schedule, with its commands
     reuses    whether each element of a product's operands is read from memory few times only
     seconds   the expected time of a problem on which it is chosen; None for that of its loops
@@ -99,6 +100,7 @@ class Way:
     choose: Callable[[Question], Offer | None]
     lower: Callable[[Recipe, Target], LoweredRecipe] | None = None
     routine: Callable[[Recipe], Routine] | None = None
+    in_slabs: bool = False
     in_loops: bool = False
     reuses: bool = False
     seconds: Callable[[Question], float] | None = None

@@ -16,11 +16,22 @@ from codegen.machine.target import TARGETS
 from codegen.records import dataclass
 from taco_py.compiler.cost.estimate import Statistics
 from taco_py.compiler.schedule.commands import Make
-from taco_py.compiler.ways import gpu_loops, gpu_tiles, library, loops, staged, tiles, transpose
+from taco_py.compiler.ways import (
+    gpu_loops,
+    gpu_tiles,
+    library,
+    loops,
+    staged,
+    tiles,
+    transpose,
+)
 from taco_py.compiler.ways.contraction_match import product_of, products_at_most, reuse
+from taco_py.compiler.ways.entry_kernels import entry_slabs
 from taco_py.compiler.ways.epilogues import visited_rows
 from taco_py.compiler.ways.gpu_check import check_kernels
+from taco_py.compiler.ways.on_gpu import gpu_slabs, gpu_transpose
 from taco_py.compiler.ways.places import paired
+from taco_py.compiler.ways.slab_kernels import slabs
 from taco_py.compiler.ways.way import Question, Way
 from taco_py.language.diagnostics.errors import InternalError
 from taco_py.language.problem import Problem
@@ -34,6 +45,8 @@ WAYS: Mapping[str, Way] = {
     way.name: way
     for way in (
         gpu_tiles.WAY,
+        gpu_transpose.WAY,
+        gpu_slabs.WAY,
         gpu_loops.WAY,
         paired.WAY,
         library.WAY,
@@ -41,6 +54,8 @@ WAYS: Mapping[str, Way] = {
         transpose.WAY,
         staged.WAY,
         visited_rows.WAY,
+        slabs.WAY,
+        entry_slabs.WAY,
         loops.WAY,
     )
 }
@@ -70,6 +85,11 @@ def way_of(make: Make) -> Way:
 def in_loops_on(on_gpu: bool) -> Make:
     """Return the way that runs a schedule's loops and commands, on a GPU or on the CPU."""
     return Make(next(w.name for w in WAYS.values() if w.in_loops and w.on_gpu == on_gpu))
+
+
+def in_slabs(parameters: tuple[int, ...] = ()) -> Make:
+    """Return the way that computes several values of the same slabs of dense tensors."""
+    return Make(next(way.name for way in WAYS.values() if way.in_slabs), parameters)
 
 
 def check_recipe(recipe: Recipe) -> None:

@@ -16,15 +16,25 @@ from taco_py.graph.backends.offloaded_run import OffloadedRun
 from taco_py.graph.nodes import Node
 from taco_py.graph.orchestrate.dag import bits
 from taco_py.graph.orchestrate.offload_regions import RegionDecision
-from taco_py.graph.run.graph_program import GraphProgram, KernelRun
+from taco_py.graph.run.graph_program import GraphProgram, KernelRun, NumpyRun
+from taco_py.graph.view_operators import free_views
 
 
 def count_runs(program: GraphProgram) -> str:
-    """Count the kernel calls, calls of NumPy and regions of backends of a program."""
+    """Count the kernel calls, calls of NumPy, views and regions of backends of a program.
+
+    Views take no copy; positions are operands of kernels, which are checked.
+    """
     kernels = sum(isinstance(step, KernelRun) for step in program.steps)
     offloaded = sum(isinstance(step, OffloadedRun) for step in program.steps)
-    numpy = len(program.steps) - kernels - offloaded
+    free = free_views(program.graph)
+    runs = [*program.views, *(step for step in program.steps if isinstance(step, NumpyRun))]
+    views = sum(run.node.name in free for run in runs)
+    numpy = sum(step.node.name not in free for step in program.steps if isinstance(step, NumpyRun))
+    positions = len(runs) - views - numpy
     line = f"{kernels} kernel calls, {numpy} calls of NumPy"
+    line += f", {views} views" if views else ""
+    line += f", {positions} arrays of positions" if positions else ""
     return f"{line}, {offloaded} regions of backends" if offloaded else line
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from taco_py.arrays.numpy_surface.axes import axes_of, place_of
 from taco_py.arrays.numpy_surface.layouts import check_matrices
 from taco_py.graph.capture.recorder import Recorder
+from taco_py.graph.capture.reshape_factors import factors_of_reshape
 from taco_py.graph.capture.symbolic_size import Size, extent_of
 from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.extents import ONE, Extent, const, product, total
@@ -63,7 +64,9 @@ def reshape(recorder: Recorder, x: Any, *shape: Any, **options: Any) -> Any:
             "one size may be -1",
             DimensionError,
         )
-    return recorder.add("reshape", (name,), tuple(sizes), fact.dtype)
+    after = tuple(map(recorder.result_size, sizes))
+    common = factors_of_reshape(recorder, fact.shape, after)
+    return recorder.add("reshape", (name,), after, fact.dtype, factors=common)
 
 
 def _quotient(recorder: Recorder, elements: Extent, rest: Extent) -> Extent:
@@ -193,7 +196,8 @@ def subscript(recorder: Recorder, x: Any, key: Any) -> Any:
         elif isinstance(entry, slice):
             size = next(sizes)
             ends = tuple(map(_end, (entry.start, entry.stop, entry.step)))
-            shape.append(_length(recorder, size, ends))
+            shape.append(_every(recorder, size, ends) or _length(recorder, size, ends))
+            _guard_both_ends(recorder, size, ends)
             parts.append(("slice", *ends))
         else:
             parts.append(("at", _position(recorder, entry, next(sizes))))
@@ -202,6 +206,32 @@ def subscript(recorder: Recorder, x: Any, key: Any) -> Any:
     inputs = (name, *(recorder.name_of(array) for array in arrays))
     result_shape = _shape_with_arrays(recorder, fact, keys, shape)
     return recorder.add("index", inputs, result_shape, fact.dtype, key=tuple(parts))
+
+
+def _every(recorder: Recorder, size: Extent, ends: tuple[Extent | None, ...]) -> Extent | None:
+    """Return the size of every k-th element of a mode that has a multiple of k of them.
+
+    x[::2], x[1::2]    x.shape[0] // 2, where the trace holds for even sizes
+    """
+    start, stop, step = (None if end is None else end.constant for end in ends)
+    if size.constant is not None or stop is not None or not isinstance(step, int) or step < 2:
+        return None
+    if ends[1] is not None or (ends[0] is not None and start is None):
+        return None
+    rest = Extent("%", (size, const(step)))
+    recorder.guard(rest, recorder.value(rest))
+    if recorder.value(rest) or not 0 <= int(start or 0) < step:
+        return None
+    return Extent("//", (size, const(step)))
+
+
+def _guard_both_ends(recorder: Recorder, size: Extent, ends: tuple[Extent | None, ...]) -> None:
+    """Note that the trace holds where a slice with two ends has elements: where it begins before
+    it ends."""
+    start, stop, _ = ends
+    if start is not None and stop is not None and size.constant is None:
+        is_any = Extent(">", (Extent("slice", (size, *ends)), const(0)))
+        recorder.guard(is_any, recorder.value(is_any))
 
 
 def _has_traced(recorder: Recorder, key: Any) -> bool:

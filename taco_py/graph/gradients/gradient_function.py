@@ -25,6 +25,7 @@ from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.rules.rewrite import rewritten, rules_of
 from taco_py.graph.selection.strategies import DEFAULT
+from taco_py.graph.views.with_views import with_views
 from taco_py.language.diagnostics.errors import DerivativeError
 from taco_py.language.diagnostics.suggest import with_suggestion
 
@@ -101,8 +102,9 @@ class GradientFunction(FusedFunction):
         results = self._results(len(targets))
         if results.start:
             primitives = replace(primitives, outputs=primitives.outputs[results]).pruned
-        primitives = with_dense_gradients(rewritten(primitives, rules_of(self.passes)), targets)
-        return with_own_gradients(primitives)
+        rules = rules_of(self.passes)
+        primitives = with_dense_gradients(rewritten(primitives, rules), targets)
+        return with_own_gradients(with_views(primitives, rules))
 
     def _results(self, count: int) -> slice:
         """Return which of the value and the gradients are computed."""

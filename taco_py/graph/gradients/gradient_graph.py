@@ -16,6 +16,7 @@ from taco_py.graph.gradients.function_gradients import OF_FUNCTIONS
 from taco_py.graph.gradients.primitive_gradients import cotangents_of
 from taco_py.graph.graph_builder import GraphBuilder, rebuilt
 from taco_py.graph.nodes import NOWHERE, Graph, Node, Origin
+from taco_py.graph.view_operators import is_view
 from taco_py.language.autodiff.sides import NO_SIDES, Sides
 from taco_py.language.diagnostics.errors import DerivativeError
 
@@ -175,6 +176,13 @@ def with_dense_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
     return builder.finish()
 
 
+def _has_all_memory(nodes: Mapping[str, Node], name: str) -> bool:
+    """Tell whether a result has an element for each one of the value that it shows."""
+    while is_view(nodes[name]) and nodes[name].get("call") == "reshape":
+        (name,) = nodes[name].inputs
+    return not is_view(nodes[name])
+
+
 def with_own_gradients(graph: Graph) -> Graph:
     """Copy results that would share memory with an operand or with each other."""
     nodes, computed = [*graph.nodes], graph.by_name
@@ -182,7 +190,7 @@ def with_own_gradients(graph: Graph) -> Graph:
     outputs: list[str] = []
     for place, name in enumerate(graph.outputs):
         base = shown_value(computed, name)
-        if base != name or base not in computed or base in bases:
+        if base not in computed or base in bases or not _has_all_memory(computed, name):
             nodes.append(separate_copy(name, graph.facts[name], place))
             name = nodes[-1].name
         bases.add(base)

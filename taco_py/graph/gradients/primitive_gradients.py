@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from taco_py.graph.extents import ONE, Extent, const, product
+from taco_py.graph.extents import ONE, Extent, bounds, const, product
 from taco_py.graph.gradients.element_gradients import cotangents_of_map
 from taco_py.graph.gradients.text_gradients import cotangents_of_text
 from taco_py.graph.graph_builder import GraphBuilder
@@ -305,24 +305,26 @@ def _of_parts(
 def _of_reshape(
     builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
 ) -> Iterator[tuple[int, str]]:
-    fact = builder.facts[inputs[0]]
-    yield 0, builder.add("numpy", (cotangent,), fact.shape, fact.dtype, call="reshape")
+    fact, factors = builder.facts[inputs[0]], node.get("factors")
+    back = None if factors is None else (factors[1], factors[0])
+    attributes = {"call": "reshape", "factors": back}
+    yield 0, builder.add("numpy", (cotangent,), fact.shape, fact.dtype, **attributes)
 
 
 def _of_concatenate(
     builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
 ) -> Iterator[tuple[int, str]]:
-    axis, begin = node.get("axis"), const(0)
+    axis = node.get("axis")
+    ends = bounds([builder.facts[name].shape[axis] for name in inputs])
+    full = ("slice", None, None, None)
     for place, name in enumerate(inputs):
         fact = builder.facts[name]
-        end = Extent("+", (begin, fact.shape[axis]))
-        full = ("slice", None, None, None)
-        key = tuple(("slice", begin, end, None) if n == axis else full for n in range(fact.order))
+        part = ("slice", *ends[place : place + 2], None)
+        key = tuple(part if n == axis else full for n in range(fact.order))
         yield (
             place,
             builder.add("numpy", (cotangent,), fact.shape, fact.dtype, call="slice", key=key),
         )
-        begin = end
 
 
 def _of_copy(

@@ -29,6 +29,7 @@ from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.rules.rewrite import rewritten, rules_of
 from taco_py.graph.selection.strategies import DEFAULT
+from taco_py.graph.views.with_views import with_views
 from taco_py.language.diagnostics.errors import (
     DerivativeError,
     InternalError,
@@ -307,7 +308,8 @@ class _Updated(FusedFunction):
                 builder.renamed[f"{kind} of {name}"] = values[kind]
                 outputs.append(f"{kind} of {name}")
         builder.graph = replace(extended, outputs=tuple(outputs))
-        return with_own_gradients(rewritten(builder.finish(), rules_of(self.passes)))
+        rules = rules_of(self.passes)
+        return with_own_gradients(with_views(rewritten(builder.finish(), rules), rules))
 
     def _update(self, builder: GraphBuilder, values: dict[str, str]) -> Sequence[str]:
         """Make the new values of a parameter and its state, in the place of the old ones."""

@@ -20,6 +20,7 @@ from taco_py.graph.rules import (
     join_products,
     join_scatters,
     slice_before,
+    slice_of_concatenate,
     sum_into_product,
     transpose_after,
     transpose_of_product,
@@ -27,6 +28,7 @@ from taco_py.graph.rules import (
     zero_terms,
 )
 from taco_py.graph.rules.base import GraphRule
+from taco_py.graph.rules.slice_tiles import are_disjoint
 from taco_py.graph.view_operators import is_view
 
 CATALOGUE: tuple[GraphRule, ...] = (
@@ -34,6 +36,7 @@ CATALOGUE: tuple[GraphRule, ...] = (
     algebra.RULE,  # others have less to look at
     fold_numbers.RULE,  # what is spread over arrays is there then
     slice_before.RULE,  # what nobody reads needs no other rule
+    slice_of_concatenate.RULE,  # slices of what is left: derivatives are of these
     transpose_after.RULE,
     transpose_of_product.RULE,  # what has no other reader after them
     sum_into_product.RULE,  # while products are as the user wrote them
@@ -72,12 +75,14 @@ def rewritten(graph: Graph, rules: Sequence[GraphRule] = CATALOGUE) -> Graph:
 
 def _apply_rules_once(graph: Graph, rules: Sequence[GraphRule]) -> tuple[Graph, bool]:
     builder = GraphBuilder(graph)
-    uses, handed = _uses(graph), _handed(graph)
+    uses, handed, sliced = _uses(graph), _handed(graph), _sliced(graph)
     has_changed = False
     for node in graph.nodes:
         builder.place, builder.origin = node.place, node.origin
         name = builder.copy(node)
         builder.note(name, uses[node.name], node.name in handed)
+        if node.name in sliced:
+            builder.sliced.add(name)
         for rule in rules:
             current = builder.nodes.get(name)
             replacement = None if current is None else rule.apply(builder, current)
@@ -94,6 +99,18 @@ def _uses(graph: Graph) -> Counter[str]:
     for node in graph.nodes:
         read.update(node.inputs)
     return read
+
+
+def _sliced(graph: Graph) -> set[str]:
+    """Return the values that are read in slices alone, which have no element in common."""
+    names = set()
+    for name, nodes in graph.readers().items():
+        slices = all(node.get("call") == "slice" for node in nodes)
+        if slices and len(nodes) > 1 and name not in graph.outputs:
+            keys = [tuple(e for e in node.get("key") if e != ("new",)) for node in nodes]
+            if are_disjoint(keys):
+                names.add(name)
+    return names
 
 
 def _handed(graph: Graph) -> set[str]:

@@ -6,7 +6,8 @@
     contract(A[i,j], B[j,k])[0]       →   contract(A[0], B)
     transpose(x)[:, 1]                →   transpose(x[1, :])
 
-Only of a value that nothing else reads and that is no result. Parts are integers and slices, which
+Only of a value that is no result and that nothing else reads, but for other slices that have no
+element in common with it. Parts are integers and slices, which
 hold fewer elements; arrays of positions may hold more, and stay. NumPy takes parts in the same
 memory. Dense values alone.
 """
@@ -69,7 +70,7 @@ def _entries(node: Node) -> list[tuple[Any, ...]]:
 def _part(builder: GraphBuilder, name: str, key: Key) -> str | None:
     """Slice the operands of a value in place of the value; None where that is not better."""
     node = builder.nodes.get(name)
-    if node is None or not builder.is_for_one(name):
+    if node is None or not (builder.is_for_one(name) or name in builder.sliced):
         return None
     if node.operator == "map":
         return _of_map(builder, node, key)

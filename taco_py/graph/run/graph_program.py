@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Protocol
 
@@ -33,7 +33,8 @@ from taco_py.graph.run.order_of_steps import (
 )
 from taco_py.graph.run.partition_by_stages import Region, base_of, partition_by_stages
 from taco_py.graph.run.region_statements import Statements, Stored, write_statements
-from taco_py.graph.view_operators import is_view
+from taco_py.graph.run.result_parts import Joins, is_concatenate, join_of, same_elements
+from taco_py.graph.view_operators import is_view, operand_views
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.printer import to_text
 from taco_py.running.replay.find import find, no_short_way
@@ -130,6 +131,7 @@ class KernelRun(RegionRun):
     plain      the type of each value that kernels read and make as it is, without modes of size 1
     last_key   the key of the short way of the call that was made last
     options    of its calls
+    joins      the arrays that its results are parts of
     """
 
     between: frozenset[str] = frozenset()
@@ -142,6 +144,17 @@ class KernelRun(RegionRun):
     plain: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
     last_key: tuple[object, ...] | None = None
     options: CallOptions = MANY_CALLS
+    joins: Joins = field(default_factory=Joins)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Return the primitives of the region, and the arrays that they are parts of."""
+        return (*self.region.nodes, *(join.node for join in self.joins.joins))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Return the names of the region's results, and of the arrays that they are parts of."""
+        return (*self.region.outputs, *self.joins.names)
 
     def write(self, graph: Graph, values: Mapping[str, Any]) -> Statements:
         """Write the statements, given operands as the first call has them."""
@@ -164,7 +177,7 @@ class KernelRun(RegionRun):
             plain = {n: fact for n, fact in self.facts.items() if not any(fact.units)}
             self.plain = {n: np.dtype(fact.dtype) for n, fact in plain.items()}
             self.options = replace(self.options, outputs=statements.results)
-            alone = len(statements.results) == 1
+            alone = len(statements.results) == 1 and not self.joins.joins
             results = statements.results[0] if alone else statements.results
             self.requested = requested_outputs(
                 statements.assignments, results, dict(statements.formats)
@@ -174,6 +187,9 @@ class KernelRun(RegionRun):
             self.identity = (
                 "graph", self.options.often, *texts, statements.results, forms, *statements.operands
             )  # fmt: skip
+            if self.joins.joins:
+                parts = tuple(name for name in statements.results if name in self.joins.parts)
+                self.identity = (*self.identity, "parts", parts)
         return self.statements
 
     def run(self, graph: Graph, values: dict[str, Any]) -> None:
@@ -183,17 +199,21 @@ class KernelRun(RegionRun):
         objects = self._objects(values)
         key = self.last_key = call_key(self.identity, objects.values())
         call = find(key)
-        result = None if call is None else call(*objects.values())
+        inputs = [values[leaf.name] for leaf in graph.inputs] if self.joins.joins else []
+        arrays = self.joins.arrays(inputs)
+        outs = {name: arrays[name] for name in statements.results if name in arrays}
+        result = None if call is None else call(*objects.values(), *outs.values())
         if result is None:
-            result = compute_statements(self._computation(objects), key)
-        arrays = (result,) if self.requested.alone else result
-        for name, value in zip(statements.results, arrays, strict=True):
+            result = compute_statements(self._computation(objects, outs), key)
+        results = (result,) if self.requested.alone else result
+        for name, value in zip(statements.results, results, strict=True):
             if value.dtype is not self.plain.get(name):
                 value = with_units(value, self.facts[name])
             if (self.sparse or isinstance(value, Tensor)) and name not in self.between:
                 tensors = any(isinstance(values[source], Tensor) for source in self.sources)
                 value = handed_out(value, tensors, self.facts[name].dtype)
             values[name] = value
+        self.joins.finish(values, arrays, inputs)
 
     def _objects(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the operands of the kernels."""
@@ -207,10 +227,16 @@ class KernelRun(RegionRun):
             return objects
         return {n: tensor(obj) if is_scipy_sparse(obj) else obj for n, obj in objects.items()}
 
-    def _computation(self, objects: Mapping[str, Any]) -> Computation:
-        """Return the computation that the kernels do with these operands."""
+    def _computation(
+        self, objects: Mapping[str, Any], outs: Mapping[str, Any] | None = None
+    ) -> Computation:
+        """Return the computation that the kernels do with these operands.
+
+        outs  the parts of arrays that results are written to
+        """
         assert self.statements is not None and self.requested is not None
-        return Computation(self.statements.assignments, objects, self.options, self.requested)
+        requested = replace(self.requested, outs=outs) if outs else self.requested
+        return Computation(self.statements.assignments, objects, self.options, requested)
 
     def explain(self, graph: Graph, values: Mapping[str, Any]) -> str:
         """Say how the kernels compute the region."""
@@ -285,6 +311,7 @@ class GraphProgram:
     numbers  from the operands to the graph's numbers
     makers   what makes each of these in its type
     last     for each step the values that no later one reads, which are let go
+    views    of the operands, checked positions and positions along modes: made before all steps
     order    the order of the steps, once a call has told the sizes; None before
     runs     the steps in that order, each with the values that are let go; () for that of `steps`
     """
@@ -294,6 +321,7 @@ class GraphProgram:
     numbers: Callable[..., tuple[Any, ...]] | None
     makers: tuple[tuple[str, Callable[[Any], Any]], ...]
     last: tuple[tuple[str, ...], ...]
+    views: tuple[NumpyRun, ...] = ()
     order: StepOrder | None = None
     runs: tuple[tuple[Step, tuple[str, ...]], ...] = ()
 
@@ -303,7 +331,10 @@ class GraphProgram:
         return self.runs or tuple(zip(self.steps, self.last, strict=True))
 
     def begin(self, operands: Sequence[Any]) -> dict[str, Any]:
-        """Return the values of the leaves in a call."""
+        """Return the values of the leaves in a call, and views of them.
+
+        Raises PositionError.
+        """
         graph = self.graph
         values = dict(zip((leaf.name for leaf in graph.inputs), operands, strict=True))
         values.update((constant.name, constant.value) for constant in graph.constants)
@@ -311,6 +342,8 @@ class GraphProgram:
             sizes = self.numbers(*operands)
             for (name, make), number in zip(self.makers, sizes, strict=True):
                 values[name] = make(number)
+        for view in self.views:
+            _run_with_place(view, graph, values)
         return values
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
@@ -323,15 +356,13 @@ class GraphProgram:
         """Compute the results, and note the sizes of all values where that is asked."""
         values = self.begin(operands)
         for step, last in self.runs or zip(self.steps, self.last, strict=True):
-            try:
-                step.run(self.graph, values)
-            except Exception as error:
-                error.add_note(f"in what {step.places} computes")
-                raise
+            _run_with_place(step, self.graph, values)
             if sizes is not None:
-                sizes.update((n, bytes_of(values[n])) for n in step.outputs if n in values)
+                parts = step.joins.parts if isinstance(step, KernelRun) else ()
+                names = (name for name in step.outputs if name in values and name not in parts)
+                sizes.update((name, bytes_of(values[name])) for name in names)
             for name in last:
-                del values[name]
+                values.pop(name, None)  # a part of a result may never be a value of its own
         return [values[name] for name in self.graph.outputs]
 
     def _run_first(self, operands: Sequence[Any]) -> list[Any]:
@@ -359,6 +390,15 @@ class GraphProgram:
         self.order = order
 
 
+def _run_with_place(step: Step, graph: Graph, values: dict[str, Any]) -> None:
+    """Run a step; its errors have a note with the user's lines."""
+    try:
+        step.run(graph, values)
+    except Exception as error:
+        error.add_note(f"in what {step.places} computes")
+        raise
+
+
 Partition = Callable[[Graph], Sequence[Region]]
 """Cuts a graph into regions, in the order in which they run."""
 
@@ -377,6 +417,8 @@ def make_program(
     """
     names = tuple(leaf.name for leaf in graph.inputs)
     steps: list[Step] = []
+    views: list[NumpyRun] = []
+    of_operands = operand_views(graph)
     regions = partition(graph)
     handed = _handed_out(graph, regions)
     for region in regions:
@@ -386,11 +428,61 @@ def make_program(
         elif region.target and offloaded is not None:
             steps.append(offloaded(region))
         else:
-            steps += [_numpy_run(node, names) for node in region.nodes]
+            for node in region.nodes:
+                run = _numpy_run(node, names)
+                (views if node.name in of_operands else steps).append(run)
+    steps = with_joins(graph, steps)
     numbers = graph.numbers
     compute_numbers = compiled([number.extent for number in numbers], names) if numbers else None
     makers = tuple((number.name, _maker(number.fact)) for number in numbers)
-    return GraphProgram(graph, tuple(steps), compute_numbers, makers, _last_read(graph, steps))
+    last = _last_read(graph, steps)
+    return GraphProgram(graph, tuple(steps), compute_numbers, makers, last, tuple(views))
+
+
+def with_joins(graph: Graph, steps: Sequence[Step]) -> list[Step]:
+    """Let kernels write the parts of arrays that NumPy would put together."""
+    nodes = graph.by_name
+    sparse = {leaf.name for leaf in graph.leaves if leaf.fact.sparsity}
+    for node in graph.nodes:
+        if not sparse.isdisjoint(node.inputs):
+            sparse.add(node.name)
+    makers_of = {name: place for place, step in enumerate(steps) for name in step.outputs}
+    arrays: dict[str, int] = {}
+    read: set[str] = set()
+    for step in steps:
+        if not isinstance(step, NumpyRun) or not is_concatenate(step.node):
+            continue
+        bases = [same_elements(nodes, name) for name in step.node.inputs]
+        makers = {arrays.get(base, makers_of.get(base, -1)) for base in bases}
+        place = max(makers)
+        kernels = steps[place] if place >= 0 else None
+        if not isinstance(kernels, KernelRun) or step.node.name in sparse:
+            continue
+        inner = [name for name, at in arrays.items() if at == place]
+        parts = kernels.joins.parts
+        join = join_of(graph, step.node, kernels.region.outputs, inner, parts)
+        if join is None:
+            continue
+        copies = [name for n, name in enumerate(step.node.inputs) if n not in join.places]
+        if all(name not in makers_of or makers_of[name] < place for name in copies):
+            kernels.joins = Joins((*kernels.joins.joins, join))
+            arrays[step.node.name] = place
+            read.update(copies)
+    return [step for step in steps if not _is_joined(graph, step, arrays, read)]
+
+
+def _is_joined(graph: Graph, step: Step, arrays: Collection[str], read: Collection[str]) -> bool:
+    """Tell whether a step puts parts together that kernels write, or shows one of them alone.
+
+    read  the values that are copied into arrays
+    """
+    if not isinstance(step, NumpyRun) or step.node.name in read:
+        return False
+    if step.node.name in arrays:
+        return True
+    readers = [node.name for node in graph.nodes if step.node.name in node.inputs]
+    is_shown = same_elements(graph.by_name, step.node.name) != step.node.name
+    return is_shown and step.node.name not in graph.outputs and {*readers} <= {*arrays}
 
 
 def _handed_out(graph: Graph, regions: Sequence[Region]) -> frozenset[str]:

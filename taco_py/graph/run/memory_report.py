@@ -42,7 +42,12 @@ class MemorySeen:
     def note(self, number: int, step: Any, before: Mapping[str, Any], last: Any) -> None:
         """Note the memory of a step that ran, given all values after it."""
         earlier = sum(self.sizes.values())
-        results = {n: _new_bytes(step, before[n]) for n in step.outputs if n in before}
+        parts = step.joins.parts if isinstance(step, KernelRun) else ()
+        results = {
+            name: _new_bytes(step, before[name])
+            for name in step.outputs
+            if name in before and name not in parts
+        }
         peak = total = sum(results.values())
         if isinstance(step, KernelRun):
             peak, total = (max(peak, size) for size in step.peak(self.program.graph, before))

@@ -19,6 +19,7 @@ from taco_py.graph.extents import Extent
 from taco_py.graph.fission.expressible import literal_of
 from taco_py.graph.graph_builder import is_layout
 from taco_py.graph.nodes import Constant, Fact, Graph, Leaf, Node
+from taco_py.graph.position_operands import is_positions
 from taco_py.graph.primitives.family import Index, Operands
 from taco_py.graph.primitives.gathers import is_of_elements
 from taco_py.graph.primitives.primitive_table import PRIMITIVES
@@ -27,12 +28,13 @@ from taco_py.graph.primitives.sampled_values import everywhere, operator_of
 from taco_py.graph.run.partition_by_stages import Region
 from taco_py.graph.run.sized_statements import with_sizes
 from taco_py.graph.sampling.fills_of_values import fill_of_value, is_spread, reduces
+from taco_py.graph.view_operators import is_places, operand_views
 from taco_py.language.formats import LETTERS, Format, dense
 from taco_py.language.legal.absent import fill_of
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.checks import accesses, free_indices
-from taco_py.language.notation.nodes import Access, Assignment, Expr, Literal
-from taco_py.language.notation.operators import Number
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal
+from taco_py.language.notation.operators import POSITION, Number
 from taco_py.language.notation.rewrites.fills import stored_alone, with_fills
 from taco_py.planner.ir.formats import compressed_indices, levels_of
 from taco_py.planner.ir.result_format import result_format
@@ -327,6 +329,10 @@ class _Writer:
                 other = self.nodes.get(name)
                 if name in self.defined or (other is not None and not self._is_here(other)):
                     yield name, self.graph.facts[name]
+        views = operand_views(self.graph)
+        for node in self.graph.nodes:
+            if node.name in views and not is_layout(node) and not is_positions(node):
+                yield node.name, node.fact
 
     def _read(self, name: str, indices: Sequence[Index], names: Names) -> Expr:
         literal = self._literal(name)
@@ -339,7 +345,9 @@ class _Writer:
             self.operands.setdefault(name)
         units = self._units(name)
         modes = tuple(str(index) for index, unit in zip(indices, units, strict=True) if not unit)
-        return Access(name, modes)
+        access = Access(name, modes)
+        is_position = node is not None and is_places(node) and node.dtype == "int64"
+        return Call(POSITION, (access,)) if is_position else access
 
     def _is_here(self, node: Node) -> bool:
         """Tell whether a value is written where it is read: of this region, or shown in another

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from taco_py.graph.graph_builder import COMPARISONS
 from taco_py.graph.nodes import Node
 from taco_py.graph.run.partition_by_stages import base_of
 
-COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 EXTREMA = ("max", "min", "maximum", "minimum", "fmax", "fmin")
 """Functions whose value is one of their arguments; that of where is one of the last two."""
 

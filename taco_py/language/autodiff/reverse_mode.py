@@ -3,7 +3,8 @@
     y[i] = sum(j, A[i,j] * x[j])    →    d_A[i,j] = stored(A[i,j]) * (d_y[i] * x[j])
                                          d_x[j] = sum(i, d_y[i] * A[i,j])
 
-The cotangent of a sparse operand is computed where the operand stores something. A minimum or
+The cotangent of a sparse operand is computed where the operand stores something, that of one at
+subscripts too: it begins with zeros of its pattern. A minimum or
 maximum shares its cotangent among the values that equal it.
 """
 
@@ -23,7 +24,6 @@ from taco_py.language.autodiff.differentiation import (
 )
 from taco_py.language.autodiff.index_names import with_indices
 from taco_py.language.autodiff.sides import NO_SIDES, Sides, compares_order, sides_below
-from taco_py.language.diagnostics.errors import DerivativeError
 from taco_py.language.notation.checks import accesses, free_indices, unique
 from taco_py.language.notation.functions.function_table import EQUAL, WHERE
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
@@ -168,13 +168,6 @@ class Reverser(Differentiation):
             contribution for contribution in contributions if not contribution.access.subscripts
         ]
         rest = [contribution for contribution in contributions if contribution.access.subscripts]
-        if rest and name in self.sparse:
-            raise DerivativeError(
-                f"Expected indices alone as subscripts of {name}, which is sparse and whose "
-                f"derivative is asked for",
-                rest[0].access.span,
-                "pass it as a dense array",
-            )
         if plain:
             terms = [
                 self._placed(contribution, target, name in self.sparse) for contribution in plain
@@ -184,7 +177,7 @@ class Reverser(Differentiation):
         elif rest:
             self.scattered[cotangent] = name
         for contribution in rest:
-            self.derivatives.append(self._scatter(contribution, cotangent))
+            self.derivatives.append(self._scatter(contribution, cotangent, name in self.sparse))
         return cotangent
 
     def _target(self, access: Access) -> Access:
@@ -228,10 +221,15 @@ class Reverser(Differentiation):
             value = Reduce(ADD, index, value)
         return value
 
-    def _scatter(self, contribution: Contribution, cotangent: str) -> Assignment:
-        """Return the statement that adds a contribution at the positions of its subscripts."""
-        target = replace(contribution.access, tensor=cotangent)
-        return Assignment(target, self._summed(contribution), ADD)
+    def _scatter(self, contribution: Contribution, cotangent: str, sparse: bool) -> Assignment:
+        """Return the statement that adds a contribution at the positions of its subscripts.
+
+        d_A[p[i],j] += stored(A[p[i],j]) * d_C[i,j]    of C[i,j] = A[p[i],j], A sparse
+        """
+        access, value = contribution.access, self._summed(contribution)
+        if sparse:
+            value = Call(MUL, (Call(COMPILER["stored"], (access,)), value))
+        return Assignment(replace(access, tensor=cotangent), value, ADD)
 
 
 def _is_full_tensor(contribution: Contribution) -> bool:

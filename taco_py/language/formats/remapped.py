@@ -20,6 +20,7 @@ from taco_py.language.diagnostics.errors import FormatError
 from taco_py.language.formats.format import LETTERS, Format, format_named
 from taco_py.language.formats.stored_modes import (
     Coordinates,
+    Folded,
     PlainMode,
     Quotient,
     Remainder,
@@ -91,6 +92,11 @@ class RemappedFormat:
     def is_blocked(self) -> bool:
         """Tell whether all stored modes are modes of the tensor or blocks of them."""
         return all(isinstance(mode, PlainMode | Quotient | Remainder) for mode in self.modes)
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Tell whether it stores one triangle, so that only symmetric matrices have it."""
+        return any(isinstance(mode, Folded) for mode in self.modes)
 
     @property
     def is_bsr(self) -> bool:

@@ -46,6 +46,16 @@ class StoredMode(ABC):
         return False
 
     @property
+    def numbers_blocks(self) -> bool:
+        """Tell whether the mode is the number of a block."""
+        return False
+
+    @property
+    def is_inside_blocks(self) -> bool:
+        """Tell whether the mode is an offset inside a block."""
+        return False
+
+    @property
     @abstractmethod
     def reads(self) -> tuple[int, ...]:
         """Return the modes of the tensor that the stored mode depends on."""
@@ -120,6 +130,11 @@ class Quotient(OfOneMode):
     mode: int
     block: int
 
+    @property
+    def numbers_blocks(self) -> bool:
+        """Return True."""
+        return True
+
     def size(self, shape: Sequence[int]) -> int | None:
         """Return the number of blocks, of which the last may be partial."""
         return -(-shape[self.mode] // self.block)
@@ -142,6 +157,11 @@ class Remainder(OfOneMode):
 
     mode: int
     block: int
+
+    @property
+    def is_inside_blocks(self) -> bool:
+        """Return True."""
+        return True
 
     def size(self, shape: Sequence[int]) -> int | None:
         """Return the block's size."""

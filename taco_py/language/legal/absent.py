@@ -26,7 +26,7 @@ from typing import assert_never
 
 from taco_py.language.notation.dtypes import DType, operand_dtype
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.language.notation.operators import COMPILER, Number, Operator
+from taco_py.language.notation.operators import COMPILER, FILLED, SELECTED, Number, Operator
 from taco_py.language.notation.tree import is_reduction_by
 
 Fills = Callable[[Access], Number | None]
@@ -70,6 +70,19 @@ def fill_of(expr: Expr, fills: Fills, dtypes: Mapping[str, DType] | None = None)
             return reduced_fill(operator, fill_of(body, fills, dtypes))
         case _:
             assert_never(expr)
+
+
+def masked_fill(expr: Expr) -> Number | None:
+    """Find the value of an expression where its mask is false, None where it has no mask.
+
+    max(j, filled(selected(m[i], x[i,j], -inf), -inf))   →  -inf
+    """
+    match expr:
+        case Reduce(operator, _, body):
+            return reduced_fill(operator, masked_fill(body))
+        case Call(operator, (Call(inner, _), Literal(value))):
+            return value if operator == FILLED and inner == SELECTED else None
+    return None
 
 
 def is_number(expr: Expr) -> bool:

@@ -25,7 +25,7 @@ from taco_py.language.notation.tree import children, map_children, walk
 
 Form = tuple[Expr, tuple[str, ...]]
 """An expression with indices named by first use, and the original names of its free indices."""
-SELECT_FIRST = frozenset(("filled", "kept", "value", "wrapped"))
+SELECT_FIRST = frozenset(("filled", "kept", "position", "value", "wrapped"))
 """The compiler's internal operators whose value is their first argument, or a number."""
 
 

@@ -19,7 +19,7 @@ EXACT = frozenset(
     ("neg", "abs", "sign", "floor", "ceil", "round", "trunc", "copysign", "fmin", "fmax", "conj",
      "real", "imag", "isnan", "isinf", "isfinite", "logical_and", "logical_or", "logical_xor",
      "logical_not", "nonzero", "stored", "present", "kept", "selected", "filled", "wrapped",
-     "value")
+     "value", "position")
 )  # fmt: skip
 """Operators that do not round, by name; nor do those that compare, choose or take an extremum."""
 OF_COMPLEX = frozenset(("abs", "sign"))

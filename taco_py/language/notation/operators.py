@@ -361,6 +361,13 @@ VALUE = Operator(
 """The argument as an ordinary number, also where it is not stored: the element of a dense tensor.
 Internal."""
 
+POSITION = Operator(
+    "position", "position", 1, "position", 4, everywhere=True, cotangents=("0",),
+    evaluate=lambda x: x,
+)  # fmt: skip
+"""The argument, an element of a dense vector that is the number of its index: `position(p[j])` is
+j. Internal."""
+
 CORRECTED = Operator(
     "corrected", "corrected", 3, "corrected", 4, annihilators=(None, None, None),
     linear=(False, False, False),
@@ -398,6 +405,7 @@ COMPILER: dict[str, Operator] = {
         STORED,
         PRESENT,
         VALUE,
+        POSITION,
         KEEP,
         QUOTIENT,
         SELECTED,

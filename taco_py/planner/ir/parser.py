@@ -20,7 +20,7 @@ from taco_py.language.notation.lexer import TokenKind, tokenize
 from taco_py.language.notation.nodes import Assignment, Call, Expr, Literal
 from taco_py.language.notation.operators import COMPILER, NEG
 from taco_py.language.notation.parser import Parser
-from taco_py.language.notation.rewrites.semirings import PRODUCTS
+from taco_py.language.notation.rewrites.semirings import PRODUCTS, multiplied
 from taco_py.language.problem import FILL_WORD, Problem, SideResult, TensorType
 from taco_py.planner.ir.nodes import KernelStep, Operand, Transformation
 from taco_py.planner.ir.printer import AFTER, ANY_ORDER, ARROW, BY, NOTE, REASONS, VERBS
@@ -242,7 +242,10 @@ class _TypedParser(Parser):
                 self.expect(",", "',' and the next argument")
                 arguments.append(self.nested(self.expression, opening))
             self.expect(")", "')'")
-            return Call(_OPERATORS[word], tuple(map(_number, arguments)))
+            args = tuple(map(_number, arguments))
+            if word in PRODUCTS:
+                return multiplied(PRODUCTS[word], *args)  # absent with those that are no numbers
+            return Call(_OPERATORS[word], args)
         if not _is_dtype(word) or self.ahead(2).text in (")", "["):
             return super().primary()
         self.take()

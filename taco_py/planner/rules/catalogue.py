@@ -24,6 +24,7 @@ from taco_py.planner.rules.kernel import (
     add_term_by_term,
     choose_way,
     fuse_epilogue,
+    fuse_slab,
     fuse_temporary,
     gallop,
     inline_temporary,
@@ -32,6 +33,7 @@ from taco_py.planner.rules.kernel import (
     share_row_scatter,
     share_scatter,
     static_short_sizes,
+    stream_entries,
     widen_scatter,
 )
 from taco_py.planner.rules.layout import (
@@ -174,8 +176,10 @@ TIDY: Entries = (
     (leave_unsorted.RULE, "of kernels whose readers are all planned"),
     (share_equal_steps.RULE, "steps are as they will be carried out"),
     (fuse_epilogue.RULE, "after share_equal_steps: equal products have one epilogue"),
+    (fuse_slab.RULE, "after fuse_epilogue, and before two kernels are made one at a time"),
     (fuse_temporary.RULE, "after share_equal_steps: what two kernels read is made once for both"),
     (inline_temporary.RULE, "after fuse_temporary, which leaves fewer kernels that read one"),
+    (stream_entries.RULE, "after inline_temporary: of kernels that are one for all their values"),
     (canonical_names.RULE, "again: temporaries in which others are made have names of their own"),
     (share_units.RULE, "last: its commands name variables, which have their names from here on"),
 )

@@ -47,7 +47,7 @@ def describe_traffic(
 def _of_loops(
     step: KernelStep, tensors: Mapping[str, TensorData], caches: Sequence[int], line: int
 ) -> str:
-    work = work_of(step.problem, tensors)
+    work = work_of(step, tensors)
     used = tuple(dict.fromkeys(accesses(step.problem.assignment)))
     result_bytes = _written_bytes(step, tensors, work)
     amounts = [

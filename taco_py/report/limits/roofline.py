@@ -173,7 +173,7 @@ def _threads(
     present = {name: data for name, data in data_of.items() if data is not None}
     if kernel.routine or len(present) < len(data_of):
         return limit
-    return useful_threads(step.problem, present, limit, plan.machine)
+    return useful_threads(step, present, limit, plan.machine)
 
 
 def _text(step: KernelStep) -> str:

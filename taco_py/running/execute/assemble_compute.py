@@ -76,7 +76,7 @@ def _before_last(plan: Plan, execution: Execution) -> KernelStep | None:
         return None
     begin(plan, execution)
     for step in before:
-        execution.tensors[step.target] = run_step(step, execution, False)
+        execution.tensors[step.target] = run_step(step, execution)
     return last
 
 

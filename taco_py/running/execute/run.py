@@ -48,6 +48,7 @@ from taco_py.running.execute.first_allocation import first_room
 from taco_py.running.execute.guard import check_plan, check_sparse, shortage, with_room
 from taco_py.running.execute.new_array import new_array
 from taco_py.running.execute.peak_memory import Moment, last_reads
+from taco_py.running.execute.result_places import KernelArray, place, places_of
 from taco_py.running.execute.transform import gathered, transformed, unfused
 from taco_py.running.execute.within_limit import Watch, over, watch
 from taco_py.running.execute.work import useful_threads
@@ -66,9 +67,11 @@ class Execution:
 
     tensors    what exists so far, by name
     out        where the last kernel's dense result goes, None for a new array
+    placed     where those of several results go, by target: arrays, or parts of arrays
     inform     the same tensor with what its owner knows of its coordinates; asked where a kernel
                relies on their order
     kernels    those of the plan that are compiled already, by target and phase; more are added
+    places     the same by the kernels' arrays that the results show
     wide       targets whose entries int32 cannot count, so that they have int64 indices
     shape      of the one result, whose modes the plan may have fused; None to leave it as it is
     machine    that the plan was made for: how much work is worth several threads
@@ -81,6 +84,7 @@ class Execution:
     tensors: dict[str, TensorData]
     threads: int
     out: Array | None = None
+    placed: Mapping[str, Array] = field(default_factory=dict)
     inform: Callable[[str, TensorData], TensorData] = _as_it_is
     kernels: dict[tuple[str, str], CompiledKernel] = field(default_factory=dict)
     wide: set[str] = field(default_factory=set)
@@ -90,6 +94,7 @@ class Execution:
     residence: Residence | None = None
     watch: Watch | None = None
     moment: Moment | None = None
+    places: Mapping[KernelArray, Array] = field(default_factory=dict)
 
     @property
     def fits(self) -> bool:
@@ -109,12 +114,12 @@ def run_all(plan: Plan, execution: Execution) -> dict[str, TensorData]:
     Raises OutOfMemoryError before anything is done where its dense tensors cannot fit.
     """
     begin(plan, execution)
+    execution.places = _places(plan, execution)
     unread = last_reads(plan)
     for number, step in enumerate(plan.steps, 1):
-        last = number == len(plan.steps)
         if execution.watch is not None:
             execution.moment = execution.watch.at(number - 1, execution.tensors)
-        execution.tensors[step.target] = run_step(step, execution, last)
+        execution.tensors[step.target] = run_step(step, execution)
         for name in unread.get(number, ()):
             execution.tensors.pop(name, None)
     results = {name: execution.tensors[name] for name in plan.program.results}
@@ -122,6 +127,14 @@ def run_all(plan: Plan, execution: Execution) -> dict[str, TensorData]:
     if shape is None:
         return results
     return {n: r if r.shape == shape else _in_shape(r, shape) for n, r in results.items()}
+
+
+def _places(plan: Plan, execution: Execution) -> dict[KernelArray, Array]:
+    """Return the arrays for results that kernels write into."""
+    out = execution.out
+    if out is None:
+        return places_of(plan, execution.placed)
+    return places_of(plan, dict.fromkeys(plan.program.results, out))
 
 
 def _in_shape(result: TensorData, shape: tuple[int, ...]) -> TensorData:
@@ -152,9 +165,10 @@ def _compile_ahead(plan: Plan, execution: Execution) -> None:
             execution.kernels[step.target, EVALUATE] = kernel
 
 
-def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
+def run_step(step: Step, execution: Execution) -> TensorData:
+    """Carry out one step of a plan."""
     if isinstance(step, KernelStep):
-        return compute(step, execution, execution.out if last else None)
+        return compute(step, execution, execution.places.get(KernelArray(step.target)))
     try:
         return with_room(partial(_without_kernel, step, execution), True)
     except OutOfMemoryError:
@@ -290,20 +304,18 @@ def _computed(
         requested, most = step.schedule.threads, execution.threads
         threads = min(most, requested or most)
         if requested is None:
-            threads = useful_threads(step.problem, operands, most, execution.machine)
+            threads = useful_threads(step, operands, most, execution.machine)
     target = step.problem.assignment.target.tensor
     type = step.problem.result
     shape = shape_of(step, operands)
     residence = _residence(kernel, execution)
     make: Callable[..., Array] = new_array if residence is None else residence.new_array
-    operands = {**operands, **_side_results(step, execution, operands, make)}
+    operands = {**operands, **_side_results(step, kernel, execution, operands, make)}
     if type.format.is_dense:
+        if out is not None:
+            out = place(out, kernel, target, shape, type, kernel.covers)
         if out is None:
             out = make(shape, type.format.mode_order, type.dtype, kernel.covers)
-        else:
-            out = out.reshape(shape)  # where indices were fused it has less modes
-            if not kernel.covers:
-                out[...] = 0
         result = TensorData(type.format, shape, (LevelArrays(),) * len(shape), out)
         kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads, residence))
         return result
@@ -345,18 +357,23 @@ def _check_structure(name: str, data: TensorData) -> None:
 
 def _side_results(
     step: KernelStep,
+    kernel: CompiledKernel,
     execution: Execution,
     operands: Mapping[str, TensorData],
     make: Callable[..., Array],
 ) -> dict[str, TensorData]:
-    """Allocate the arrays of a kernel's side results, zero where the kernel adds to them."""
+    """Make or take the arrays of a kernel's side results, zero where the kernel adds to them."""
     sizes = sizes_of(step, operands)
     results: dict[str, TensorData] = {}
     for number, side in enumerate(step.problem.side):
         form, shape = side.type.format, tuple(sizes[index] for index in side.target.indices)
-        array = make(shape, form.mode_order, side.type.dtype, side.covered)
+        name, array = side.target.tensor, execution.places.get(KernelArray(step.target, number))
+        if array is not None:
+            array = place(array, kernel, name, shape, side.type, side.covered)
+        if array is None:
+            array = make(shape, form.mode_order, side.type.dtype, side.covered)
         data = TensorData(form, shape, (LevelArrays(),) * len(shape), array)
-        results[side.target.tensor] = execution.side[step.target, number] = data
+        results[name] = execution.side[step.target, number] = data
     return results
 
 
@@ -432,6 +449,8 @@ def _arguments(
             raise InternalError(f"Nothing is known of the kernel parameter {parameter.name}")
         elif source.what == "size":
             arguments.append(sizes[source.index])
+        elif source.what == "check":
+            arguments.append(0)  # `_prepared` has looked
         else:
             data = tensors[source.tensor]
             if source.what == "stride":

@@ -9,11 +9,13 @@ from typing import assert_never
 from codegen.records import dataclass
 from taco_py.compiler.concrete.terms import Term, reductions, split_terms
 from taco_py.compiler.cost.machine import Machine
+from taco_py.compiler.ways.ways import way_of
 from taco_py.data.storage.tensor_data import TensorData
 from taco_py.language.legal.absent import call_fill, differing, operator_of, reduced_fill
 from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import Number
+from taco_py.language.notation.tree import all_reductions
 from taco_py.language.problem import Problem
 from taco_py.planner.ir.nodes import KernelStep
 from taco_py.planner.price import as_sum
@@ -36,6 +38,27 @@ def bounds(problem: Problem) -> tuple[Bound, ...]:
     """
     terms = (as_sum(problem, term) for term in split_terms(problem.assignment.value))
     return tuple(bound for term in terms for bound in _bounds(problem, term))
+
+
+def bounds_of_kernel(step: KernelStep) -> tuple[Bound, ...]:
+    """Return the bounds of the loops of a kernel, in slabs or as its terms have them.
+
+    P[i,j] = X[i,j] / sum(k, X[i,k]) in slabs  ->  size of i * size of j + size of i * size of k
+    """
+    if way_of(step.schedule.make).in_slabs:
+        return tuple(_bounds_in_slabs(step.problem))
+    return bounds(step.problem)
+
+
+def _bounds_in_slabs(problem: Problem) -> Iterator[Bound]:
+    """Yield the bounds of the values of slabs and of their sums, which are computed once each."""
+    loops: dict[frozenset[str], None] = {}
+    for assignment in problem.assignments:
+        yield Bound("", assignment.target.indices)
+        for sum_ in all_reductions(assignment.value):
+            loops.setdefault(frozenset((sum_.index, *free_indices(sum_.body))))
+    for indices in loops:
+        yield Bound("", tuple(sorted(indices)))
 
 
 def _bounds(problem: Problem, term: Term) -> Iterator[Bound]:
@@ -115,22 +138,20 @@ def _join_accesses(parts: Sequence[tuple[Access, ...] | None]) -> tuple[Access, 
 
 
 def useful_threads(
-    problem: Problem, tensors: Mapping[str, TensorData], limit: int, machine: Machine
+    step: KernelStep, tensors: Mapping[str, TensorData], limit: int, machine: Machine
 ) -> int:
     """Return `limit`, or 1 where the work is too little to share."""
-    if limit == 1 or work_of(problem, tensors) >= machine.units.parallel_iterations:
+    if limit == 1 or work_of(step, tensors) >= machine.units.parallel_iterations:
         return limit
     return 1
 
 
-def work_of(problem: Problem, tensors: Mapping[str, TensorData]) -> int:
-    """Return an upper bound of the innermost iterations."""
-    sizes: dict[str, int] = {}
-    for access in accesses(problem.assignment):
-        sizes.update(zip(access.indices, tensors[access.tensor].shape, strict=True))
+def work_of(step: KernelStep, tensors: Mapping[str, TensorData]) -> int:
+    """Return an upper bound of the innermost iterations, for operands by the kernel's names."""
+    sizes = {index: tensors[name].shape[mode] for index, name, mode in step.sizes}
     return sum(
         (tensors[b.tensor].nnz if b.tensor else 1) * prod(sizes[i] for i in b.indices)
-        for b in bounds(problem)
+        for b in bounds_of_kernel(step)
     )
 
 
@@ -154,7 +175,7 @@ def describe_threads(
     present = {name: data for name, data in data_of.items() if data is not None}
     if not data_of or len(present) < len(data_of):
         return f"{limit}, and 1 where there are less than {least} iterations to share"
-    work = work_of(step.problem, present)
+    work = work_of(step, present)
     if work < least:
         return f"1, for {work} iterations are less than the {least} that others are woken for"
     return f"{limit}, for there are up to {work} iterations to share{_idle(step, present, limit)}"

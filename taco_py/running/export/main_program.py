@@ -31,6 +31,9 @@ from taco_py.language.diagnostics.errors import InternalError
 from taco_py.planner.ir.nodes import KernelStep
 from taco_py.running.export.prototype import Exported
 
+NUMBERS = ("size", "stride", "check")
+"""Sources of parameters that are no arrays."""
+
 
 @dataclass(frozen=True, slots=True)
 class Language:
@@ -96,7 +99,7 @@ def program_text(
         _array_name(kernel, source)
         for kernel in kernels
         for _, source in kernel.kernel.parameters
-        if source is not None and source.what not in ("size", "stride")
+        if source is not None and source.what not in NUMBERS
     }
     for operand, data in operands.items():
         for array, values in _arrays_of(operand, data):
@@ -250,6 +253,8 @@ def _argument(
         raise InternalError(f"Nothing is known of the kernel parameter {parameter.name}")
     if source.what == "size":
         return str(sizes[source.index])
+    if source.what == "check":
+        return "1"
     if source.what == "stride":
         return str(_stride(step, source, program.shapes[exported.tensor(source.tensor)]))
     name = _array_name(exported, source)
@@ -298,7 +303,7 @@ def _print_result(program: Program, exported: Exported, tensor: str) -> None:
     """Print the arrays of a tensor that a kernel makes."""
     stored_name = exported.targets[tensor].tensor
     for parameter, source in exported.kernel.parameters:
-        if source is None or source.tensor != stored_name or source.what in ("size", "stride"):
+        if source is None or source.tensor != stored_name or source.what in NUMBERS:
             continue
         name = _array_name(exported, source)
         if parameter.grows:

@@ -147,6 +147,8 @@ def _meaning(p: Parameter, source: Source | None, exported: Exported) -> str:
     match source.what:
         case "size":
             return f"the size of index {source.index}"
+        case "check":
+            return f"1 to fail with 3 where coordinates of {source.tensor} do not ascend, or 0"
         case "stride":
             return (
                 f"elements from one to the next along level {source.level + 1} of {source.tensor}"

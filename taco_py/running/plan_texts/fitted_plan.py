@@ -19,8 +19,10 @@ from codegen.machine.target import TARGETS
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.schedule.apply import loops_of
 from taco_py.compiler.schedule.legality import check
+from taco_py.compiler.ways.recipe import Routine
 from taco_py.compiler.ways.way import Question, Way
 from taco_py.compiler.ways.ways import WAYS, check_recipe, graph_of, way_of
+from taco_py.data.kernels import find_routine, routine_name
 from taco_py.language.diagnostics.errors import InternalError, NotationError, ScheduleError
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses
@@ -135,6 +137,28 @@ def check_kernel(step: KernelStep, target: str) -> None:
     _check_schedule(step, way)
     if way.in_loops:
         check_recipe(step.recipe(target=target))
+    if way.routine is not None:
+        _check_routine(way.routine(step.recipe(target=target)))
+
+
+def can_be_made(plan: Plan, target: str) -> bool:
+    """Tell whether the kernels of a plan can be made as their schedules say."""
+    try:
+        for step in plan.kernels:
+            check_kernel(step, target)
+    except ScheduleError:
+        return False
+    return True
+
+
+def _check_routine(routine: Routine) -> None:
+    """Raise ScheduleError where this machine has no library with a routine."""
+    try:
+        find_routine(routine_name(routine.maker, routine.text))
+    except ValueError as error:
+        raise ScheduleError(
+            f"{error} on this machine", hint="make the kernel in another way, or tune again here"
+        ) from error
 
 
 def check_loops(step: KernelStep) -> None:

@@ -249,7 +249,7 @@ class _Writer(CallState):
             for operand, ordered, unique in kernel.requirements:
                 reading = self.readings.get(step.source(operand))
                 says = says_order(reading, ordered, unique) if reading else "True"
-                if says not in ("", "True"):
+                if says not in ("", "True") and operand not in kernel.checked:
                     yield f"not {says}"
 
     def unfit_outs(self) -> Iterator[str]:
@@ -262,7 +262,7 @@ class _Writer(CallState):
                 yield f"not {out}.flags.num & {WRITEABLE}"
                 yield f"{out}.shape != {tuple_text(self.shapes[result.tensor])}"
         for one, other in combinations(self.task.outs, 2):
-            yield f"meets({one}, {other})"
+            yield f"shares({one}, {other})"
 
     def transformation(self, t: str, step: Any, number: int) -> Iterator[str]:
         """Yield a step without a kernel."""
@@ -346,7 +346,11 @@ class _Writer(CallState):
             copies = f'copyto({out}, {reading.values}{fused}, casting="unsafe")'
             if half and is_half(dtype):
                 copies = f'copyto({out}, in_half{place}({reading.values}){fused}, casting="unsafe")'
-            if self.task.alone:
+            if output.target in self.place_variables and self.task.placed[output.target].out == out:
+                array, place_variable = self.place_variables[output.target]
+                yield f"if {array} is not {place_variable}:"
+                yield f"    {copies}"
+            elif self.task.alone:
                 yield (
                     f"if not meets({reading.values}, {out}):"
                     if fused

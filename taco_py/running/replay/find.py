@@ -23,6 +23,9 @@ from taco_py.running.replay.source_text import BUILTINS, call_code
 
 ShortCall = Callable[..., Any]
 
+MOST_WORK = 1 << 16
+"""Steps of the search for an element that two arrays have in common: some 100 µs."""
+
 
 def find(key: tuple[object, ...] | None) -> ShortCall | None:
     """Return the short way of the calls with this key; None while calls are watched."""
@@ -115,6 +118,7 @@ def define(
         "no_room": no_room,
         "ndarray": np.ndarray,
         "require": KERNELS.pool.require,
+        "shares": shares_memory,
         "strided": strided,
         "uint16": np.uint16,
         **({"together": KERNELS.run_jobs} if "together(" in parts.text else {}),
@@ -131,6 +135,14 @@ def define(
     call: ShortCall = namespace["call"]
     call.__doc__ = parts.text
     return call
+
+
+def shares_memory(one: Any, other: Any) -> bool:
+    """Tell whether two arrays have an element in common; columns of one array have none."""
+    try:
+        return bool(np.shares_memory(one, other, max_work=MOST_WORK))  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
 
 
 def no_room(error: MemoryError) -> Exception:

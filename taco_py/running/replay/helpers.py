@@ -23,6 +23,7 @@ PLACES = frozenset(
     for module, names in {
         "data.convert.in_type": ("in_type", "values_in_type"),
         "running.execute.new_array": ("new_array",),
+        "running.execute.shown_array": ("with_fewer_modes",),
         "data.interop.in_order": ("in_order",),
         "data.interop.numpy_arrays": ("from_numpy",),
         "data.interop.scipy_arrays": ("from_scipy", "is_ascending", "is_canonical"),

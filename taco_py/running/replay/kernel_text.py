@@ -16,14 +16,16 @@ from taco_py.language.notation.checks import accesses
 from taco_py.planner.ir.nodes import KernelStep
 from taco_py.running.execute.assemble_result import assembly, known_order
 from taco_py.running.execute.guard import Factor, Meeting, entry_bytes, least_terms
-from taco_py.running.execute.work import bounds
+from taco_py.running.execute.result_places import KernelArray
+from taco_py.running.execute.work import bounds_of_kernel
 from taco_py.running.replay.calls_together import KernelCall
 from taco_py.running.replay.helpers import Helper
 from taco_py.running.replay.operand_text import Reading, read_data
-from taco_py.running.replay.state import CallState, says_order, sizes_disagree, tuple_text
+from taco_py.running.replay.state import CallState, Place, says_order, sizes_disagree, tuple_text
 from taco_py.running.replay.taken_again import NewArray
 
 PLAIN = 0x0101  # C-contiguous and aligned, in the flags of a NumPy array as one number
+ALIGNED = 0x0100
 INT64_MAX = 2**63 - 1
 
 
@@ -94,8 +96,22 @@ class KernelText:
                 },
             )
             sizes = tuple(map(self.size, side.target.indices))
-            yield f"{name} = new_{name}({tuple_text(sizes)})"
+            shape = tuple_text(sizes)
+            new = f"new_{name}({shape})"
+            if (placed := self.placed(number)) is not None:
+                yield from self.in_place(*placed, name, shape, side.covered, new)
+            else:
+                yield f"{name} = {new}"
             self.state.side[self.step.target, number] = (name, sizes)
+
+    def placed(self, number: int | None) -> tuple[str, Place] | None:
+        """Return the result that an array of the kernel is, and where it may be written.
+
+        number  of a side result, None for the kernel's own
+        """
+        array = KernelArray(self.step.target, number)
+        places = self.state.task.placed.items()
+        return next(((result, p) for result, p in places if p.array == array), None)
 
     def result_array(self, tensor: str) -> str:
         """Return the array of the kernel's result or of a side result; "" for an operand."""
@@ -129,6 +145,8 @@ class KernelText:
                 yield f"    {t}.fill(0)"
             yield "else:"
             yield f"    {t} = {new}"
+        elif (placed := self.placed(None)) is not None:
+            yield from self.in_place(*placed, t, shape, self.kernel.covers, new)
         else:
             line = f"{t} = {new}"
             self.note_array(line)
@@ -143,6 +161,33 @@ class KernelText:
             data = f"stored{n}({t})"
         reading = Reading((), (), t, self.sizes, arrays=t, data=data)
         self.state.readings[self.step.target] = reading
+
+    def in_place(
+        self, result: str, place: Place, array: str, shape: str, covered: bool, new: str
+    ) -> Iterator[str]:
+        """Yield the lines that take an array of the call, or a part of one, for a kernel's."""
+        place_variable = f"{array}_place"
+        self.state.more["with_fewer_modes"] = Helper(
+            "taco_py.running.execute.shown_array:with_fewer_modes"
+        )
+        neighbours = (
+            (f"{place_variable}.strides[-1] == {place_variable}.itemsize",) if shape != "()" else ()
+        )
+        flags = ALIGNED if place.strided else PLAIN
+        usual = (
+            f"{place_variable} is not None",
+            f"{place_variable}.flags.num & {flags} == {flags}",
+            *neighbours,
+            *self.state.out_apart(place.out),
+        )
+        yield f"{place_variable} = with_fewer_modes({place.out}, {shape})"
+        yield f"if {' and '.join(usual)}:"
+        yield f"    {array} = {place_variable}"
+        if not covered:
+            yield f"    {array}.fill(0)"
+        yield "else:"
+        yield f"    {array} = {new}"
+        self.state.place_variables[result] = array, place_variable
 
     def call(self) -> str:
         """Return the line that calls the kernel, which is noted where others may run beside it."""
@@ -173,7 +218,14 @@ class KernelText:
             "taco_py.data.storage.grown:of_grown", assembly(self.kernel, self.step)
         )
         yield from self.room_for_product()
-        assembled = f"assemble{n}({tuple_text(self.sizes)}, kernel{n}({self.arguments()}))"
+        grown = f"kernel{n}({self.arguments()})"
+        if any(self.says_in_order(name) not in ("", "True") for name in self.kernel.checked):
+            yield "try:"
+            yield f"    grown{n} = {grown}"
+            yield "except ValueError:"
+            yield "    return None"
+            grown = f"grown{n}"
+        assembled = f"assemble{n}({tuple_text(self.sizes)}, {grown})"
         type = self.state.task.type_of(self.step.target)
         ordered, unique = known_order(self.kernel, self.step)
         reading = replace(
@@ -229,6 +281,8 @@ class KernelText:
             return self.size(source.index)
         if source.what == "stride":
             return self.stride(source)
+        if source.what == "check":
+            return "0" if self.says_in_order(source.tensor) in ("", "True") else "1"
         if result := self.result_array(source.tensor):
             return result
         reading = self.reading(source.tensor)
@@ -236,6 +290,15 @@ class KernelText:
             half = self.step.problem.type_of(source.tensor).element == BFLOAT16
             return f"{reading.values}.view(uint16)" if half else reading.values
         return {"pos": reading.pos, "crd": reading.crd}[source.what](source.level)
+
+    def says_in_order(self, operand: str) -> str:
+        """Return the expression for whether an operand's coordinates are as the kernel needs them.
+
+        "" where they have been put so.
+        """
+        requirements = {name: rest for name, *rest in self.kernel.requirements}
+        ordered, unique = requirements[operand]
+        return says_order(self.reading(operand), ordered, unique)
 
     def stride(self, source: Source) -> str:
         """Return a stride of a dense operand or of the result, in elements."""
@@ -245,10 +308,10 @@ class KernelText:
         return f"{values}.strides[{mode}] // {values}.itemsize"
 
     def work(self) -> str:
-        """Return the number of iterations that `execute.work.bounds` says."""
+        """Return the number of iterations that `execute.work.bounds_of_kernel` says."""
         terms = (
             (*((self.reading(b.tensor).count,) if b.tensor else ()), *map(self.size, b.indices))
-            for b in bounds(self.step.problem)
+            for b in bounds_of_kernel(self.step)
         )
         return " + ".join(" * ".join(factors) or "1" for factors in terms)
 

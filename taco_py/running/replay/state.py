@@ -25,6 +25,12 @@ from taco_py.planner.ir.nodes import (
     Unfuse,
 )
 from taco_py.planner.ir.plan import Plan
+from taco_py.running.execute.result_places import (
+    KernelArray,
+    kernel_arrays,
+    takes_strides,
+    tensor_of,
+)
 from taco_py.running.replay.calls_together import KernelCall
 from taco_py.running.replay.operand_text import Reading
 from taco_py.running.replay.taken_again import NewArray
@@ -47,6 +53,18 @@ class ResultSpec:
     out: tuple[str, np.dtype[Any]] | None = None
     half: str = ""
     axes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An array of the call that a kernel may write one of its arrays into.
+
+    strided  whether its elements may lie apart, but for those of the last mode
+    """
+
+    array: KernelArray
+    out: str
+    strided: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,6 +138,26 @@ class Task:
             return False
         return isinstance(last, KernelStep) and last.problem.result.dtype == first.out[1]
 
+    @property
+    def placed(self) -> dict[str, Place]:
+        """Return the arrays of the call that kernels may write into, by the result's tensor."""
+        if self.direct:
+            return {}
+        outs = {result.target: result.out for result in self.results if result.out is not None}
+        kernels = {
+            step.target: (step, kernel)
+            for step, kernel in zip(self.plan.kernels, self.kernels, strict=True)
+        }
+        places: dict[str, Place] = {}
+        for target, array in kernel_arrays(self.plan, outs):
+            step, kernel = kernels[array.target]
+            tensor, type = tensor_of(step, array)
+            out, dtype = outs[target]
+            if type.dtype == dtype:
+                strided = takes_strides(kernel, tensor, type.format.order)
+                places[target] = Place(array, out, strided)
+        return places
+
 
 @dataclass(slots=True)
 class CallState:
@@ -129,6 +167,7 @@ class CallState:
     shapes    the variables with the sizes of what statements make
     more      what the text calls, by the name it has there
     checked   conditions that have been written
+    place_variables  of arrays of kernels and of their places in arrays of the call, by results
     side      the array of each side result and its sizes, by the kernel's target and its number
     new       the lines that make arrays for dense results, by tensor
     calls     the lines that call kernels which may run beside others, by the number of the step
@@ -140,6 +179,7 @@ class CallState:
     more: dict[str, Any] = field(default_factory=dict)
     checked: set[str] = field(default_factory=set)
     side: dict[tuple[str, int], tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    place_variables: dict[str, tuple[str, str]] = field(default_factory=dict)
     new: dict[str, NewArray] = field(default_factory=dict)
     calls: dict[int, KernelCall] = field(default_factory=dict)
 
@@ -192,12 +232,12 @@ class CallState:
             f".reshape({tuple_text(sizes[i] for i in indices)})" if len(last) < len(indices) else ""
         )
 
-    def out_apart(self) -> Iterator[str]:
-        """Return the test that `out` shares no memory with the operands."""
+    def out_apart(self, out: str = "out") -> Iterator[str]:
+        """Return the test that an array for a result shares no memory with the operands."""
         for name in self.task.objects:
             for array in filter(None, self.readings[name].arrays.split(", ")):
                 several = array.startswith("*")
-                yield f"apart(out, {array})" if several else f"not meets(out, {array})"
+                yield f"apart({out}, {array})" if several else f"not meets({out}, {array})"
 
 
 def says_order(reading: Reading, ordered: bool, unique: bool) -> str:

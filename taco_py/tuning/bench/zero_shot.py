@@ -16,7 +16,7 @@ from time import monotonic
 
 from codegen.records import dataclass
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.running.plan_texts.fitted_plan import check_kernel
+from taco_py.running.plan_texts.fitted_plan import can_be_made
 from taco_py.tuning.bench.call_space import CallSpace
 from taco_py.tuning.searches.learned_factors import corrected
 from taco_py.tuning.searches.store_lessons import Lessons, lessons_in
@@ -58,7 +58,7 @@ def zero_shot(call: CallSpace, file: StoreFile | None) -> tuple[str, ZeroShot]:
     usual = _expected(call, lessons, ())
     expected = _expected(call, lessons, point)
     where = f"{priced} plans by price, {lessons.count} trials of others to learn from"
-    if point == () or expected * LEAST_GAIN > usual or not _can(call, point):
+    if point == () or expected * LEAST_GAIN > usual or not _can_make(call, point):
         line = f"tuned     as auto plans it: no record, and none of {where} promises more"
         return "", ZeroShot(_label(()), usual, (line,))
     gain = f"{usual / expected:.2g} times as fast as auto's plan is expected to be"
@@ -102,11 +102,9 @@ def _shuffled(call: CallSpace, point: Point) -> Iterator[Point]:
     yield from neighbours
 
 
-def _can(call: CallSpace, point: Point) -> bool:
-    """Tell whether the kernels of a point's plan can be made."""
+def _can_make(call: CallSpace, point: Point) -> bool:
+    """Tell whether a point has a plan whose kernels can be made."""
     try:
-        for step in call.space.plan(point).kernels:
-            check_kernel(step, call.space.settings.target)
+        return can_be_made(call.space.plan(point), call.space.settings.target)
     except ScheduleError:
         return False
-    return True

@@ -35,6 +35,7 @@ from taco_py.compiler.schedule.commands import (
     Vectorize,
 )
 from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.compiler.ways.library_choice import Libraries
 from taco_py.compiler.ways.way import Question
 from taco_py.compiler.ways.ways import WAYS, way_of
 from taco_py.language.diagnostics.errors import ScheduleError
@@ -84,10 +85,12 @@ def edited(step: KernelStep, options: tuple[Option, ...]) -> KernelStep:
 class Allowed:
     """What kernels may use: routines of libraries, and so many threads; and how large they are.
 
+    libraries  None where none may be called
+
     sizes, entries  of the indices and of the operands of the kernel, by their names in it
     """
 
-    libraries: bool
+    libraries: Libraries | None
     threads: int
     sizes: Mapping[str, float] = field(default_factory=dict)
     entries: Mapping[str, float] = field(default_factory=dict)
@@ -304,9 +307,11 @@ def _factors(step: KernelStep) -> tuple[Access, ...]:
 def _way(step: KernelStep, allowed: Allowed) -> Iterator[Option]:
     """Yield the other ways that can make the kernel, with their parameters."""
     question, on_gpu = Question(step.problem), way_of(step.schedule.make).on_gpu
+    libraries = allowed.libraries
+    has_library = libraries is not None and libraries.available(step.problem.result.dtype)
     for way in WAYS.values():
-        called = way.lower is None
-        if way.on_gpu != on_gpu or (called and not allowed.libraries) or not way.can(question):
+        is_called = way.lower is None
+        if way.on_gpu != on_gpu or (is_called and not has_library) or not way.can(question):
             continue
         for parameters in ((), *way.tuning_parameters):
             make = Make(way.name, parameters)

@@ -41,18 +41,27 @@ class PricedFor:
 
     def plan(self, plan: Plan) -> float:
         """Return the seconds of a plan; infinite where a kernel has loops that it cannot have."""
-        facts = {**plan.program.facts, **self.operands}
+        facts = self.facts_of(plan)
+        return self.around_kernels(plan) + sum(self.kernel(k, facts) for k in plan.kernels)
+
+    def facts_of(self, plan: Plan) -> dict[str, Operand]:
+        """Return the facts of a plan's tensors; of operands the facts that the call has."""
+        return {**plan.program.facts, **self.operands}
+
+    def around_kernels(self, plan: Plan) -> float:
+        """Return the seconds of a plan but for its kernels' loops: storage, copies and calls."""
+        facts = self.facts_of(plan)
         intermediates = {step.target for step in plan.steps} - {*plan.program.results}
         storage = sum(keeping(facts[name], self.machine) for name in intermediates if name in facts)
-        steps = (self.step(step, facts) for step in plan.steps)
+        steps = (self._around_loops(step, facts) for step in plan.steps)
         return storage * self.machine.step_seconds + sum(steps)
 
-    def step(self, step: Step, facts: Mapping[str, Operand]) -> float:
-        """Return the seconds of one step of a plan."""
+    def _around_loops(self, step: Step, facts: Mapping[str, Operand]) -> float:
+        """Return the seconds of one step of a plan; of a kernel those of its call."""
         machine = self.machine
         match step:
             case KernelStep():
-                return machine.calls.kernel_call_seconds + self.kernel(step, facts)
+                return machine.calls.kernel_call_seconds
             case Reformat(source=source):
                 entries = facts[source].nnz
                 cost = (

@@ -15,6 +15,7 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.arguments.options import CallOptions
+from taco_py.calls.call.libraries import libraries_of
 from taco_py.compiler.schedule.commands import Nest
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.compiler.ways.ways import way_of
@@ -58,7 +59,7 @@ class Space:
         return axes
 
     def _axes_of_kernels(self, plan: Plan, settings: CallOptions) -> tuple[Axis, ...]:
-        every = Allowed(settings.libraries and settings.is_native, self.threads)
+        every = Allowed(libraries_of(settings), self.threads)
         facts = plan.program.facts
         kernels = ((step, every.for_kernel(step, facts)) for step in plan.kernels)
         return tuple(axis for step, allowed in kernels for axis in axes_of_kernel(step, allowed))

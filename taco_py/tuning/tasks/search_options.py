@@ -39,6 +39,7 @@ SEARCH_OPTIONS = tuple(field.name for field in fields(SearchOptions))
 """The arguments of `tune` besides those of a call, by name."""
 EXPECTED = {
     "trials": "a whole number from 1 on",
+    "limit": "a whole number from 1 on",
     "seconds": "a number of seconds above 0",
     "seed": "a whole number",
 }

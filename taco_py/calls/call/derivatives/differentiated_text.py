@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.arguments.operands import check_given, is_number, read_operand
@@ -18,10 +19,12 @@ from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.devices.on_device import to_device
 from taco_py.calls.call.requested_outputs import RequestedOutputs, requested_outputs
 from taco_py.calls.call.semirings.compute_over import arithmetic
+from taco_py.calls.call.semirings.over_semirings import allowed_by
 from taco_py.calls.indexed.domains import ERROR
 from taco_py.calls.indexed.indexed_statements import boundary_options
 from taco_py.calls.statements.read_text import statements_of
 from taco_py.calls.statements.sequence import in_single_assignment
+from taco_py.data.convert.remap import plain_format
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.data.tensors.traced_operands import is_traced
@@ -29,9 +32,11 @@ from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.language.diagnostics.errors import DerivativeError, DimensionError, OperandError
 from taco_py.language.diagnostics.option_table import options_of
 from taco_py.language.diagnostics.suggest import with_suggestion
+from taco_py.language.formats import Format, RemappedFormat
 from taco_py.language.notation.checks import accesses, has_subscripts, operand_names, unique
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal
 from taco_py.language.notation.operators import ADD, FILLED, MUL
+from taco_py.language.notation.rewrites.masks import masked
 from taco_py.language.notation.tree import is_reduction_by, map_children
 
 
@@ -173,25 +178,54 @@ def _over_numbers(
 ) -> tuple[tuple[Assignment, ...], dict[str, Any]]:
     """Return statements over a semiring, under a mask, as those over numbers, and their operands.
 
-    Raises DerivativeError for semirings of truths, and for subscripts that are more than indices.
+    Raises DerivativeError for semirings of truths, and for subscripts that are more than indices
+    over other semirings, or on the left under a mask.
     """
     if over.semiring.computes_truths:
         raise DerivativeError(
             f"Expected a semiring of numbers for a derivative, found {over.semiring.name}",
             hint="truths have no derivative; leave semiring= out, or take one as max_times",
         )
-    for statement in statements:
-        if has_subscripts(statement):
-            raise DerivativeError(
-                "Expected indices alone as subscripts under mask= or semiring= in a derivative, "
-                "found others",
-                statement.span,
-                "multiply by the mask in the text, or read the operand at positions before",
-            )
+    at_subscripts = [statement for statement in statements if has_subscripts(statement)]
+    if at_subscripts and over.semiring.is_arithmetic:
+        return _under_mask(statements, objects, over, requested)
+    for statement in at_subscripts:
+        raise DerivativeError(
+            "Expected indices alone as subscripts under semiring= in a derivative, found others",
+            statement.span,
+            "read the operand at positions before",
+        )
     computation = Computation(statements, objects, CallOptions(), requested, over=over)
     computation, _ = arithmetic(computation)
     rewritten = (replace(e, value=_where_stored(e.value)) for e in computation.assignments)
     return tuple(rewritten), dict(computation.objects)
+
+
+def _under_mask(
+    statements: tuple[Assignment, ...],
+    objects: Mapping[str, Any],
+    over: SemiringMask,
+    requested: RequestedOutputs,
+) -> tuple[tuple[Assignment, ...], dict[str, Any]]:
+    """Return statements of which the output is masked, and their operands, the mask among them.
+
+    C[i,j] = A[p[i],j]    →    C[i,j] = kept(A[p[i],j], stored(mask[i,j]))
+    """
+    assert over.mask is not None
+    over.check_outputs(requested.outputs, statements[-1])
+    last = next(s for s in reversed(statements) if s.target.tensor == requested.outputs[0])
+    if last.target.subscripts:
+        raise DerivativeError(
+            "Expected indices alone on the left under mask= in a derivative, found others",
+            last.target.span,
+            "multiply by the mask in the text",
+        )
+    names = {name for s in statements for name in (s.target.tensor, *operand_names(s))}
+    element = Access(Names({*objects, *names}).fresh("mask"), last.target.indices)
+    allowed, array = allowed_by(over.mask, element, CallOptions())
+    restricted = masked(last, allowed, None, np.dtype(np.float64))
+    rewritten = tuple(restricted if statement is last else statement for statement in statements)
+    return rewritten, {**objects, element.tensor: array}
 
 
 def _where_stored(expr: Expr) -> Expr:
@@ -335,7 +369,10 @@ def leaves_out(obj: Any) -> bool:
 
 
 def like(obj: Any, value: Any) -> Any:
-    """Return a cotangent as the operand is: its class, its type; zeros where there is none."""
+    """Return a cotangent as the operand is: its class, its type; zeros where there is none.
+
+    That of a symmetric matrix is in CSR: an element is not that across the diagonal.
+    """
     dtype = dtype_of(obj, "operand")
     if is_traced(obj) or is_traced(value):
         return np.zeros_like(obj) if value is None else value.astype(dtype)
@@ -346,15 +383,17 @@ def like(obj: Any, value: Any) -> Any:
         value = value.to_host()
     if isinstance(obj, DeviceTensor):
         return to_device(like(obj.to_host(), value), obj.target)
-    if value is None:
-        return _zeros(obj, dtype)
+    value = zeros_like(obj) if value is None else value
     if not leaves_out(obj):
         return _dense(obj, value, dtype)
     if dtype.kind != "c" and value.dtype.kind == "c":
         value = value.real
     if isinstance(obj, Tensor):
         tensor = value if isinstance(value, Tensor) else Tensor(read_operand(value, "cotangent"))
-        return tensor.to_format(obj.format).astype(dtype)
+        form: Format | RemappedFormat = obj.format
+        if isinstance(form, RemappedFormat) and form.is_symmetric:
+            form = plain_format(form.order)
+        return tensor.to_format(form).astype(dtype)
     value = value.to_scipy() if isinstance(value, Tensor) else value
     matrix = value.asformat(obj.format) if is_scipy_sparse(value) else value
     return (matrix if type(matrix) is type(obj) else type(obj)(matrix)).astype(dtype, copy=False)
@@ -375,9 +414,12 @@ def _dense(obj: Any, value: Any, dtype: np.dtype[Any]) -> Any:
     return Tensor(read_operand(array, "cotangent")) if isinstance(obj, Tensor) else array
 
 
-def _zeros(obj: Any, dtype: np.dtype[Any]) -> Any:
-    """Return zeros where an operand stores something."""
-    if leaves_out(obj):
-        copy = obj.copy()
-        return copy * dtype.type(0)
-    return 0.0 if is_number(obj) else np.zeros(np.shape(obj), dtype)
+def zeros_like(obj: Any) -> Any:
+    """Return an operand of zeros; of a sparse one a Tensor that stores what it stores."""
+    dtype = dtype_of(obj, "operand")
+    if not leaves_out(obj):
+        return 0.0 if is_number(obj) else np.zeros(np.shape(obj), dtype)
+    if is_traced(obj):
+        return obj * 0
+    data = read_operand(obj.to_host() if isinstance(obj, DeviceTensor) else obj, "operand")
+    return Tensor(replace(data, values=np.zeros(data.values.shape, dtype), fill=""))

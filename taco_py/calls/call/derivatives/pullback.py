@@ -9,7 +9,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.calls.call.derivatives.derivative import Derivative
-from taco_py.calls.call.derivatives.differentiated_text import DifferentiatedText, like
+from taco_py.calls.call.derivatives.differentiated_text import DifferentiatedText, like, zeros_like
 from taco_py.calls.call.derivatives.run_statements import turns_of
 from taco_py.data.tensors.traced_operands import is_traced
 from taco_py.language.autodiff.needed_statements import statements_for
@@ -51,7 +51,7 @@ class Pullback(Derivative):
     def _objects(self, seeds: Mapping[str, Any]) -> dict[str, Any]:
         """Return the operands of the statements, given the cotangents of outputs."""
         zeros = {
-            cotangent: np.zeros(self.source.shape(name), self.source.dtype(name))
+            cotangent: zeros_like(self.source.objects[name])
             for cotangent, name in self.statements.scattered.items()
         }
         return self.operands_with({**seeds, **zeros}, self.statements.sizes)

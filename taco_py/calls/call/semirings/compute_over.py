@@ -5,19 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.operands import read_operand
-from taco_py.arguments.semiring_mask import SemiringMask
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.compute import compute
 from taco_py.calls.call.outputs import writable_out
 from taco_py.calls.call.prepare import prepare_computation
 from taco_py.calls.call.semirings.over_semirings import to_arithmetic
 from taco_py.calls.call.semirings.over_statements import arithmetic_statements
-from taco_py.data.storage.pack import to_dense, unpack
-from taco_py.data.storage.tensor_data import Array
 from taco_py.language.diagnostics.errors import OperandError
 from taco_py.running.replay.call_watch import WATCH
 
@@ -70,26 +65,11 @@ def compute_over(computation: Computation, key: tuple[object, ...] | None = None
         WATCH.tell(last, computation.objects, computation.options, said)
     inner, is_plain = arithmetic(computation)
     key = key if is_plain else None
-    if outs and over.mask is not None and not over.replace and not accumulates:
+    if outs and over.mask is not None and over.keeps(accumulates):
         writable_out(prepare_computation(inner), inner.requested, inner.options)
         requested = replace(inner.requested, outs={}, alone=True)
         result = compute(replace(inner, requested=requested, place=""), key=None, watched=False)
         (out,) = outs.values()
-        merged = _merged(out, result, over)
+        merged = over.merged(out, result, read_operand(over.mask.array, "the mask"))
         return merged if inner.requested.alone else (merged,)
     return compute(inner, key, watched=False)
-
-
-def _merged(out: Array, values: Any, over: SemiringMask) -> Array:
-    """Return `out` with the result where the mask allows it."""
-    assert over.mask is not None
-    data = read_operand(over.mask.array, "the mask")
-    if data.format.is_dense:
-        allowed = data.values != 0
-    elif over.mask.by_value:
-        allowed = to_dense(data) != 0
-    else:
-        allowed = np.zeros(data.shape, bool)
-        allowed[unpack(data)[0]] = True
-    np.copyto(out, values, casting="unsafe", where=allowed != over.mask.complement)
-    return out

@@ -40,6 +40,8 @@ SUMS = 64
 """Pieces of a sum to a scalar, for any number of threads."""
 GRAIN = 4096
 """The least work of a piece, in iterations."""
+ROWS = 64
+"""The least rows of a piece that adds up whole rows of a large copy."""
 
 Lower = Callable[[Environment, Scope], Iterator[Stmt]]
 
@@ -64,8 +66,11 @@ def lower_separately(
     copies = copies_for(env, inner, forall, piece, count)
     work = _entries(env, forall, scope)
     work = shares.total if work is None else work
+    rounds = _rounds(env, forall.body)
     if not copies.large:  # a copy of many numbers may cost as much as the loops inside
-        work = build.mul(work, *_rounds(env, forall.body))
+        work = build.mul(work, *rounds)
+    elif _fills_rows(env, forall):  # such a loop takes a step of the copies' for each iteration
+        work = build.minimum(build.mul(work, *rounds), build.mul(work, GRAIN // ROWS))
     pieces = _pieces(forall, work, copies, bool(scope.bound))
     yield Declare(count, pieces, constant=True)
     body = build.block(
@@ -122,6 +127,12 @@ def _entries(env: Environment, forall: Forall, scope: Scope) -> Expr | None:
     if parent is None:
         return None
     return Interval(*env.iterated(iterator, scope).bounds(parent)).length
+
+
+def _fills_rows(env: Environment, forall: Forall) -> bool:
+    """Tell whether each iteration of the loop goes through a full dimension, and no list."""
+    loops = [loop for loop in env.graph.loops if loop.outer or loop.body is forall.body]
+    return bool(_rounds(env, forall.body)) and all(loop.lattice.full for loop in loops)
 
 
 def _rounds(env: Environment, statement: Statement) -> tuple[Expr, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from codegen.machine.target import Target
 from taco_py.compiler.epilogue.of_problem import MainLoop, main_loop
 from taco_py.compiler.epilogue.value_graph import is_summed
-from taco_py.compiler.ways.arrays import arguments_of, data_of, machine_of
+from taco_py.compiler.ways.arrays import arguments_of, data_of, has_vectors, machine_of
 from taco_py.compiler.ways.contraction_match import contraction_of, ordered
 from taco_py.compiler.ways.epilogues.problem_visitor import tree_text, visitor_of
 from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe, dense_facts
@@ -80,4 +80,5 @@ def lower_visited(recipe: Recipe, target: Target, sizes: Mapping[str, int]) -> L
     description = "\n".join((str(plan), *tree_text(loop)))
     facts = dense_facts(recipe, "blocks of rows", description, str(product.statement))
     module = replace(module, header=recipe.header(description))
-    return LoweredRecipe(module, arguments.bindings, facts)  # the compiler vectorizes epilogues
+    vectors = has_vectors(problem, target)  # loops of epilogues are marked, whatever they are
+    return LoweredRecipe(module, arguments.bindings, facts, vectors)

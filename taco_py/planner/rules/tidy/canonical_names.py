@@ -50,7 +50,8 @@ def canonical(step: KernelStep) -> KernelStep:
     use."""
     problem = step.problem
     target = problem.assignment.target.tensor
-    indices = dict(zip(all_indices(problem.assignment), _names(INDICES), strict=False))
+    every = (index for one in problem.assignments for index in all_indices(one))
+    indices = dict(zip(dict.fromkeys(every), _names(INDICES), strict=False))
     tensors = dict(zip((name for name, _ in problem.operands), _names(TENSORS), strict=False))
     renamed = replace(
         problem,

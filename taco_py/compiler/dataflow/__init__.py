@@ -1,0 +1,1 @@
+"""Dataflow graphs of kernels: loads, computations, reductions and stores, with their memories."""

@@ -1,0 +1,1 @@
+"""Rewrites of dataflow graphs that raise no traffic, a file each; `table` has their order."""

@@ -1,0 +1,1 @@
+"""Kernels of slabs: dataflow graphs (`compiler.dataflow`) as loop IR."""

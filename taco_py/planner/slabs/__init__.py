@@ -1,0 +1,1 @@
+"""Kernels that read the same slabs of dense tensors, joined as one."""

@@ -1,0 +1,130 @@
+"""The seconds that plans are expected to take, by the analytic price or by a learned one.
+
+kernels of all plans  →  features, each kernel once  →  one pass over the trees  →  sums by plan
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.planner.ir.nodes import KernelStep, Operand
+from taco_py.planner.ir.plan import Plan
+from taco_py.tuning.prices.forest import Rows
+from taco_py.tuning.prices.kernel_features import KernelFacts, features_of
+from taco_py.tuning.prices.price_model import PriceModel, rows_of
+from taco_py.tuning.space.plan_price import PricedFor
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedSeconds:
+    """What a plan is expected to take: the median, and the quartiles around it.
+
+    outside  whether a kernel of the plan is unlike all that the price was learned from
+    """
+
+    seconds: float
+    low: float
+    high: float
+    outside: bool = False
+
+    def overlaps(self, other: ExpectedSeconds) -> bool:
+        """Tell whether the quartiles of two plans have seconds in common."""
+        return self.low <= other.high and other.low <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """A kernel of a plan: its analytic seconds, and the row of its features."""
+
+    seconds: float
+    row: int
+
+
+class PlanSeconds:
+    """The prices of the plans of one call, with or without a model.
+
+    priced  the operands of the call, its machine and its threads
+    model   None for the analytic price
+    with_features  whether features are counted without a model too
+    """
+
+    def __init__(
+        self, priced: PricedFor, model: PriceModel | None, with_features: bool = False
+    ) -> None:
+        self.priced, self.model = priced, model
+        self.with_features = with_features or model is not None
+        self.rows: list[np.ndarray[tuple[int], np.dtype[np.float64]]] = []
+        self.kernels: dict[tuple[object, ...], _Kernel] = {}
+
+    def of(self, plans: Sequence[Plan | None]) -> list[ExpectedSeconds]:
+        """Return the seconds of plans; infinite where there is none."""
+        parts = [self._parts(plan) for plan in plans]
+        ratios = outside = None
+        if self.model is not None and self.rows:
+            rows = rows_of(self.rows)
+            ratios, outside = self.model.ratios(rows), self.model.is_outside(rows)
+        expected = []
+        for part in parts:
+            if part is None:
+                expected.append(ExpectedSeconds(inf, inf, inf))
+                continue
+            rest, kernels = part
+            seconds, places = np.array([k.seconds for k in kernels]), [k.row for k in kernels]
+            if ratios is None or outside is None:
+                total = rest + float(seconds.sum())
+                expected.append(ExpectedSeconds(total, total, total))
+                continue
+            low, middle, high = (rest + float(seconds @ ratio[places]) for ratio in ratios)
+            expected.append(ExpectedSeconds(middle, low, high, bool(outside[places].any())))
+        return expected
+
+    def parts_of(self, plan: Plan) -> tuple[float, list[float], Rows]:
+        """Return the analytic seconds of other steps and of each kernel, and the kernels' features.
+
+        Raises ScheduleError where a kernel cannot be made.
+        """
+        parts = self._parts(plan)
+        if parts is None:
+            raise ScheduleError("The plan has no price, for its loops cannot be as they are")
+        rest, kernels = parts
+        rows = rows_of([self.rows[kernel.row] for kernel in kernels])
+        return rest, [kernel.seconds for kernel in kernels], rows
+
+    def _parts(self, plan: Plan | None) -> tuple[float, list[_Kernel]] | None:
+        """Return the seconds of all other steps, and the kernels; None without a price."""
+        if plan is None:
+            return None
+        facts = self.priced.facts_of(plan)
+        try:
+            rest = self.priced.around_kernels(plan)
+            kernels = [self._kernel(kernel, facts) for kernel in plan.kernels]
+        except ScheduleError:
+            return None
+        if any(kernel.seconds == inf for kernel in kernels):
+            return None
+        return rest, kernels
+
+    def _kernel(self, step: KernelStep, facts: Mapping[str, Operand]) -> _Kernel:
+        operands = {name: facts[step.source(name)] for name, _ in step.problem.operands}
+        key = (step.problem, step.schedule, step.sizes, tuple(operands.values()))
+        if key not in self.kernels:
+            seconds, row = self.priced.kernel(step, facts), len(self.rows)
+            if self.with_features and seconds < inf:
+                operands = {
+                    name: replace(operand, type=step.problem.type_of(name))
+                    for name, operand in operands.items()
+                }
+                priced = self.priced
+                self.rows.append(
+                    features_of(
+                        KernelFacts(step, operands, priced.machine, seconds, priced.threads)
+                    )
+                )
+            self.kernels[key] = _Kernel(seconds, row)
+        return self.kernels[key]

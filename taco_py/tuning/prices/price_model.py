@@ -1,0 +1,168 @@
+"""A learned price: what a kernel takes over its analytic price, and between which quartiles.
+
+    seconds of a kernel = analytic price · 2 ** (sum of the trees over its features)
+    seconds of a plan   = sum over its kernels, and its other steps as the analytic price has them
+
+A kernel with counts beyond those that the model was trained on keeps its analytic price. (Zheng et
+al. 2020, Ansor, add up scores of statements; Chen and Guestrin 2016 boost trees.)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codegen.records import dataclass
+from taco_py.language.diagnostics.errors import FileFormatError
+from taco_py.tuning.prices.forest import Forest, Rows, forest_in
+from taco_py.tuning.prices.kernel_features import FEATURES
+
+VERSION = 1
+QUARTILES = ("low", "middle", "high")
+RANGED = ("price", "iterations", "volume", "entries", "bytes", "result entries")
+"""Features of which a model knows nothing beyond the numbers that it was trained on."""
+BEYOND = 1.0
+"""By how many powers of two a count may be beyond them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the times of a model come from.
+
+    processor, compiler  that the kernels ran on and were compiled by
+    when      day of the last one, as ISO 8601 has it
+    records   kernels and plans that were measured
+    digest    of the records that trained it
+    """
+
+    processor: str = ""
+    compiler: str = ""
+    when: str = ""
+    records: int = 0
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PriceModel:
+    """Trees for the quartiles of log2(measured seconds / analytic price).
+
+    least, most  of each feature in what trained it
+    """
+
+    low: Forest
+    middle: Forest
+    high: Forest
+    least: Rows
+    most: Rows
+    origin: Origin = Origin()
+
+    def ratios(self, rows: Rows) -> tuple[Rows, Rows, Rows]:
+        """Return the quartiles of measured over analytic seconds for kernels: 25, 50, 75 %.
+
+        1 where a kernel is outside of what is known.
+        """
+        is_known = ~self.is_outside(rows)
+        low, middle, high = (
+            np.exp2(np.where(is_known, np.nan_to_num(forest.predict(rows), nan=0.0), 0.0))
+            for forest in self._forests
+        )
+        return np.minimum(low, middle), middle, np.maximum(high, middle)
+
+    def is_outside(self, rows: Rows) -> NDArray[np.bool_]:
+        """Tell whether the counts of each kernel are beyond the ranges of the training data."""
+        places = [list(FEATURES).index(name) for name in RANGED]
+        some = rows[:, places]
+        below = some < self.least[places] - BEYOND
+        outside: NDArray[np.bool_] = np.any(below | (some > self.most[places] + BEYOND), axis=1)
+        return outside
+
+    @property
+    def _forests(self) -> tuple[Forest, Forest, Forest]:
+        return self.low, self.middle, self.high
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file of arrays."""
+        arrays: dict[str, Any] = {}
+        for name, forest in zip(QUARTILES, self._forests, strict=True):
+            arrays.update(forest.arrays(name))
+        words = {"version": VERSION, "features": list(FEATURES), "origin": asdict(self.origin)}
+        arrays.update(about=np.array(json.dumps(words)), least=self.least, most=self.most)
+        with Path(path).open("wb") as file:
+            np.savez_compressed(file, **arrays)
+
+
+def load_price(path: str | Path) -> PriceModel:
+    """Return the learned price that `PriceModel.save` wrote to a file; nothing in it is run.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "mine.npz"
+    >>> path.write_bytes(b"something else")
+    14
+    >>> tp.load_price(path)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    FileFormatError: Expected a file of a learned price, found none
+
+    path  of the file
+
+    Raises FileFormatError for a file of something else, or of a release with other features.
+    """
+    try:
+        with np.load(Path(path), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (BadZipFile, ValueError, EOFError, KeyError, AttributeError) as error:
+        raise FileFormatError(
+            f"Expected a file of a learned price, found none in {path}: {error}"
+        ) from error
+    words = _words(arrays, path)
+    count = len(FEATURES)
+    for name in ("least", "most"):
+        array = arrays.get(name)
+        if array is None or array.shape != (count,) or array.dtype.kind != "f":
+            raise FileFormatError(f"Expected {count} numbers in {name} of {path}, found others")
+    low, middle, high = (forest_in(arrays, name, count) for name in QUARTILES)
+    return PriceModel(
+        low, middle, high, arrays["least"], arrays["most"], _origin(words.get("origin"), path)
+    )
+
+
+def _words(arrays: Mapping[str, NDArray[Any]], path: str | Path) -> dict[str, Any]:
+    """Return the header of a file. Raises FileFormatError for other versions and features."""
+    try:
+        words = json.loads(str(arrays["about"]))
+        version, names = words["version"], words["features"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(
+            f"Expected the header of a learned price in {path}, found none"
+        ) from error
+    if version != VERSION:
+        raise FileFormatError(
+            f"Expected version {VERSION} of learned prices, found {version} in {path}",
+            hint="train it again: tp.learn",
+        )
+    if names != list(FEATURES):
+        differences = sorted({*map(str, names)} ^ {*FEATURES})
+        raise FileFormatError(
+            f"Expected the features of this release, found others in {path}: "
+            + (", ".join(differences[:5]) or "in another order"),
+            hint="train it again: tp.learn",
+        )
+    return dict(words)
+
+
+def _origin(words: Any, path: str | Path) -> Origin:
+    try:
+        return Origin(**words)
+    except TypeError as error:
+        raise FileFormatError(f"Expected where a price comes from, found {words!r:.80}") from error
+
+
+def rows_of(features: Sequence[NDArray[np.float64]]) -> Rows:
+    """Return the features of kernels as rows."""
+    return np.array(features).reshape(len(features), len(FEATURES))

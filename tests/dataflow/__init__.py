@@ -1,0 +1,1 @@
+"""Dataflow graphs: built, rewritten, printed, and what their kernels compute."""

@@ -1,0 +1,126 @@
+"""Trees as arrays: what they sum up to, and files that are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import taco_py as tp
+from taco_py.tuning.prices.forest import forest_in, forest_of
+from taco_py.tuning.prices.kernel_features import FEATURES
+from taco_py.tuning.prices.price_model import PriceModel, load_price
+
+COUNT = len(FEATURES)
+
+
+def drawn_tree(numbers: Random, depth: int) -> dict[str, Any]:
+    if depth == 0 or numbers.random() < 0.2:
+        return {"value": numbers.uniform(-1, 1)}
+    return {
+        "feature": numbers.randrange(COUNT),
+        "threshold": numbers.uniform(-1, 1),
+        "left": drawn_tree(numbers, depth - 1),
+        "right": drawn_tree(numbers, depth - 1),
+    }
+
+
+def value_of(tree: dict[str, Any], row: np.ndarray[Any, Any]) -> float:
+    while "value" not in tree:
+        tree = tree["left" if row[tree["feature"]] <= tree["threshold"] else "right"]
+    value: float = tree["value"]
+    return value
+
+
+def drawn_model(seed: int) -> PriceModel:
+    numbers = Random(seed)
+    forests = [forest_of(drawn_tree(numbers, 5) for _ in range(7)) for _ in range(3)]
+    low, middle, high = forests
+    return PriceModel(low, middle, high, np.full(COUNT, -50.0), np.full(COUNT, 50.0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_forest_is_the_sum_of_its_trees(seed: int) -> None:
+    numbers = Random(seed)
+    trees = [drawn_tree(numbers, numbers.randint(0, 6)) for _ in range(numbers.randint(0, 9))]
+    rows = np.random.default_rng(seed).uniform(-1, 1, (20, COUNT))
+    found = forest_of(trees).predict(rows)
+    np.testing.assert_allclose(found, [sum(value_of(t, row) for t in trees) for row in rows])
+
+
+def test_models_come_back_from_files(tmp_path: Path) -> None:
+    model, rows = drawn_model(0), np.random.default_rng(0).uniform(-1, 1, (50, COUNT))
+    model.save(tmp_path / "m.npz")
+    pairs = zip(load_price(tmp_path / "m.npz").ratios(rows), model.ratios(rows), strict=True)
+    for one, other in pairs:
+        np.testing.assert_allclose(one, other, rtol=1e-4)
+
+
+def test_quartiles_are_around_the_median_and_nothing_is_known_far_away() -> None:
+    model, rows = drawn_model(1), np.random.default_rng(1).uniform(-1, 1, (200, COUNT))
+    low, middle, high = model.ratios(rows)
+    assert (low <= middle).all() and (middle <= high).all()
+    rows[::2, list(FEATURES).index("bytes")] = 60.0
+    low, middle, high = model.ratios(rows)
+    assert (middle[::2] == 1.0).all() and (middle[1::2] != 1.0).all()
+    assert model.is_outside(rows)[::2].all()
+
+
+DAMAGES = {
+    "an array is missing": lambda a: a.pop("middle.left"),
+    "a node leads beyond the last": lambda a: a["low.left"].__setitem__(0, 10_000),
+    "a node leads back": lambda a: a["low.left"].__setitem__(slice(None), 0),
+    "a feature that there is not": lambda a: a["high.feature"].__setitem__(0, COUNT),
+    "a threshold is no number": lambda a: a["high.threshold"].__setitem__(0, np.nan),
+    "a value is infinite": lambda a: a["high.value"].__setitem__(0, np.inf),
+    "arrays of other lengths": lambda a: a.update({"low.value": a["low.value"][:-1]}),
+    "no ranges": lambda a: a.pop("least"),
+    "another version": lambda a: a.update(
+        about=np.array(str(a["about"]).replace('"version": 1', '"version": 9'))
+    ),
+    "other features": lambda a: a.update(about=np.array(str(a["about"]).replace("price", "cost"))),
+    "no header": lambda a: a.update(about=np.array("{}")),
+    "objects": lambda a: a.update(least=np.array([{}], object)),
+}
+
+
+@pytest.mark.rotating(1)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_files_that_are_no_models_are_refused(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.npz"
+    drawn_model(2).save(path)
+    with np.load(path) as file:
+        arrays = {name: file[name].copy() for name in file.files}
+    DAMAGES[damage](arrays)
+    np.savez(path, **arrays)
+    with pytest.raises(tp.FileFormatError):
+        load_price(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"nothing at all", b"\x80\x04]\x94."])
+def test_files_of_something_else_are_refused(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "m.npz"
+    path.write_bytes(content)
+    with pytest.raises(tp.FileFormatError):
+        load_price(path)
+
+
+def test_truncated_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.npz"
+    drawn_model(3).save(path)
+    whole = path.read_bytes()
+    for share in (0.1, 0.5, 0.9):
+        path.write_bytes(whole[: int(len(whole) * share)])
+        with pytest.raises(tp.FileFormatError):
+            load_price(path)
+
+
+def test_circles_end(tmp_path: Path) -> None:
+    arrays = forest_of([drawn_tree(Random(4), 3)]).arrays("f")
+    arrays["f.left"][:] = (np.arange(len(arrays["f.left"])) + 1) % len(arrays["f.left"])
+    arrays["f.right"][:] = arrays["f.left"]
+    with pytest.raises(tp.FileFormatError, match="levels at most"):
+        forest_in(arrays, "f", COUNT)
