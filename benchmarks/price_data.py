@@ -1,12 +1,15 @@
 """Collect what plans of drawn programs take, for prices to be learned from.
 
     python -m benchmarks.price_data collect --programs 150 --plans 80    programs 0 to 149; resumes
+    python -m benchmarks.price_data count                                features, counted again
     python -m benchmarks.price_data pack                                 one file of all
 
 Each program is a file in `benchmarks/results/prices`: the features of each kernel of each plan, its
 analytic price, and all times of the plan. All kernels of a program are compiled two at a time, then
 its plans are timed one after the other, with nothing beside them. A program whose file is there is
-passed over, so that an interrupted command goes on where it stopped.
+passed over, so that an interrupted command goes on where it stopped. The texts of plans are kept:
+where features or the analytic price are others than they were, `count` finds them without a
+measurement.
 """
 
 from __future__ import annotations
@@ -24,8 +27,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
+
 import taco_py as tp
 from benchmarks.price_programs import DrawnProgram, draw
+from taco_py.calls.call.prepare import prepare_computation
 from taco_py.compiler.driver import compile_recipes
 from taco_py.planner.ir.plan import Plan
 from taco_py.running.plan_texts.fitted_plan import can_be_made
@@ -115,7 +121,7 @@ def _measured(program: DrawnProgram, plans: int) -> PriceData:
             continue
         times = _times(bench.plans.calls[text])
         rest, seconds, rows = prices.parts_of(plan)
-        parts.append(PriceData.of_plan(program.digest, rest, seconds, rows, times))
+        parts.append(PriceData.of_plan(program.digest, rest, seconds, rows, times, text))
     target = target_here()
     machine = target.processor, target.compiler, date.today().isoformat()
     return replace(join_data(parts), machine=machine)
@@ -166,6 +172,33 @@ def _times(call: Any) -> list[float]:
     return times
 
 
+def count(folder: Path = FOLDER) -> None:
+    """Count the features of all plans again, and their analytic prices."""
+    for path in sorted(folder.glob("*.npz")):
+        data = load_data(path, any_features=True)
+        if len(data.rest):
+            counted(draw(int(path.stem)), data).save(path)
+
+
+def counted(program: DrawnProgram, data: PriceData) -> PriceData:
+    """Return the data of a program with features and prices as they are now; plans that the
+    compiler no longer makes are left out."""
+    computation = tunable(program.text, program.operands, program.options)
+    prices = PlanSeconds(space_of(computation).priced, None, with_features=True)
+    parts: list[PriceData] = []
+    for text, times in zip(data.plans, data.times, strict=True):
+        options = replace(computation.options, plan=text)
+        try:
+            plan = prepare_computation(computation.with_options(options)).plan
+            rest, seconds, rows = prices.parts_of(plan)
+        except tp.TacoError as error:
+            print(f"{program.number}: {error.message[:80]}")
+            continue
+        kept = times[~np.isnan(times)]
+        parts.append(PriceData.of_plan(program.digest, rest, seconds, rows, kept, text))
+    return replace(join_data(parts), machine=data.machine)
+
+
 def pack(folder: Path = FOLDER, path: Path = PACKED) -> None:
     """Write one file of all programs that were measured."""
     parts = [load_data(file) for file in sorted(folder.glob("*.npz"))]
@@ -178,15 +211,18 @@ def pack(folder: Path = FOLDER, path: Path = PACKED) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=("collect", "pack"))
+    parser.add_argument("command", choices=("collect", "count", "pack"))
     parser.add_argument("--programs", type=int, default=150)
     parser.add_argument("--plans", type=int, default=80)
     parser.add_argument("--first", type=int, default=0)
     options = parser.parse_args(arguments)
-    if options.command == "pack":
-        pack()
-        return
-    collect(options.programs, options.plans, first=options.first)
+    match options.command:
+        case "collect":
+            collect(options.programs, options.plans, first=options.first)
+        case "count":
+            count()
+        case "pack":
+            pack()
 
 
 if __name__ == "__main__":

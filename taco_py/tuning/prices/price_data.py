@@ -6,8 +6,10 @@ plans    the seconds of what is no kernel, all times, and the program of each
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -22,6 +24,9 @@ from taco_py.tuning.prices.kernel_features import FEATURES
 
 TIMES = 12
 """Times of a plan that are kept."""
+BETWEEN_PLANS = "\0"
+MOST_TEXT = 1 << 28
+"""Characters of all texts of plans in a file at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +40,8 @@ class PriceData:
     times     of each plan, NaN behind the last
     program   of each plan, its place among `digests`
     digests   of texts and operands; one program is trained on, or tested, as a whole
+    plans     the text of each plan, so that its features can be counted again; none where they are
+              not kept
     machine   the processor, its compiler and the day on which the plans ran; "" where that is
               unknown
     """
@@ -46,6 +53,7 @@ class PriceData:
     times: NDArray[np.float32]
     program: NDArray[np.int32]
     digests: NDArray[np.str_]
+    plans: tuple[str, ...] = ()
     machine: tuple[str, str, str] = ("", "", "")
 
     @classmethod
@@ -65,6 +73,7 @@ class PriceData:
         seconds: Sequence[float],
         rows: Rows,
         times: Sequence[float],
+        text: str = "",
     ) -> PriceData:
         """Return the data of one plan."""
         row = np.full((1, TIMES), np.nan, np.float32)
@@ -73,7 +82,7 @@ class PriceData:
         return cls(
             rows.astype(np.float32).reshape(count, len(FEATURES)), np.array(seconds, float),
             np.zeros(count, np.int32), np.array([rest]), row, np.zeros(1, np.int32),
-            np.array([digest]),
+            np.array([digest]), (text,),
         )  # fmt: skip
 
     @property
@@ -96,12 +105,15 @@ class PriceData:
         return PriceData(
             self.features[kernels], self.seconds[kernels],
             numbers[self.plan[kernels]].astype(np.int32), self.rest[plans], self.times[plans],
-            programs[self.program[plans]].astype(np.int32), self.digests[some], self.machine,
+            programs[self.program[plans]].astype(np.int32), self.digests[some],
+            tuple(compress(self.plans, plans)), self.machine,
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:
         """Write a file of the arrays."""
         arrays = {field.name: getattr(self, field.name) for field in fields(self)}
+        texts = zlib.compress(BETWEEN_PLANS.join(self.plans).encode(), 9)
+        arrays["plans"] = np.frombuffer(texts, np.uint8)
         with Path(path).open("wb") as file:
             np.savez_compressed(file, names=np.array([*FEATURES]), **arrays)
 
@@ -139,12 +151,18 @@ def join_data(parts: Sequence[PriceData]) -> PriceData:
         np.concatenate([part.times for part in parts]),
         np.concatenate([*programs]),
         np.array(digests),
+        tuple(chain.from_iterable(part.plans for part in parts)),
         (*machines.pop(), max(part.machine[2] for part in parts)),
     )
 
 
-def load_data(path: str | Path) -> PriceData:
-    """Return the data of a file. Raises FileFormatError; nothing in the file is run."""
+def load_data(path: str | Path, any_features: bool = False) -> PriceData:
+    """Return the data of a file; nothing in the file is run.
+
+    any_features  whether its features may be others than `FEATURES`
+
+    Raises FileFormatError.
+    """
     try:
         with np.load(Path(path), allow_pickle=False) as file:
             arrays: dict[str, Any] = {name: file[name] for name in file.files}
@@ -153,12 +171,12 @@ def load_data(path: str | Path) -> PriceData:
             f"Expected a file of what plans took, found none in {path}: {error}"
         ) from error
     names = [str(name) for name in arrays.pop("names", ())]
-    if names != [*FEATURES]:
+    if names != [*FEATURES] and not any_features:
         differences = sorted({*names} ^ {*FEATURES})
         raise FileFormatError(
             f"Expected the features of this release, found others in {path}: "
             f"{', '.join(differences[:5])}",
-            hint="measure again: python -m benchmarks.price_data collect",
+            hint="count them again: python -m benchmarks.price_data count",
         )
     missing = [field.name for field in fields(PriceData) if field.name not in arrays]
     if missing:
@@ -166,5 +184,16 @@ def load_data(path: str | Path) -> PriceData:
     values = {field.name: arrays[field.name] for field in fields(PriceData)}
     if values["machine"].shape != (3,):
         raise FileFormatError(f"Expected processor, compiler and day in {path}, found others")
-    processor, compiler, when = map(str, values["machine"])
-    return PriceData(**{**values, "machine": (processor, compiler, when)})
+    values["machine"] = tuple(map(str, values["machine"]))
+    values["plans"] = _texts(values["plans"], path)
+    return PriceData(**values)
+
+
+def _texts(packed: NDArray[np.uint8], path: str | Path) -> tuple[str, ...]:
+    """Return the texts of plans. Raises FileFormatError."""
+    try:
+        unpack = zlib.decompressobj()
+        text = unpack.decompress(packed.tobytes(), MOST_TEXT).decode()
+    except (zlib.error, UnicodeDecodeError) as error:
+        raise FileFormatError(f"Expected texts of plans in {path}, found others") from error
+    return tuple(text.split(BETWEEN_PLANS)) if text else ()
