@@ -6,7 +6,8 @@
 
 Each program is a file in `benchmarks/results/prices`: the features of each kernel of each plan, its
 analytic price, and all times of the plan. All kernels of a program are compiled two at a time, then
-its plans are timed one after the other, with nothing beside them. A program whose file is there is
+its plans are timed one after the other. Plans of one thread are timed by the clock of the thread;
+with `--threads 1`, which passes over other programs, the machine may do something else besides. A program whose file is there is
 passed over, so that an interrupted command goes on where it stopped. The texts of plans are kept:
 where features or the analytic price are others than they were, `count` finds them without a
 measurement.
@@ -62,13 +63,18 @@ class OutOfTimeError(Exception):
     """A program takes longer than is worth it."""
 
 
-def collect(programs: int, plans: int, folder: Path = FOLDER, first: int = 0) -> None:
-    """Measure the programs of the numbers from `first` on that have no file."""
+def collect(
+    programs: int, plans: int, first: int = 0, threads: int | None = None, folder: Path = FOLDER
+) -> None:
+    """Measure the programs of the numbers from `first` on that have no file.
+
+    threads  of the programs; None for all
+    """
     folder.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     for number in range(first, first + programs):
         path = folder / f"{number:05}.npz"
-        if path.exists():
+        if path.exists() or threads not in (None, draw(number).options["threads"]):
             continue
         words = measure(number, plans, path)
         print(f"{number:5d}  {time.monotonic() - begin:7.0f} s  {words}", flush=True)
@@ -119,7 +125,7 @@ def _measured(program: DrawnProgram, plans: int) -> PriceData:
         text = call.space.text(point)
         if bench.build(text).result != OK or bench.first(text).result != OK:
             continue
-        times = _times(bench.plans.calls[text])
+        times = _times(bench.plans.calls[text], program.options["threads"])
         rest, seconds, rows = prices.parts_of(plan)
         parts.append(PriceData.of_plan(program.digest, rest, seconds, rows, times, text))
     target = target_here()
@@ -156,19 +162,20 @@ def _compile(call: CallSpace, plans: list[Plan]) -> None:
         return
 
 
-def _times(call: Any) -> list[float]:
+def _times(call: Any, threads: int) -> list[float]:
     """Return the times of a call."""
-    begin = time.perf_counter()
+    clock = time.thread_time if threads == 1 else time.perf_counter
+    begin = clock()
     call()
-    once = time.perf_counter() - begin
+    once = clock() - begin
     repeats = max(1, min(200, int(2e-4 / max(once, 1e-9))))
     times: list[float] = []
     begin = time.perf_counter()
     while len(times) < MOST and (len(times) < LEAST or time.perf_counter() - begin < SECONDS):
-        start = time.perf_counter()
+        start = clock()
         for _ in range(repeats):
             call()
-        times.append((time.perf_counter() - start) / repeats)
+        times.append((clock() - start) / repeats)
     return times
 
 
@@ -215,10 +222,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--programs", type=int, default=150)
     parser.add_argument("--plans", type=int, default=80)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--threads", type=int, choices=(1, 2))
     options = parser.parse_args(arguments)
     match options.command:
         case "collect":
-            collect(options.programs, options.plans, first=options.first)
+            collect(options.programs, options.plans, options.first, options.threads)
         case "count":
             count()
         case "pack":

@@ -35,7 +35,12 @@ from taco_py.api.evaluate import evaluate, explain  # noqa: E402
 from taco_py.api.schedule import schedule  # noqa: E402
 from taco_py.calls.call.plan_choice import PLAN_CHOICE  # noqa: E402
 from taco_py.data.tensors.behaviour import BEHAVIOUR  # noqa: E402
-from taco_py.language.diagnostics.cautions import BackendWarning, NarrowSumWarning, NotationWarning  # noqa: E402
+from taco_py.language.diagnostics.cautions import (  # noqa: E402
+    BackendWarning,
+    LearnedPriceWarning,
+    NarrowSumWarning,
+    NotationWarning,
+)
 from taco_py.language.diagnostics.errors import (  # noqa: E402
     BoundError,
     CompilerError,
@@ -138,10 +143,10 @@ if TYPE_CHECKING:
     )
     from taco_py.language.notation.rewrites.masks import by_value, complement
     from taco_py.language.notation.rewrites.semirings import Semiring
+    from taco_py.tuning.bench.ranked_plans import RankedPlan
     from taco_py.tuning.bench.tuned_plans import TunedCall
     from taco_py.tuning.bench.tuning_store import TuningStore
     from taco_py.tuning.prices.price_model import PriceModel, load_price
-    from taco_py.tuning.prices.ranked_plans import RankedPlan
     from taco_py.tuning.store.tuning_record import TuningRecord
 
 __version__ = VERSION
@@ -179,7 +184,7 @@ _LATER = {
     "taco_py.calls.programs.program_call": ("Program",),
     "taco_py.tuning.bench.tuned_plans": ("TunedCall",),
     "taco_py.tuning.prices.price_model": ("PriceModel", "load_price"),
-    "taco_py.tuning.prices.ranked_plans": ("RankedPlan",),
+    "taco_py.tuning.bench.ranked_plans": ("RankedPlan",),
     "taco_py.tuning.bench.tuning_store": ("TuningStore",),
     "taco_py.language.formats": (
         "BCSR",
@@ -260,6 +265,7 @@ __all__ = [
     "InternalError",
     "Kernel",
     "Lazy",
+    "LearnedPriceWarning",
     "LevelKind",
     "MissingExtraError",
     "NarrowSumWarning",

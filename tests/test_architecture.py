@@ -123,8 +123,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "make_kernels", "lookahead", "make", "statements",
     ),
     "taco_py.arguments": (
-        "option_checks", "options", "semiring_mask", "call_arguments", "device_tensor",
-        "result_table", "numpy_einsum", "operands", "results",
+        "learned_price", "option_checks", "options", "semiring_mask", "call_arguments",
+        "device_tensor", "result_table", "numpy_einsum", "operands", "results",
     ),
     "taco_py.running": ("execute", "export", "plan_texts", "replay"),
     "taco_py.report": ("show", "limits", "explanation"),
@@ -132,7 +132,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "statements", "remapped", "indexed", "call", "kernels", "programs",
     ),
     "taco_py.tuning": (
-        "space", "store", "measure", "searches", "session", "tasks", "bench", "prices", "jobs",
+        "space", "store", "prices", "measure", "searches", "session", "tasks", "bench", "jobs",
     ),
     "polyhedral": (
         "errors", "affine", "model", "band_schedule", "isl", "nests", "products", "programs",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import DTypeLike
 
 from taco_py.api.over import as_mask, read_over
+from taco_py.arguments.learned_price import ANALYTIC
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.kernels.compile_text import compile_text
@@ -18,6 +19,7 @@ from taco_py.calls.statements.read_text import by_name, statements_of
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.data.tensors.byte_counts import check_memory_limit
 from taco_py.language.diagnostics.cautions import issue_warnings
+from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.formats import Format, RemappedFormat
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ def compile(
     threads: int | None = None,
     libraries: bool = True,
     schedule_budget: float | None = None,
+    price: str = "analytic",
     forbid: Collection[str] | str = (),
     allow: Collection[str] | str = (),
     outputs: Sequence[str] | str | None = None,
@@ -70,6 +73,7 @@ def compile(
     static       sizes that the kernel is specialised for, by index
     schedule, threads, libraries, schedule_budget, forbid, allow, outputs, semiring, target
                  as in `evaluate`
+    price        "analytic": learned prices count the entries of operands, which are not known here
     mask         the format of a mask, or `tp.complement` or `tp.by_value` of one: calls name it
                  mask=
     border, shape  as in `evaluate`: of all calls
@@ -80,6 +84,12 @@ def compile(
     """
     all_formats, where = placed(by_name(text, formats, others, named, "formats"), target)
     options = CallOptions.of_kernel({**locals(), "target": where})
+    if options.is_priced:
+        raise ScheduleError(
+            f'Expected price="{ANALYTIC}" for formats alone, found one that counts entries',
+            hint="evaluate and einsum have operands; tp.rank shows plans, whose loops "
+            "schedule= takes",
+        )
     options = with_fields(options, memory_limit=check_memory_limit(memory_limit))
     statements = statements_of(text, all_formats)
     over = read_over(semiring, as_mask(mask, statements[-1].assignment), replace)

@@ -11,12 +11,13 @@ from taco_py.data.tensors.byte_counts import call_again, limited
 from taco_py.data.tensors.keys import COUNTS, call_key, options_key, parted
 from taco_py.running.replay.find import find
 
-USUAL = (None, True, None, ())
-"""The options of most calls: static, libraries, schedule_budget, forbid."""
+USUAL = (None, True, None, "analytic", ())
+"""The options of most calls: static, libraries, schedule_budget, price, forbid."""
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from taco_py.arguments.learned_price import Price
     from taco_py.calls.kernels.builder import ScheduleBuilder
     from taco_py.compiler.schedule.schedule import Schedule
     from taco_py.data.storage.tensor_data import Array
@@ -37,6 +38,7 @@ def einsum(
     static: Mapping[str, int] | None = None,
     libraries: bool = True,
     schedule_budget: float | None = None,
+    price: Price = "analytic",
     forbid: Collection[str] | str = (),
     semiring: Semiring | str | None = None,
     mask: Any = None,
@@ -67,8 +69,8 @@ def einsum(
     optimize   False computes the product in one kernel, a list of pairs as from `numpy.einsum_path`
                contracts in that order; otherwise the order of least expected work is chosen, for
                ("greedy", n) or ("optimal", n) one whose intermediates store at most n elements each
-    format, schedule, threads, static, libraries, schedule_budget, forbid, semiring, mask, replace,
-               target, memory_limit  as in `evaluate`
+    format, schedule, threads, static, libraries, schedule_budget, price, forbid, semiring, mask,
+               replace, target, memory_limit  as in `evaluate`
     unknown    nothing: operands go by position
 
     Raises what `evaluate` raises; NotationError is a ValueError.
@@ -85,8 +87,9 @@ def einsum(
         first, rest = parted(operands)
         identity: tuple[object, ...] = (first, format, casting, schedule, threads, target)
         usual = out is None and dtype is None and optimize is None and order == "K"
-        if not usual or (static, libraries, schedule_budget, forbid) != USUAL:
-            seldom = options_key(out, dtype, static, libraries, optimize, schedule_budget, forbid)
+        options = (static, libraries, schedule_budget, price, forbid)
+        if not usual or options != USUAL:
+            seldom = options_key(out, dtype, optimize, *options)
             identity = (*identity, order, seldom)
         if over is not None:
             identity, rest = (*identity, over.identity), (*rest, *over.arrays)

@@ -15,14 +15,16 @@ from taco_py.running.replay.find import find
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from taco_py.arguments.learned_price import Price
     from taco_py.calls.kernels.builder import ScheduleBuilder
     from taco_py.compiler.schedule.schedule import Schedule
     from taco_py.data.storage.tensor_data import Array
     from taco_py.language.formats import Format
     from taco_py.language.notation.rewrites.semirings import Semiring
 
-USUAL = ("error", None, None, True, None, (), ())
-"""The options of most calls: border, shape, static, libraries, schedule_budget, forbid, allow."""
+USUAL = ("error", None, None, True, None, "analytic", (), ())
+"""The options of most calls: border, shape, static, libraries, schedule_budget, price, forbid,
+allow."""
 
 
 def evaluate(
@@ -39,6 +41,7 @@ def evaluate(
     static: Mapping[str, int] | None = None,
     libraries: bool = True,
     schedule_budget: float | None = None,
+    price: Price = "analytic",
     forbid: Collection[str] | str = (),
     allow: Collection[str] | str = (),
     path: Any = None,
@@ -94,6 +97,9 @@ def evaluate(
     schedule_budget  seconds that choosing may take where no schedule is given; the best schedule
               found until then is used. It takes less than 0.05 s for up to three operands, and
               nothing where such a call was made before.
+    price     by which plans are compared where no schedule is given: "analytic", the planner's own;
+              "learned", trees that were trained on the times of plans, or a model of `load_price`
+              or `learn`; docs/prices.md
     forbid    rules of the planner that may not be used, by the names that `explain` shows, as in
               forbid=("multiply_out",); docs/rules.md lists them
     allow     what a plan may lose: "cancellation" lets it multiply differences out, as (A - B) * x,
@@ -134,9 +140,9 @@ def evaluate(
     if target in (None, "c") and type(threads) in COUNTS:
         identity: tuple[object, ...] = (text, form, casting, schedule, threads, target, *objects)
         usual = out is None and dtype is None and path is None and outputs is None
-        if not usual or (border, shape, static, libraries, schedule_budget, forbid, allow) != USUAL:
-            option_values = (static, libraries, path, schedule_budget, forbid, allow, border, shape)
-            identity = (*identity, options_key(kinds, dtype, *option_values))
+        options = (border, shape, static, libraries, schedule_budget, price, forbid, allow)
+        if not usual or options != USUAL:
+            identity = (*identity, options_key(kinds, dtype, path, *options))
         if over is not None:
             identity, values = (*identity, over.identity), (*values, *over.arrays)
         key = call_key(identity, values)
@@ -188,6 +194,7 @@ def explain(
     libraries: bool = True,
     optimize: Any = None,
     schedule_budget: float | None = None,
+    price: Price = "analytic",
     forbid: Collection[str] | str = (),
     allow: Collection[str] | str = (),
     frontier_budget: float | None = None,
@@ -220,8 +227,8 @@ def explain(
     text      index notation, or einsum's subscripts
     operands, named  operands in a mapping or by name, or behind einsum's subscripts
     optimize  einsum's
-    format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid, allow,
-    path, outputs, border, shape, semiring, mask, target, memory_limit   as in `evaluate`
+    format, dtype, casting, schedule, threads, static, libraries, schedule_budget, price, forbid,
+    allow, path, outputs, border, shape, semiring, mask, target, memory_limit   as in `evaluate`
     frontier_budget  seconds that the comparison with the frontier may take, which changes no plan;
               schedule_budget where it is left out, 1 where both are; 0 leaves it out
 

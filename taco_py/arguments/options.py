@@ -13,6 +13,7 @@ import numpy as np
 
 from codegen.machine.target import TARGETS, Where
 from codegen.records import dataclass
+from taco_py.arguments.learned_price import ANALYTIC, Price, check_price
 from taco_py.arguments.option_checks import (
     MEASURE,
     TUNED,
@@ -40,6 +41,7 @@ CHECKS: Mapping[str, Callable[[Any], Any]] = MappingProxyType({
     "forbid": check_forbid,
     "allow": check_allow,
     "target": check_target,
+    "price": check_price,
 })  # fmt: skip
 """How keyword arguments are checked, in the order in which mistakes are reported."""
 NONE_BY_DEFAULT = frozenset(("schedule", "threads", "dtype", "static", "schedule_budget"))
@@ -68,6 +70,7 @@ class CallOptions:
     target     what kernels run on: "c", "cuda" or "cuda-emulated"
     memory_limit  bytes that calls of a kernel may take at once, None for what the process may
     tuned      whether a plan is looked for in the store of tuned plans
+    price      by which plans are compared where no schedule is given: see `learned_price`
     plan       the text of the plan that is carried out, "" to make one
     schedules, paths  of statements among several, by the names that they assign
     outputs, border, shape  as the call says them: which results, and where these end
@@ -97,6 +100,7 @@ class CallOptions:
     target: str = "c"
     memory_limit: int | None = None
     tuned: bool = False
+    price: Price = ANALYTIC
     plan: str = ""
     schedules: tuple[tuple[str, Schedule], ...] = ()
     paths: tuple[tuple[str, Any], ...] = ()
@@ -143,8 +147,14 @@ class CallOptions:
 
     @property
     def chosen_by_data(self) -> bool:
-        """Tell whether the schedule is chosen by timing, now or before."""
-        return self.measure or self.tuned
+        """Tell whether the schedule is chosen by timing, now or before, or by a learned price."""
+        return self.measure or self.tuned or self.is_priced
+
+    @property
+    def is_priced(self) -> bool:
+        """Tell whether the schedule is left to a learned price."""
+        is_open = self.schedule is None and not self.schedules and not self.plan
+        return self.price != ANALYTIC and is_open
 
     @property
     def counts(self) -> bool:

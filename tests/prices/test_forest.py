@@ -66,7 +66,7 @@ def test_quartiles_are_around_the_median_and_nothing_is_known_far_away() -> None
     rows[::2, list(FEATURES).index("bytes")] = 60.0
     low, middle, high = model.ratios(rows)
     assert (middle[::2] == 1.0).all() and (middle[1::2] != 1.0).all()
-    assert model.is_outside(rows)[::2].all()
+    assert model.predict(rows)[1][::2].all()
 
 
 DAMAGES = {

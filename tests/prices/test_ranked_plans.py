@@ -63,5 +63,5 @@ def test_limits_that_are_none_are_refused(name: str, value: Any) -> None:
 
 @pytest.mark.parametrize("price", ["learnt", 3, object()])
 def test_prices_that_there_are_not_are_refused(price: Any) -> None:
-    with pytest.raises(tp.OperandTypeError, match="Expected price="):
+    with pytest.raises(tp.OperandTypeError, match="Expected price to be"):
         tp.rank("y[i] = A[i,j] * x[j]", A=A, x=rng.random(200), price=price)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from taco_py.tuning.prices.price_choice import model_of
-from taco_py.tuning.prices.ranked_plans import RankedPlan, ranked
+from taco_py.tuning.bench.ranked_plans import RankedPlan, ranked
 from taco_py.tuning.tasks.search_options import checked_search_option
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from taco_py.arguments.learned_price import Price
     from taco_py.language.formats import Format
     from taco_py.language.notation.rewrites.semirings import Semiring
-    from taco_py.tuning.prices.price_model import PriceModel
 
 
 def rank(
@@ -22,7 +21,7 @@ def rank(
     operands: Mapping[str, Any] | None = None,
     /,
     *,
-    price: PriceModel | str = "analytic",
+    price: Price = "analytic",
     limit: int = 40,
     seconds: float = 1.0,
     format: Format | str | Mapping[str, Format | str] | None = None,
@@ -47,7 +46,7 @@ def rank(
     (3, True)
 
     text     index notation, of several statements too
-    price    "analytic", or a model of `load_price` or `learn`
+    price    "analytic", "learned", or a model of `load_price` or `learn`
     limit    plans that are returned at most
     seconds  after which no more options are combined
     operands, keywords, format, outputs, dtype, casting, threads, static, libraries,
@@ -60,4 +59,4 @@ def rank(
 
     limit = checked_search_option("limit", limit)
     seconds = checked_search_option("seconds", seconds)
-    return ranked(text, merged(operands, keywords), options, model_of(price), limit, seconds)
+    return ranked(text, merged(operands, keywords), options, limit, seconds)

@@ -12,6 +12,7 @@ from taco_py.tuning.bench.tuning_store import TuningStore
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from taco_py.arguments.learned_price import Price
     from taco_py.language.formats import Format
     from taco_py.language.notation.rewrites.semirings import Semiring
 
@@ -35,6 +36,7 @@ def tune(
     static: Mapping[str, int] | None = None,
     libraries: bool = True,
     schedule_budget: float | None = None,
+    price: Price = "analytic",
     forbid: Collection[str] | str = (),
     allow: Collection[str] | str = (),
     semiring: Semiring | str | None = None,
@@ -67,15 +69,15 @@ def tune(
               of all processes look
     progress  whether a line on the standard error shows how it goes; by default on a terminal
     operands, named, format, outputs, dtype, casting, threads, static, libraries, schedule_budget,
-    forbid, allow, semiring, mask   as in `evaluate`
+    price, forbid, allow, semiring, mask   as in `evaluate`; the price orders what is measured
 
     Raises what `evaluate` raises, and TuningStoreError.
     """
     options = {
         "format": format, "outputs": outputs, "dtype": dtype, "casting": casting,
         "threads": threads, "static": static, "libraries": libraries,
-        "schedule_budget": schedule_budget, "forbid": forbid, "allow": allow, "target": "c",
-        "semiring": semiring, "mask": mask,
+        "schedule_budget": schedule_budget, "price": price, "forbid": forbid, "allow": allow,
+        "target": "c", "semiring": semiring, "mask": mask,
     }  # fmt: skip
     from taco_py.arguments.option_checks import merged
 

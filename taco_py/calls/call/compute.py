@@ -51,7 +51,7 @@ def compute(
         return look.function()(*objects.values())
     accumulator_arrays = accumulators(computation)
     computation = replace(computation, objects={**accumulator_arrays, **objects}, place=place)
-    stored = not options.tuned  # in a store that later processes look into again
+    stored = not (options.tuned or options.is_priced)  # later processes choose again
     computation, _ = with_chosen_plan(computation)
     options = computation.options
     prepared, usual = prepare_within(computation)

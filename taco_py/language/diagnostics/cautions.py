@@ -29,6 +29,10 @@ class TuningStoreWarning(UserWarning):
     """A store of tuned plans is left out, or a plan in it cannot be read."""
 
 
+class LearnedPriceWarning(UserWarning):
+    """A learned price is left out, and plans have their analytic price."""
+
+
 class BackendWarning(UserWarning):
     """A backend of a graph failed, and the host computes its part instead."""
 

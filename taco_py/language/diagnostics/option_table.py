@@ -12,7 +12,7 @@ from typing import Any
 
 from taco_py.language.diagnostics.errors import OperandError
 
-_PLANNED = ("schedule", "threads", "static", "libraries", "schedule_budget", "forbid")
+_PLANNED = ("schedule", "threads", "static", "libraries", "schedule_budget", "price", "forbid")
 _MEANT = ("border", "shape", "semiring", "mask")
 _EVALUATE = (
     "format", "out", "dtype", "casting", *_PLANNED, "allow", "path", "outputs", *_MEANT, "replace",

@@ -1,4 +1,5 @@
-"""CallOptions of a call whose plan is timed on its operands, or looked up in the store."""
+"""CallOptions of a call whose plan is timed on its operands, looked up in the store, or
+chosen by a learned price."""
 
 from __future__ import annotations
 
@@ -18,5 +19,10 @@ def resolve_settings(computation: Computation) -> tuple[CallOptions, str]:
         from taco_py.tuning.bench.tuned_schedule import resolved
 
         plan = resolved(computation)
+        return plan.settings, "\n".join(plan.lines) + "\n"
+    if computation.options.is_priced:
+        from taco_py.tuning.bench.priced_schedule import priced
+
+        plan = priced(computation)
         return plan.settings, "\n".join(plan.lines) + "\n"
     return computation.options, ""

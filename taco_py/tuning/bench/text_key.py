@@ -19,6 +19,7 @@ KEYED = (
     "allow", "target", "outputs",
 )  # fmt: skip
 """The options of a call that its key depends on."""
+READ = (*KEYED, "price")
 
 
 def keyed_computation(
@@ -30,7 +31,7 @@ def keyed_computation(
 
     Raises what a call raises.
     """
-    checked = CallOptions.of({name: options[name] for name in KEYED if name in options})
+    checked = CallOptions.of({name: options[name] for name in READ if name in options})
     over = semiring_mask_of(options.get("semiring"), options.get("mask"), False)
     call = CallArguments(objects, checked, over=None if over.is_usual else over)
     return plain_computation(statements_of(text, objects), call)

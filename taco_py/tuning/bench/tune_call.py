@@ -104,7 +104,8 @@ def tune_text(
             _recording(key, store, watch),
             begin=begin,
         )
-        outcome = session.run(start, search.seed, lessons_in(store.file).weights)
+        weights = lessons_in(store.file).weights if plans.seconds.model is None else {}
+        outcome = session.run(start, search.seed, weights)
     return Tuned(key, outcome, search.search, where)
 
 

@@ -1,7 +1,8 @@
 """The plan of a call that nobody has tuned: the best of its space by price, within a time.
 
-    price of a plan (`space.plan_price`)  ×  what its options were worth in other calls, where the
-                                             store has enough trials of these
+    analytic price of a plan (`space.plan_price`)  ×  what its options were worth in other calls,
+                                                      where the store has enough trials of these
+    or the learned price that the call names
 
 Nothing is run. The plan that is chosen without this stays unless another one is expected to be
 clearly faster.
@@ -52,7 +53,7 @@ def zero_shot(call: CallSpace, file: StoreFile | None) -> tuple[str, ZeroShot]:
         if call.space.settings.schedule_budget is None
         else min(SECONDS, call.space.settings.schedule_budget)
     )
-    lessons = lessons_in(file)
+    lessons = lessons_in(file) if call.seconds.model is None else Lessons({}, 0)
     begin = monotonic()
     point, priced = _walk(call, lessons, begin + seconds)
     usual = _expected(call, lessons, ())

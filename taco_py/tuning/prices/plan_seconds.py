@@ -20,6 +20,9 @@ from taco_py.tuning.prices.kernel_features import KernelFacts, features_of
 from taco_py.tuning.prices.price_model import PriceModel, rows_of
 from taco_py.tuning.space.plan_price import PricedFor
 
+CLEAR = 1.15
+"""How many times as fast a plan is that is clearly faster."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSeconds:
@@ -33,9 +36,9 @@ class ExpectedSeconds:
     high: float
     outside: bool = False
 
-    def overlaps(self, other: ExpectedSeconds) -> bool:
-        """Tell whether the quartiles of two plans have seconds in common."""
-        return self.low <= other.high and other.low <= self.high
+    def may_lose_to(self, other: ExpectedSeconds) -> bool:
+        """Tell whether another plan may be clearly faster: its quartiles are below this median."""
+        return other.seconds < self.high and other.low * CLEAR < self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +63,13 @@ class PlanSeconds:
         self.priced, self.model = priced, model
         self.with_features = with_features or model is not None
         self.rows: list[np.ndarray[tuple[int], np.dtype[np.float64]]] = []
+        self._ratios, self._outside = np.ones((3, 0)), np.zeros(0, bool)
         self.kernels: dict[tuple[object, ...], _Kernel] = {}
 
     def of(self, plans: Sequence[Plan | None]) -> list[ExpectedSeconds]:
         """Return the seconds of plans; infinite where there is none."""
         parts = [self._parts(plan) for plan in plans]
-        ratios = outside = None
-        if self.model is not None and self.rows:
-            rows = rows_of(self.rows)
-            ratios, outside = self.model.ratios(rows), self.model.is_outside(rows)
+        self._predict()
         expected = []
         for part in parts:
             if part is None:
@@ -76,13 +77,22 @@ class PlanSeconds:
                 continue
             rest, kernels = part
             seconds, places = np.array([k.seconds for k in kernels]), [k.row for k in kernels]
-            if ratios is None or outside is None:
+            if self.model is None:
                 total = rest + float(seconds.sum())
                 expected.append(ExpectedSeconds(total, total, total))
                 continue
-            low, middle, high = (rest + float(seconds @ ratio[places]) for ratio in ratios)
-            expected.append(ExpectedSeconds(middle, low, high, bool(outside[places].any())))
+            low, middle, high = (rest + float(seconds @ ratio[places]) for ratio in self._ratios)
+            expected.append(ExpectedSeconds(middle, low, high, bool(self._outside[places].any())))
         return expected
+
+    def _predict(self) -> None:
+        """Pass the kernels that are new over the trees, all at once."""
+        count = len(self._outside)
+        if self.model is None or count == len(self.rows):
+            return
+        ratios, outside = self.model.predict(rows_of(self.rows[count:]))
+        self._ratios = np.hstack([self._ratios, ratios])
+        self._outside = np.concatenate([self._outside, outside])
 
     def parts_of(self, plan: Plan) -> tuple[float, list[float], Rows]:
         """Return the analytic seconds of other steps and of each kernel, and the kernels' features.

@@ -1,22 +1,42 @@
-"""The price that a call names: "analytic", or a model."""
+"""The model of the price that a call names; that of this release is read when it is first used."""
 
 from __future__ import annotations
 
-from typing import Any
+from importlib.resources import as_file, files
 
-from taco_py.language.diagnostics.errors import OperandTypeError
-from taco_py.tuning.prices.price_model import PriceModel
+from codegen.user_line import warn_user
+from taco_py.arguments.learned_price import ANALYTIC, LEARNED, Price
+from taco_py.compiler.devices import remembered
+from taco_py.language.diagnostics.cautions import LearnedPriceWarning
+from taco_py.language.diagnostics.errors import FileFormatError, OperandTypeError
+from taco_py.tuning.prices.price_model import PriceModel, load_price
 
-ANALYTIC = "analytic"
+SHIPPED = "learned_price.npz"
 
 
-def model_of(price: Any) -> PriceModel | None:
-    """Return the model of a price, None for the analytic one. Raises OperandTypeError."""
-    if price is None or isinstance(price, PriceModel):
-        return price
-    if isinstance(price, str) and price == ANALYTIC:
+def model_of(price: Price | None) -> PriceModel | None:
+    """Return the model of a price; None for the analytic one.
+
+    None, with a warning, where the file of this release cannot be read.
+    """
+    if price is None or price == ANALYTIC:
         return None
-    raise OperandTypeError(
-        f'Expected price="{ANALYTIC}" or a model, found {price!r:.80}',
-        hint="tp.load_price reads a model, tp.learn trains one",
-    )
+    if isinstance(price, PriceModel):
+        return price
+    if price == LEARNED:
+        return shipped_model()
+    raise OperandTypeError(f"Expected a price, found {price!r:.80}")
+
+
+def shipped_model() -> PriceModel | None:
+    """Return the learned price that comes with this release, read once."""
+    return remembered(("learned price", SHIPPED), _read_shipped)
+
+
+def _read_shipped() -> PriceModel | None:
+    try:
+        with as_file(files(__package__) / SHIPPED) as path:
+            return load_price(path)
+    except (FileFormatError, OSError) as error:
+        warn_user(LearnedPriceWarning(f"Plans have their analytic price: {error}"))
+        return None

@@ -9,6 +9,7 @@ al. 2020, Ansor, add up scores of statements; Chen and Guestrin 2016 boost trees
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codegen.records import dataclass
+from taco_py.arguments.learned_price import LearnedPrice
 from taco_py.language.diagnostics.errors import FileFormatError
 from taco_py.tuning.prices.forest import Forest, Rows, forest_in
 from taco_py.tuning.prices.kernel_features import FEATURES
@@ -49,8 +51,8 @@ class Origin:
     digest: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PriceModel:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PriceModel(LearnedPrice):
     """Trees for the quartiles of log2(measured seconds / analytic price).
 
     least, most  of each feature in what trained it
@@ -62,20 +64,31 @@ class PriceModel:
     least: Rows
     most: Rows
     origin: Origin = Origin()
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.digest:
+            object.__setattr__(self, "digest", _digest(self._arrays()))
 
     def ratios(self, rows: Rows) -> tuple[Rows, Rows, Rows]:
         """Return the quartiles of measured over analytic seconds for kernels: 25, 50, 75 %.
 
         1 where a kernel is outside of what is known.
         """
-        is_known = ~self.is_outside(rows)
-        low, middle, high = (
-            np.exp2(np.where(is_known, np.nan_to_num(forest.predict(rows), nan=0.0), 0.0))
-            for forest in self._forests
-        )
-        return np.minimum(low, middle), middle, np.maximum(high, middle)
+        low, middle, high = self.predict(rows)[0]
+        return low, middle, high
 
-    def is_outside(self, rows: Rows) -> NDArray[np.bool_]:
+    def predict(self, rows: Rows) -> tuple[Rows, NDArray[np.bool_]]:
+        """Return the three quartiles as rows, and whether each kernel is outside of the model.
+
+        Its counts are then beyond those of the training data, or a quartile is no number.
+        """
+        logs = np.stack([forest.predict(rows) for forest in self._forests])
+        outside = self._is_beyond(rows) | ~np.isfinite(logs).all(axis=0)
+        low, middle, high = np.exp2(np.where(outside, 0.0, logs))
+        return np.stack([np.minimum(low, middle), middle, np.maximum(high, middle)]), outside
+
+    def _is_beyond(self, rows: Rows) -> NDArray[np.bool_]:
         """Tell whether the counts of each kernel are beyond the ranges of the training data."""
         places = [list(FEATURES).index(name) for name in RANGED]
         some = rows[:, places]
@@ -89,13 +102,16 @@ class PriceModel:
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file of arrays."""
-        arrays: dict[str, Any] = {}
+        words = {"version": VERSION, "features": list(FEATURES), "origin": asdict(self.origin)}
+        with Path(path).open("wb") as file:
+            np.savez_compressed(file, about=np.array(json.dumps(words)), **self._arrays())
+
+    def _arrays(self) -> dict[str, Any]:
+        """Return the arrays of a file by name."""
+        arrays: dict[str, Any] = {"least": self.least, "most": self.most}
         for name, forest in zip(QUARTILES, self._forests, strict=True):
             arrays.update(forest.arrays(name))
-        words = {"version": VERSION, "features": list(FEATURES), "origin": asdict(self.origin)}
-        arrays.update(about=np.array(json.dumps(words)), least=self.least, most=self.most)
-        with Path(path).open("wb") as file:
-            np.savez_compressed(file, **arrays)
+        return arrays
 
 
 def load_price(path: str | Path) -> PriceModel:
@@ -161,6 +177,14 @@ def _origin(words: Any, path: str | Path) -> Origin:
         return Origin(**words)
     except TypeError as error:
         raise FileFormatError(f"Expected where a price comes from, found {words!r:.80}") from error
+
+
+def _digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Return the digest of arrays by name."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def rows_of(features: Sequence[NDArray[np.float64]]) -> Rows:

@@ -49,7 +49,9 @@ def trained(data: PriceData) -> PriceModel:
     forests = {name: _grown(data, share) for name, share in QUARTILES.items()}
     features = data.features.astype(np.float64)
     return PriceModel(
-        **forests,
+        forests["low"],
+        forests["middle"],
+        forests["high"],
         least=features.min(axis=0),
         most=features.max(axis=0),
         origin=Origin(*data.machine, count, digest_of(data)),
