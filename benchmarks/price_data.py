@@ -7,10 +7,10 @@
 Each program is a file in `benchmarks/results/prices`: the features of each kernel of each plan, its
 analytic price, and all times of the plan. All kernels of a program are compiled two at a time, then
 its plans are timed one after the other. Plans of one thread are timed by the clock of the thread;
-with `--threads 1`, which passes over other programs, the machine may do something else besides. A program whose file is there is
-passed over, so that an interrupted command goes on where it stopped. The texts of plans are kept:
-where features or the analytic price are others than they were, `count` finds them without a
-measurement.
+with `--threads 1`, which passes over other programs, the machine may do something else besides.
+A program whose file is there is passed over, so that an interrupted command goes on where it
+stopped. The texts of plans are kept: where features or the analytic price are others than they
+were, `count` finds them without a measurement.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen.runtime.signature import Kind, Parameter, Signature
-from codegen.types import INT32, INT64, UINT8, ScalarType
+from codegen.types import FLOAT64, INT32, INT64, UINT8, ScalarType
 
 
 def ascends_signature(element: ScalarType) -> Signature:
@@ -56,6 +56,21 @@ def within_signature(element: ScalarType) -> Signature:
     return Signature(f"taco_within_{element.name}", (*arrays, *_sizes("rows count size")))
 
 
+def sum_of_trees_signature() -> Signature:
+    """Return the signature that sums regression trees for rows of features."""
+    arrays = (
+        Parameter("rows", Kind.INPUT, FLOAT64),
+        Parameter("feature", Kind.INPUT, INT32),
+        Parameter("threshold", Kind.INPUT, FLOAT64),
+        Parameter("left", Kind.INPUT, INT32),
+        Parameter("right", Kind.INPUT, INT32),
+        Parameter("value", Kind.INPUT, FLOAT64),
+        Parameter("roots", Kind.INPUT, INT32),
+        Parameter("total", Kind.OUTPUT, FLOAT64),
+    )
+    return Signature("taco_sum_of_trees", (*arrays, *_sizes("count columns trees")))
+
+
 def _sizes(names: str) -> tuple[Parameter, ...]:
     return tuple(Parameter(name, Kind.SCALAR, INT64) for name in names.split())
 
@@ -69,5 +84,6 @@ HOST_SIGNATURES = (
     fill_blocks_signature(INT64),
     within_signature(INT32),
     within_signature(INT64),
+    sum_of_trees_signature(),
 )
 """In the order of `taco_host_call`."""

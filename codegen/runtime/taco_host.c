@@ -296,6 +296,24 @@ TACO_ASCENDING(taco_ascending_64, int64_t)
 TACO_FILL_BLOCKS(taco_fill_blocks_32, int32_t, taco_ascending_32)
 TACO_FILL_BLOCKS(taco_fill_blocks_64, int64_t, taco_ascending_64)
 
+/* The sum over regression trees for each row of features. A leaf is a node that leads to itself. */
+static void taco_sum_of_trees(const double *rows, const int32_t *feature, const double *threshold,
+                              const int32_t *left, const int32_t *right, const double *value, const int32_t *roots,
+                              double *total, int64_t count, int64_t columns, int64_t trees)
+{
+    for (int64_t r = 0; r < count; r++) {
+        const double *row = rows + r * columns;
+        double sum = 0.0;
+        for (int64_t t = 0; t < trees; t++) {
+            int32_t node = roots[t], next;
+            while ((next = row[feature[node]] <= threshold[node] ? left[node] : right[node]) != node)
+                node = next;
+            sum += value[node];
+        }
+        total[r] = sum;
+    }
+}
+
 /* The functions of this file that take arrays of Python, numbered as in codegen/runtime/host_functions.py. */
 TACO_EXPORT int32_t taco_host_call(int32_t function, const taco_argument *a)
 {
@@ -321,6 +339,10 @@ TACO_EXPORT int32_t taco_host_call(int32_t function, const taco_argument *a)
         break;
     case 6:
         *found = taco_within_32(a[0].pointer, a[1].pointer, a[3].integer, a[4].integer, a[5].integer);
+        break;
+    case 8:
+        taco_sum_of_trees(a[0].pointer, a[1].pointer, a[2].pointer, a[3].pointer, a[4].pointer, a[5].pointer,
+                          a[6].pointer, a[7].pointer, a[8].integer, a[9].integer, a[10].integer);
         break;
     default: *found = taco_within_64(a[0].pointer, a[1].pointer, a[3].integer, a[4].integer, a[5].integer);
     }

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import taco_py as tp
+from taco_py.data.kernels import KERNELS
 from taco_py.tuning.prices.forest import forest_in, forest_of
 from taco_py.tuning.prices.kernel_features import FEATURES
 from taco_py.tuning.prices.price_model import PriceModel, load_price
@@ -47,8 +48,11 @@ def test_a_forest_is_the_sum_of_its_trees(seed: int) -> None:
     numbers = Random(seed)
     trees = [drawn_tree(numbers, numbers.randint(0, 6)) for _ in range(numbers.randint(0, 9))]
     rows = np.random.default_rng(seed).uniform(-1, 1, (20, COUNT))
-    found = forest_of(trees).predict(rows)
-    np.testing.assert_allclose(found, [sum(value_of(t, row) for t in trees) for row in rows])
+    wanted = [sum(value_of(t, row) for t in trees) for row in rows]
+    _ = KERNELS.pool  # the host's functions are there
+    np.testing.assert_allclose(forest_of(trees).predict(rows), wanted)
+    np.testing.assert_allclose(forest_of(trees).predict_by_level(rows), wanted)
+    assert len(forest_of(trees).predict(rows[:0])) == 0
 
 
 def test_models_come_back_from_files(tmp_path: Path) -> None:

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from taco_py.tuning.prices.price_data import load_data
+from taco_py.tuning.bench.tuning_store import TuningStore
+from taco_py.tuning.prices.learn_price import learned
 from taco_py.tuning.prices.price_model import PriceModel
-from taco_py.tuning.prices.train_price import trained
 
 
-def learn(times: str | Path) -> PriceModel:
-    """Return a price that is fitted to the times of plans on one machine.
+def learn(times: TuningStore | str | Path, *, earlier: PriceModel | None = None) -> PriceModel:
+    """Return a price that is fitted to the times of plans on this machine.
 
     LightGBM grows its trees.
 
+    >>> with tp.TuningStore() as store:
+    ...     tp.learn(store)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    TuningStoreError: Expected the times of 200 plans at least to learn from, found 0
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "times.npz"
     >>> path.write_bytes(b"something else")
     14
     >>> tp.learn(path)  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
-    FileFormatError: Expected a file of what plans took, found none
+    FileFormatError: Expected a store of tuned plans or a file of times, found neither
 
-    times  a file that `python -m benchmarks.price_data pack` writes
+    times    a store that `tune` filled, or its path; or a file that
+             `python -m benchmarks.price_data pack` writes
+    earlier  a model of the same times, which is returned unless there are a fifth more by now
 
     Raises FileFormatError, TuningStoreError for too few plans, and MissingExtraError without the
     extra `tacopy[learn]`.
     """
-    return trained(load_data(times))
+    return learned(times.file if isinstance(times, TuningStore) else Path(times), earlier)

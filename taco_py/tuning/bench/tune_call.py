@@ -24,11 +24,13 @@ from taco_py.report.limits.plan_bound import least_seconds
 from taco_py.tuning.bench.bench_here import BenchHere
 from taco_py.tuning.bench.bench_process import bench_process
 from taco_py.tuning.bench.call_key import key_of_call
-from taco_py.tuning.bench.call_space import space_of
+from taco_py.tuning.bench.call_space import CallSpace, space_of
 from taco_py.tuning.bench.plan_bench import PlanBench
 from taco_py.tuning.bench.text_key import keyed_computation
 from taco_py.tuning.bench.tuning_store import TuningStore
 from taco_py.tuning.measure.operand_file import UnpassableError
+from taco_py.tuning.prices.plan_counts import counts_text
+from taco_py.tuning.prices.plan_seconds import PlanSeconds
 from taco_py.tuning.searches.search_table import search_of
 from taco_py.tuning.searches.store_lessons import lessons_in
 from taco_py.tuning.session.tuning_session import Attempt, Bench, Limits, Outcome, Session
@@ -101,7 +103,7 @@ def tune_text(
             plans.price,
             Limits(search.trials, float(search.seconds)),
             partial(least_seconds, threads=call.options.threads, memory=_memory(call)),
-            _recording(key, store, watch),
+            _recording(key, store, watch, PlanCounts(plans)),
             begin=begin,
         )
         weights = lessons_in(store.file).weights if plans.seconds.model is None else {}
@@ -135,20 +137,42 @@ def _with_threads(settings: CallOptions) -> CallOptions:
     return replace(settings, threads=settings.threads or KERNELS.cores)
 
 
-def _recording(key: TuningKey, store: TuningStore, watch: Watch | None) -> Watch:
+class PlanCounts:
+    """What is counted of the plans that a search tried, by their texts."""
+
+    def __init__(self, call: CallSpace) -> None:
+        self.call = call
+        self.prices = PlanSeconds(call.priced, None, with_features=True)
+        self.texts: dict[str, str] = {}
+
+    def of(self, attempt: Attempt) -> Mapping[str, str]:
+        """Return the counts of the plan of an attempt and of all before, by text."""
+        if attempt.text and attempt.text not in self.texts:
+            plan = self.call.plan(attempt.point)
+            self.texts[attempt.text] = "" if plan is None else counts_text(self.prices, plan)
+        return self.texts
+
+
+def _recording(
+    key: TuningKey, store: TuningStore, watch: Watch | None, counts: PlanCounts
+) -> Watch:
     """Write each attempt down, then tell it."""
 
     def record(attempt: Attempt, trials: int, seconds: float) -> None:
-        store.add(*records_of(key, attempt))
+        store.add(*records_of(key, attempt, counts.of(attempt)))
         if watch is not None:
             watch(attempt, trials, seconds)
 
     return record
 
 
-def records_of(key: TuningKey, attempt: Attempt) -> tuple[TuningRecord, ...]:
+def records_of(
+    key: TuningKey, attempt: Attempt, counts: Mapping[str, str]
+) -> tuple[TuningRecord, ...]:
     """Return the records of an attempt, and of the plan that it took turns with: of the two one is
     "ok".
+
+    counts  of plans by their texts
 
     One that was beaten before takes no part unless the last comparison says so.
     """
@@ -162,10 +186,15 @@ def records_of(key: TuningKey, attempt: Attempt) -> tuple[TuningRecord, ...]:
         timed.trials,
         timed.result,
         timed.note,
+        counts=counts.get(attempt.text, ""),
     )
     won = timed.result == OK
     if not attempt.rival or timed.rival is None or not (won or attempt.last):
         return (record,)
     word = SLOWER if won else OK
     label = NO_OPTIONS if attempt.last else "the best before"
-    return record, TuningRecord(key, attempt.rival, label, timed.rival, 0.0, timed.trials, word)
+    rival = TuningRecord(
+        key, attempt.rival, label, timed.rival, 0.0, timed.trials, word,
+        counts=counts.get(attempt.rival, ""),
+    )  # fmt: skip
+    return record, rival

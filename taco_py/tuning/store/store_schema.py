@@ -65,8 +65,9 @@ def _run(statements: str) -> Callable[[sqlite3.Connection], None]:
 MIGRATIONS: Mapping[int, Callable[[sqlite3.Connection], None]] = {
     0: _run(FIRST),
     1: _run(JOURNAL),
+    2: _run("ALTER TABLE log ADD COLUMN counts TEXT NOT NULL DEFAULT ''"),
 }
-"""From each version to the next: 1 has trials, 2 the journal besides."""
+"""From each version to the next: 1 has trials, 2 the journal, 3 what is counted of plans."""
 NEWEST = len(MIGRATIONS)
 
 

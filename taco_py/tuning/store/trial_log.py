@@ -29,7 +29,8 @@ MOST_PLANS = 8
 COLUMNS = """
     targets.kind, targets.processor, targets.cores, targets.instructions, targets.compiler,
     targets.version, problems.text, problems.measures, keys.buckets, log.names, plans.text,
-    log.label, log.seconds, log.spread, log.trials, log.result, log.note, log.made"""
+    log.label, log.seconds, log.spread, log.trials, log.result, log.note, log.made,
+    log.counts"""
 JOINS = """
     CROSS JOIN keys ON keys.id = log.key CROSS JOIN problems ON problems.id = keys.problem
     CROSS JOIN targets ON targets.id = keys.target CROSS JOIN plans ON plans.id = log.plan"""
@@ -77,8 +78,8 @@ def _record_of(row: tuple[Any, ...]) -> TuningRecord:
         raise ValueError(f"{len(key.measures)} measures, {len(key.buckets)} buckets")
     if not all(isinstance(name, str) for name in (*key.measures, *chain(*renaming))):
         raise TypeError("a name that is no text")
-    trials, result, note, when = row[14:]
-    return TuningRecord(key, plan, label, seconds, spread, trials, result, note, when)
+    trials, result, note, when, counts = row[14:]
+    return TuningRecord(key, plan, label, seconds, spread, trials, result, note, when, counts)
 
 
 def add_trials(connection: sqlite3.Connection, records: Iterable[TuningRecord]) -> int:
@@ -91,11 +92,11 @@ def add_trials(connection: sqlite3.Connection, records: Iterable[TuningRecord]) 
         plan = _id(connection, "plans", "hash", sha256(record.plan), text=record.plan)
         values = (
             record.digest, key, plan, record.label, record.seconds, record.spread, record.trials,
-            record.result, record.note, record.when, json.dumps(record.key.names),
+            record.result, record.note, record.when, json.dumps(record.key.names), record.counts,
         )  # fmt: skip
         cursor = connection.execute(
             "INSERT OR IGNORE INTO log (digest, key, plan, label, seconds, spread, trials, result, "
-            "note, made, names) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "note, made, names, counts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             values,
         )
         if cursor.rowcount:

@@ -81,6 +81,7 @@ class TuningRecord:
              "crashed", "timed out" or "refused"
     note     what is told of a result that is not "ok"
     when     seconds since 1970; now, where it is left out
+    counts   what `learn` reads of the plan's kernels, as JSON; "" where nothing was counted
 
     Raises OperandTypeError for a value that is none of these.
     """
@@ -94,6 +95,7 @@ class TuningRecord:
     result: str = OK
     note: str = ""
     when: float = field(default_factory=time)
+    counts: str = ""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -113,7 +115,7 @@ def _check(record: TuningRecord) -> None:
     """Raise OperandTypeError for a record with an invalid field."""
     if not isinstance(record.key, TuningKey):
         raise _unexpected("key", "a key, which store.key(…) makes", record.key)
-    for name in ("plan", "label", "note"):
+    for name in ("plan", "label", "note", "counts"):
         if not isinstance(getattr(record, name), str):
             raise _unexpected(name, "a text", getattr(record, name))
     if record.result not in RESULTS:
@@ -173,6 +175,7 @@ def as_json(record: TuningRecord) -> dict[str, Any]:
         "result": record.result,
         "note": record.note,
         "when": record.when,
+        **({"counts": record.counts} if record.counts else {}),
     }
 
 
@@ -194,7 +197,8 @@ def from_json(entry: Any) -> TuningRecord:
         names,
     )
     rest = ("plan", "label", "seconds", "spread", "trials", "result", "note", "when")
-    return TuningRecord(key, **{name: entry[name] for name in rest})
+    values = {name: entry[name] for name in rest}
+    return TuningRecord(key, **values, counts=_text(entry.get("counts", "")))
 
 
 def _text(value: Any) -> str:
