@@ -55,8 +55,9 @@ def joined_problem(
     types = dict(problem.operands)
     types.update((tensors[name], type) for name, type in inner.operands)
     names = dict.fromkeys(access.tensor for access in accesses(value))
-    static = {*problem.static, *((indices[i], size) for i, size in inner.static)}
-    vast = dict.fromkeys((*problem.vast, *(indices[i] for i in inner.vast)))
+    mine = {(indices[i], size) for i, size in inner.static if i in indices}
+    static = {*problem.static, *mine}
+    vast = dict.fromkeys((*problem.vast, *(indices[i] for i in inner.vast if i in indices)))
     return replace(
         problem,
         assignment=replace(problem.assignment, value=value),

@@ -236,3 +236,20 @@ def test_a_number_that_many_elements_read_is_added_up_once(text: str) -> None:
             around.append(indent)
         assert len(around) <= 2, told
     assert around
+
+
+OPTIONAL = [rule.name for rule, _ in CATALOGUE if rule.optional]
+
+
+@pytest.mark.parametrize("index", "ijk")
+@pytest.mark.parametrize("rule", OPTIONAL)
+def test_sizes_that_are_compiled_in_stand_beside_each_rule_left_out(rule: str, index: str) -> None:
+    """A size is compiled into all kernels of a call, also into those that have no such index."""
+    rng = np.random.default_rng(0)
+    B = sp.random_array((30, 20), density=0.1, format="csr", rng=rng)
+    operands = {"A": rng.random(30), "B": B, "C": rng.random(8)}
+    sizes = {"i": 20, "j": 30, "k": 8}
+    text = "y[j,k] = A[j] * B[j,i] * C[k]"
+    found = tp.evaluate(text, operands, static={index: sizes[index]}, forbid=rule)
+    wanted = (operands["A"] * B.sum(axis=1))[:, None] * operands["C"]
+    np.testing.assert_allclose(found.toarray() if sp.issparse(found) else found, wanted)

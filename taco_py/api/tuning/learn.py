@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from taco_py.tuning.bench.tuning_store import TuningStore
 from taco_py.tuning.prices.learn_price import learned
 from taco_py.tuning.prices.price_model import PriceModel
+
+if TYPE_CHECKING:
+    from taco_py.tuning.bench.tuning_store import TuningStore
 
 
 def learn(times: TuningStore | str | Path, *, earlier: PriceModel | None = None) -> PriceModel:
@@ -33,4 +36,5 @@ def learn(times: TuningStore | str | Path, *, earlier: PriceModel | None = None)
     Raises FileFormatError, TuningStoreError for too few plans, and MissingExtraError without the
     extra `tacopy[learn]`.
     """
-    return learned(times.file if isinstance(times, TuningStore) else Path(times), earlier)
+    file = getattr(times, "file", None)  # of a store
+    return learned(file or Path(times), earlier)
