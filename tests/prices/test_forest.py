@@ -38,9 +38,8 @@ def value_of(tree: dict[str, Any], row: np.ndarray[Any, Any]) -> float:
 
 def drawn_model(seed: int) -> PriceModel:
     numbers = Random(seed)
-    forests = [forest_of(drawn_tree(numbers, 5) for _ in range(7)) for _ in range(3)]
-    low, middle, high = forests
-    return PriceModel(low, middle, high, np.full(COUNT, -50.0), np.full(COUNT, 50.0))
+    middle, spread = (forest_of(drawn_tree(numbers, 5) for _ in range(7)) for _ in range(2))
+    return PriceModel(middle, spread, np.full(COUNT, -50.0), np.full(COUNT, 50.0))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -75,12 +74,12 @@ def test_quartiles_are_around_the_median_and_nothing_is_known_far_away() -> None
 
 DAMAGES = {
     "an array is missing": lambda a: a.pop("middle.left"),
-    "a node leads beyond the last": lambda a: a["low.left"].__setitem__(0, 10_000),
-    "a node leads back": lambda a: a["low.left"].__setitem__(slice(None), 0),
-    "a feature that there is not": lambda a: a["high.feature"].__setitem__(0, COUNT),
-    "a threshold is no number": lambda a: a["high.threshold"].__setitem__(0, np.nan),
-    "a value is infinite": lambda a: a["high.value"].__setitem__(0, np.inf),
-    "arrays of other lengths": lambda a: a.update({"low.value": a["low.value"][:-1]}),
+    "a node leads beyond the last": lambda a: a["spread.left"].__setitem__(0, 10_000),
+    "a node leads back": lambda a: a["spread.left"].__setitem__(slice(None), 0),
+    "a feature that there is not": lambda a: a["spread.feature"].__setitem__(0, COUNT),
+    "a threshold is no number": lambda a: a["spread.threshold"].__setitem__(0, np.nan),
+    "a value is infinite": lambda a: a["spread.value"].__setitem__(0, np.inf),
+    "arrays of other lengths": lambda a: a.update({"spread.value": a["spread.value"][:-1]}),
     "no ranges": lambda a: a.pop("least"),
     "another version": lambda a: a.update(
         about=np.array(str(a["about"]).replace('"version": 1', '"version": 9'))

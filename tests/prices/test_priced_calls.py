@@ -46,7 +46,7 @@ def by_feature(name: str, threshold: float, below: float, above: float) -> Price
         "left": {"value": below}, "right": {"value": above},
     }  # fmt: skip
     forest = forest_of([tree])
-    return PriceModel(forest, forest, forest, np.full(COUNT, -2000.0), np.full(COUNT, 2000.0))
+    return PriceModel(forest, constant(0.1), np.full(COUNT, -2000.0), np.full(COUNT, 2000.0))
 
 
 def dense(value: Any) -> Any:
@@ -98,9 +98,9 @@ def test_the_price_decides_and_explain_says_so() -> None:
 ROOT = np.zeros(1, np.int32)
 NAN = Forest(ROOT, np.array([np.inf]), ROOT, ROOT, np.array([np.nan]), ROOT, 0)
 NOTHING: dict[str, Callable[[], PriceModel]] = {
-    "NaN": lambda: PriceModel(NAN, NAN, NAN, np.full(COUNT, -2e3), np.full(COUNT, 2e3)),
+    "NaN": lambda: PriceModel(NAN, NAN, np.full(COUNT, -2e3), np.full(COUNT, 2e3)),
     "kernels unlike all others": lambda: PriceModel(
-        constant(1.0), constant(1.0), constant(1.0), np.full(COUNT, -1e4), np.full(COUNT, -9e3)
+        constant(1.0), constant(1.0), np.full(COUNT, -1e4), np.full(COUNT, -9e3)
     ),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from taco_py.tuning.prices.learn_price import learned
 from taco_py.tuning.prices.price_model import PriceModel
@@ -36,5 +36,5 @@ def learn(times: TuningStore | str | Path, *, earlier: PriceModel | None = None)
     Raises FileFormatError, TuningStoreError for too few plans, and MissingExtraError without the
     extra `tacopy[learn]`.
     """
-    file = getattr(times, "file", None)  # of a store
-    return learned(file or Path(times), earlier)
+    source: Any = times
+    return learned(getattr(source, "file", None) or Path(source), earlier)

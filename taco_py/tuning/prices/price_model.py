@@ -27,9 +27,11 @@ from taco_py.tuning.prices.forest import Forest, Rows, forest_in
 from taco_py.tuning.prices.kernel_features import FEATURES
 
 VERSION = 1
-QUARTILES = ("low", "middle", "high")
+FORESTS = ("middle", "spread")
 RANGED = ("price", "iterations", "volume", "entries", "bytes", "result entries")
 """Features of which a model knows nothing beyond the numbers that it was trained on."""
+MOST = 10.0
+"""Powers of two that a price is corrected by at most."""
 BEYOND = 1.0
 """By how many powers of two a count may be beyond them."""
 
@@ -53,14 +55,16 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PriceModel(LearnedPrice):
-    """Trees for the quartiles of log2(measured seconds / analytic price).
+    """Trees for log2(measured seconds / analytic price) of a kernel.
 
+    middle       the median
+    spread       how far the quartiles are from it, as found on programs that trees were not
+                 grown on
     least, most  of each feature in what trained it
     """
 
-    low: Forest
     middle: Forest
-    high: Forest
+    spread: Forest
     least: Rows
     most: Rows
     origin: Origin = Origin()
@@ -83,10 +87,13 @@ class PriceModel(LearnedPrice):
 
         Its counts are then beyond those of the training data, or a quartile is no number.
         """
-        logs = np.stack([forest.predict(rows) for forest in self._forests])
-        outside = self._is_beyond(rows) | ~np.isfinite(logs).all(axis=0)
-        low, middle, high = np.exp2(np.where(outside, 0.0, logs))
-        return np.stack([np.minimum(low, middle), middle, np.maximum(high, middle)]), outside
+        middle, spread = self.middle.predict(rows), self.spread.predict(rows)
+        outside = self._is_beyond(rows) | ~np.isfinite(middle) | ~np.isfinite(spread)
+        middle, spread = np.where(outside, 0.0, middle), np.where(outside, 0.0, spread)
+        sides = np.stack(
+            [middle - np.maximum(spread, 0.0), middle, middle + np.maximum(spread, 0.0)]
+        )
+        return np.exp2(np.clip(sides, -MOST, MOST)), outside
 
     def _is_beyond(self, rows: Rows) -> NDArray[np.bool_]:
         """Tell whether the counts of each kernel are beyond the ranges of the training data."""
@@ -95,10 +102,6 @@ class PriceModel(LearnedPrice):
         below = some < self.least[places] - BEYOND
         outside: NDArray[np.bool_] = np.any(below | (some > self.most[places] + BEYOND), axis=1)
         return outside
-
-    @property
-    def _forests(self) -> tuple[Forest, Forest, Forest]:
-        return self.low, self.middle, self.high
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file of arrays."""
@@ -109,8 +112,8 @@ class PriceModel(LearnedPrice):
     def _arrays(self) -> dict[str, Any]:
         """Return the arrays of a file by name."""
         arrays: dict[str, Any] = {"least": self.least, "most": self.most}
-        for name, forest in zip(QUARTILES, self._forests, strict=True):
-            arrays.update(forest.arrays(name))
+        for name in FORESTS:
+            arrays.update(getattr(self, name).arrays(name))
         return arrays
 
 
@@ -142,9 +145,9 @@ def load_price(path: str | Path) -> PriceModel:
         array = arrays.get(name)
         if array is None or array.shape != (count,) or array.dtype.kind != "f":
             raise FileFormatError(f"Expected {count} numbers in {name} of {path}, found others")
-    low, middle, high = (forest_in(arrays, name, count) for name in QUARTILES)
+    middle, spread = (forest_in(arrays, name, count) for name in FORESTS)
     return PriceModel(
-        low, middle, high, arrays["least"], arrays["most"], _origin(words.get("origin"), path)
+        middle, spread, arrays["least"], arrays["most"], _origin(words.get("origin"), path)
     )
 
 

@@ -1,8 +1,13 @@
 """Learn a price from what plans took: trees on the logarithm of measured over analytic seconds.
 
     log2 T(plan) = log2(rest + Σ seconds of a kernel · 2 ** g(features))
-    loss         = distance of log2 T from log2 of the median time; for quartiles, weighed by side
+    distance     = log2 T - log2 of the time
+    loss         = distance within the program, less its mean there, and a little of the distance
+                   itself
     step         = gradient of a plan, shared among its kernels by their part of T
+
+The order of the plans of a program is what counts: a factor that all of them share is of little
+weight.
 
 A kernel that was measured in one plan alone says something of all plans that have one like it.
 (The sum over parts is Ansor's, Zheng et al. 2020, section 5.2.) LightGBM grows the trees.
@@ -31,7 +36,11 @@ KERNELS_OF_A_LEAF = 12
 """Kernels that a leaf has at least."""
 NEAR = 0.35
 """Powers of two within which the loss of a distance is its square: noise of times is not chased."""
-QUARTILES = {"low": 0.25, "middle": 0.5, "high": 0.75}
+WITHIN = 0.9
+"""The weight of distances within a program; that of the distances themselves is the rest."""
+FOLDS = 4
+"""Parts of the programs, each of which is predicted by trees of the others."""
+SPREAD_TREES, SPREAD_LEAVES, SPREAD_RATE = 40, 12, 0.1
 Objective = Callable[[NDArray[np.float32], Any], tuple[Rows, Rows]]
 
 
@@ -46,12 +55,10 @@ def trained(data: PriceData) -> PriceModel:
             f"Expected the times of {FEWEST} plans at least to learn from, found {count}",
             hint="tune more calls, or take the price that comes with this release",
         )
-    forests = {name: _grown(data, share) for name, share in QUARTILES.items()}
     features = data.features.astype(np.float64)
     return PriceModel(
-        forests["low"],
-        forests["middle"],
-        forests["high"],
+        _grown(data),
+        _grown_spread(data),
         least=features.min(axis=0),
         most=features.max(axis=0),
         origin=Origin(*data.machine, count, digest_of(data)),
@@ -66,43 +73,87 @@ def digest_of(data: PriceData) -> str:
     ]
 
 
-def _grown(data: PriceData, share: float) -> Forest:
-    """Return the forest of one quartile."""
-    lightgbm = library("lightgbm", "tacopy[learn]", 'price="analytic" does without')
-    names = [*FEATURES]
+USUAL = {
+    "min_data_in_leaf": KERNELS_OF_A_LEAF, "max_depth": 8, "feature_fraction": 0.7,
+    "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 1.0, "max_bin": 127,
+    "use_missing": False, "seed": 0, "deterministic": True, "num_threads": 1, "verbose": -1,
+    "min_sum_hessian_in_leaf": 1e-6,
+}  # fmt: skip
+
+
+def _grown(data: PriceData) -> Forest:
+    """Return the forest of the median."""
     parameters = {
-        "objective": _objective(data, share), "learning_rate": RATE, "num_leaves": LEAVES,
-        "min_data_in_leaf": KERNELS_OF_A_LEAF, "max_depth": 8, "feature_fraction": 0.7,
-        "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 1.0, "max_bin": 127,
-        "use_missing": False, "seed": 0, "deterministic": True, "num_threads": 1, "verbose": -1,
-        "monotone_constraints": [int(name in MONOTONE) for name in names],
-        "min_sum_hessian_in_leaf": 1e-6,
+        **USUAL, "objective": _objective(data), "learning_rate": RATE, "num_leaves": LEAVES,
+        "monotone_constraints": [int(name in MONOTONE) for name in FEATURES],
     }  # fmt: skip
-    table = lightgbm.Dataset(data.features.astype(np.float64), np.zeros(len(data.seconds)))
-    booster = lightgbm.train(parameters, table, TREES)
-    trees = (_nested(info["tree_structure"]) for info in booster.dump_model()["tree_info"])
-    return forest_of(trees)
+    return _by_lightgbm(parameters, data, np.zeros(len(data.seconds)), None, TREES)
 
 
-def _objective(data: PriceData, share: float) -> Objective:
-    """Return the gradients of the loss at the predictions of each kernel.
+def _grown_spread(data: PriceData) -> Forest:
+    """Return the forest of the distance between the median and a quartile.
 
-    share  of the times that are below the quartile
+    The programs are predicted by trees of other programs. What is left of each plan's distance,
+    less the mean of its program, is as large as the spread in half of the cases.
     """
+    left = np.zeros(len(data.rest))
+    folds = np.arange(len(data.digests)) % FOLDS
+    for fold in range(min(FOLDS, len(data.digests))):
+        tested = folds == fold
+        forest = _grown(data.of_programs(~tested))
+        kernels = tested[data.program][data.plan]
+        logs = np.zeros(len(data.seconds))
+        logs[kernels] = forest.predict(data.features[kernels].astype(np.float64))
+        mine = tested[data.program]
+        left[mine] = _distances(data, logs)[mine]
+    parameters = {
+        **USUAL, "objective": "regression_l1", "learning_rate": SPREAD_RATE,
+        "num_leaves": SPREAD_LEAVES,
+    }  # fmt: skip
+    parts = data.seconds / np.maximum(data.analytic[data.plan], 1e-30)
+    return _by_lightgbm(parameters, data, np.abs(left)[data.plan], parts, SPREAD_TREES)
+
+
+def _by_lightgbm(
+    parameters: Mapping[str, Any], data: PriceData, wanted: Rows, weights: Rows | None, trees: int
+) -> Forest:
+    """Return the forest that LightGBM grows on the features of kernels."""
+    lightgbm = library("lightgbm", "tacopy[learn]", 'price="analytic" does without')
+    table = lightgbm.Dataset(data.features.astype(np.float64), wanted, weight=weights)
+    booster = lightgbm.train(dict(parameters), table, trees)
+    grown = (_nested(info["tree_structure"]) for info in booster.dump_model()["tree_info"])
+    return forest_of(grown)
+
+
+def _distances(data: PriceData, logs: Rows) -> Rows:
+    """Return the distance of each plan from its time in powers of two, less its program's mean."""
+    seconds = data.seconds * np.exp2(logs)
+    totals = data.rest + np.bincount(data.plan, seconds, len(data.rest))
+    distance = np.log2(totals) - np.log2(data.measured)
+    counts = np.bincount(data.program, minlength=len(data.digests))
+    mean = np.bincount(data.program, distance, len(counts)) / np.maximum(counts, 1)
+    centred: Rows = distance - mean[data.program]
+    return centred
+
+
+def _objective(data: PriceData) -> Objective:
+    """Return the gradients of the loss at the predictions of each kernel."""
     logs_measured = np.log2(data.measured)
-    weights = 1.0 / np.bincount(data.program, minlength=len(data.digests))[data.program]
+    counts = np.bincount(data.program, minlength=len(data.digests))
+    weights = 1.0 / counts[data.program]
     weights *= len(weights) / weights.sum()
 
     def gradients(logs: NDArray[np.float32], _: Any) -> tuple[Rows, Rows]:
         seconds = data.seconds * np.exp2(logs.astype(np.float64))
         totals = data.rest + np.bincount(data.plan, seconds, len(data.rest))
         distance = np.log2(totals) - logs_measured
-        slope = np.clip(distance / NEAR, -1.0, 1.0) * 0.5
-        sides = slope + (0.5 - share)
-        parts = seconds / totals[data.plan]
-        curve = np.full(len(parts), 0.5 / NEAR)
-        scale = weights[data.plan]
-        return scale * parts * sides[data.plan], scale * np.maximum(parts * parts, 1e-3) * curve
+        mean = np.bincount(data.program, distance, len(counts)) / counts
+        centred = distance - mean[data.program]
+        slope = (1.0 - WITHIN) * np.clip(distance / NEAR, -1.0, 1.0)
+        slope += WITHIN * np.clip(centred / NEAR, -1.0, 1.0)
+        parts, scale = seconds / totals[data.plan], weights[data.plan]
+        curve = np.maximum(parts * parts, 1e-3) / NEAR
+        return scale * parts * slope[data.plan], scale * curve
 
     return gradients
 
