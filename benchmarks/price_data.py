@@ -183,8 +183,8 @@ def count(folder: Path = FOLDER) -> None:
     """Count the features of all plans again, and their analytic prices."""
     for path in sorted(folder.glob("*.npz")):
         data = load_data(path, any_features=True)
-        if len(data.rest):
-            counted(draw(int(path.stem)), data).save(path)
+        is_left_out = not len(data.rest)
+        (PriceData.nothing() if is_left_out else counted(draw(int(path.stem)), data)).save(path)
 
 
 def counted(program: DrawnProgram, data: PriceData) -> PriceData:

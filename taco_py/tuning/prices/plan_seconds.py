@@ -15,6 +15,7 @@ from codegen.records import dataclass
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.planner.ir.nodes import KernelStep, Operand
 from taco_py.planner.ir.plan import Plan
+from taco_py.tuning.prices.copy_features import COPIES, Copy, features_of_copy
 from taco_py.tuning.prices.forest import Rows
 from taco_py.tuning.prices.kernel_features import KernelFacts, features_of
 from taco_py.tuning.prices.price_model import PriceModel, rows_of
@@ -43,7 +44,7 @@ class ExpectedSeconds:
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """A kernel of a plan: its analytic seconds, and the row of its features."""
+    """A kernel or a copy of a plan: its analytic seconds, and the row of its features."""
 
     seconds: float
     row: int
@@ -95,7 +96,7 @@ class PlanSeconds:
         self._outside = np.concatenate([self._outside, outside])
 
     def parts_of(self, plan: Plan) -> tuple[float, list[float], Rows]:
-        """Return the analytic seconds of other steps and of each kernel, and the kernels' features.
+        """Return the analytic seconds around kernels and copies, those of each, and their features.
 
         Raises ScheduleError where a kernel cannot be made.
         """
@@ -107,18 +108,29 @@ class PlanSeconds:
         return rest, [kernel.seconds for kernel in kernels], rows
 
     def _parts(self, plan: Plan | None) -> tuple[float, list[_Kernel]] | None:
-        """Return the seconds of all other steps, and the kernels; None without a price."""
+        """Return the seconds around them, and the kernels and copies; None without a price."""
         if plan is None:
             return None
         facts = self.priced.facts_of(plan)
         try:
-            rest = self.priced.around_kernels(plan)
             kernels = [self._kernel(kernel, facts) for kernel in plan.kernels]
+            copies = [self._copy(step, facts) for step in plan.steps if isinstance(step, COPIES)]
+            rest = self.priced.around_kernels(plan) - sum(copy.seconds for copy in copies)
         except ScheduleError:
             return None
         if any(kernel.seconds == inf for kernel in kernels):
             return None
-        return rest, kernels
+        return max(rest, 0.0), kernels + copies
+
+    def _copy(self, step: Copy, facts: Mapping[str, Operand]) -> _Kernel:
+        key = (type(step), step.format, facts[step.source])
+        if key not in self.kernels:
+            seconds, row = self.priced.around_loops(step, facts), len(self.rows)
+            if self.with_features:
+                source, threads = facts[step.source], self.priced.threads
+                self.rows.append(features_of_copy(step, source, seconds, threads))
+            self.kernels[key] = _Kernel(seconds, row)
+        return self.kernels[key]
 
     def _kernel(self, step: KernelStep, facts: Mapping[str, Operand]) -> _Kernel:
         operands = {name: facts[step.source(name)] for name, _ in step.problem.operands}

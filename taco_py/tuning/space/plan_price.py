@@ -53,10 +53,10 @@ class PricedFor:
         facts = self.facts_of(plan)
         intermediates = {step.target for step in plan.steps} - {*plan.program.results}
         storage = sum(keeping(facts[name], self.machine) for name in intermediates if name in facts)
-        steps = (self._around_loops(step, facts) for step in plan.steps)
+        steps = (self.around_loops(step, facts) for step in plan.steps)
         return storage * self.machine.step_seconds + sum(steps)
 
-    def _around_loops(self, step: Step, facts: Mapping[str, Operand]) -> float:
+    def around_loops(self, step: Step, facts: Mapping[str, Operand]) -> float:
         """Return the seconds of one step of a plan; of a kernel those of its call."""
         machine = self.machine
         match step:
