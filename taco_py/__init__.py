@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from taco_py.api.symmetric import symmetric
     from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
+    from taco_py.api.tuning.calibrate import calibrate
     from taco_py.api.tuning.learn import learn
     from taco_py.api.tuning.rank import rank
     from taco_py.api.tuning.tune import tune, tuning_store
@@ -177,6 +178,7 @@ _LATER = {
     "taco_py.api.threads": ("get_threads", "set_threads"),
     "taco_py.calls.call.derivatives.pullback": ("Pullback",),
     "taco_py.calls.call.derivatives.pushforward": ("Pushforward",),
+    "taco_py.api.tuning.calibrate": ("calibrate",),
     "taco_py.api.tuning.learn": ("learn",),
     "taco_py.api.tuning.rank": ("rank",),
     "taco_py.api.tuning.tune": ("tune", "tuning_store"),
@@ -299,6 +301,7 @@ __all__ = [
     "TuningStoreError",
     "add_level_kind",
     "by_value",
+    "calibrate",
     "check",
     "choose_format",
     "clear_memory",

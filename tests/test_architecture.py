@@ -112,7 +112,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "release", "phase", "former_names", "diagnostics", "notebook", "notation", "fill",
         "formats", "provenance", "statement_indices", "autodiff", "problem", "legal", "oracle",
     ),
-    "taco_py.data": ("kernels", "storage", "convert", "interop", "tensors"),
+    "taco_py.data": ("kernels", "kept_calibration", "storage", "convert", "interop", "tensors"),
     "taco_py.compiler": (
         "cost", "concrete", "levels", "devices", "residence", "iteration", "schedule", "lower",
         "order", "asymptotic", "epilogue", "dataflow", "ways", "affine", "driver",

@@ -122,13 +122,13 @@ def write_entry(folder: Path, key: str, library: Path, source: str, facts: str) 
         "source_digest": _digest(source.encode()),
         "facts": facts,
     }
-    _replace(folder / f"{key}.c", source.encode())
+    replace_file(folder / f"{key}.c", source.encode())
     if library.parent.parent == folder:
         library.chmod(0o600)
         library.replace(place)
     else:  # perhaps another file system
-        _replace(place, data)
-    _replace(folder / f"{key}.json", json.dumps(manifest).encode())
+        replace_file(place, data)
+    replace_file(folder / f"{key}.json", json.dumps(manifest).encode())
     return Entry(place, source, facts)
 
 
@@ -145,10 +145,10 @@ def write_note(folder: Path, name: str, text: str) -> None:
     """Keep `text` under `name`, with a digest of both. Raises OSError."""
     data = text.encode()
     checksum = _digest(name.encode() + b"\n" + data).encode()
-    _replace(folder / f"{name}.note", checksum + b"\n" + data)
+    replace_file(folder / f"{name}.note", checksum + b"\n" + data)
 
 
-def _replace(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes) -> None:
     """Put `data` at `path` in one step."""
     handle, name = tempfile.mkstemp(prefix="tmp-", dir=path.parent)
     temporary = Path(name)

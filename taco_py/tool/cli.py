@@ -1,5 +1,6 @@
 """The command line: `taco-py <expression> [flags]`, `taco-py demo [file.mtx|file.tns]`,
-`taco-py store list|show|export|merge|prune FILE` and `taco-py tune tasks.toml --store FILE`.
+`taco-py store list|show|export|merge|prune FILE`, `taco-py tune tasks.toml --store FILE` and
+`taco-py calibrate`.
 
 All are also `python -m taco_py …`.
 """
@@ -16,13 +17,14 @@ from taco_py.arguments.option_checks import MOST_THREADS
 from taco_py.compiler.schedule.parser import syntax
 from taco_py.language.diagnostics.errors import CompilerError, DeviceError, InternalError, TacoError
 from taco_py.language.diagnostics.report import internal_error
+from taco_py.tool.calibrate_command import add_calibrate_command, run_calibrate
 from taco_py.tool.demo import demo
 from taco_py.tool.flags import help_text, parse_flags
 from taco_py.tool.run_command import run_tool
 from taco_py.tool.store_command import add_store_commands, run_store
 from taco_py.tool.tune_command import add_tune_command, run_tune
 
-COMMANDS = {"store": run_store, "tune": run_tune}
+COMMANDS = {"store": run_store, "tune": run_tune, "calibrate": run_calibrate}
 WRONG = 1
 BAD_INPUT = 2  # the status argparse too uses for what a user got wrong
 OUR_FAULT = 3
@@ -135,4 +137,5 @@ def parser() -> argparse.ArgumentParser:
     )
     add_store_commands(commands)
     add_tune_command(commands)
+    add_calibrate_command(commands)
     return top

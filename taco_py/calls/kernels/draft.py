@@ -113,8 +113,7 @@ class Draft:
     def request(self) -> Request:
         """Return the request for a plan of the last result."""
         type = self.elaborated.operands[self.assignment.target.tensor].type
-        request = Request(type, self.static)
-        return request.on(self.target) if self.target else request
+        return Request(type, self.static).on(self.target or "c")
 
     @property
     def size_note(self) -> str:

@@ -26,6 +26,7 @@ from taco_py.compiler.cost.machine_copies import CopyCosts
 from taco_py.compiler.cost.machine_dense import DenseCosts
 from taco_py.compiler.cost.machine_loops import LoopCosts
 from taco_py.compiler.cost.machine_units import UnitCosts
+from taco_py.data.kept_calibration import AS_SHIPPED
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Machine:
     """The costs of one machine's operations, and the amounts of work from which choices pay.
 
     target  what kernels are made for: a language, a machine, and what runs them
+    price   where the costs are from: as shipped, or when and where they were calibrated
     """
 
     target: Target = TARGETS["c"]
@@ -42,6 +44,7 @@ class Machine:
     dense: DenseCosts = DenseCosts()
     calls: CallCosts = CallCosts()
     units: UnitCosts = UnitCosts()
+    price: str = AS_SHIPPED
 
     def with_costs(self, **costs: float) -> Machine:
         """Return a machine with other costs, each in the record that has a field of its name.
@@ -113,6 +116,8 @@ def machine_of(target: str) -> Machine:
 
     A GPU has no hash tables over several indices, and copies in another order are made on the host.
     """
+    if target == NOMINAL.target.name:
+        return NOMINAL
     machine = replace(NOMINAL, target=TARGETS[target])
     if not machine.is_gpu:
         return machine

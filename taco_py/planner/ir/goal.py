@@ -8,9 +8,10 @@ from math import inf, prod
 
 from codegen.records import dataclass
 from taco_py.compiler.concrete.concretize import copies_pattern
+from taco_py.compiler.cost.calibrated import machine_here
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.cost.estimate import Pattern, Statistics
-from taco_py.compiler.cost.machine import NOMINAL, Machine, machine_of
+from taco_py.compiler.cost.machine import NOMINAL, Machine
 from taco_py.compiler.ways.library_choice import Libraries
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses, all_indices, operand_names
@@ -70,9 +71,13 @@ class Request:
         return statistics_of(assignment, operands, self.machine)
 
     def on(self, target: str) -> Request:
-        """Return the request for kernels whose result is `target`."""
-        same = self.machine.target.name == target
-        return self if same else replace(self, machine=machine_of(target))
+        """Return the request for kernels of a target, by the prices of the machine here.
+
+        A request that has another machine of this target already keeps it.
+        """
+        if self.machine is not NOMINAL and self.machine.target.name == target:
+            return self
+        return replace(self, machine=machine_here(target))
 
     def order_of(self, target: str, term: int, indices: Iterable[str]) -> tuple[str, ...] | None:
         """Return the requested loop order of a term over these indices; None where none was

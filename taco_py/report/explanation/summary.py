@@ -4,6 +4,7 @@ Those of `y[i] = A[i,j] * (sum(k, C[j,k] * z[k]) - b[j])`:
 
     runs      2 kernels, 0 copies
     expected  4.5e-06 s, in one kernel as the text has it 1.9e-04 s
+    price     as shipped
     largest   temporary T, about 2e+02 elements
     limit     2 threads
     numbers   may differ by NaN and infinity beside what is not stored (hoist_sum)
@@ -47,7 +48,7 @@ COPIES = Reformat | Cast | Gather | Locate | TakeValues
 
 
 def summary(plan: Plan, limit: int) -> Iterator[str]:
-    """Return five lines for everybody, and a sixth where a result might be expected to be sparse.
+    """Return six lines for everybody, and a seventh where a result might be expected to be sparse.
 
     limit  the most threads that a call may use
     """
@@ -55,6 +56,7 @@ def summary(plan: Plan, limit: int) -> Iterator[str]:
     copies = sum(isinstance(step, COPIES) for step in plan.steps)
     yield f"runs      {_count(kernels, 'kernel')}, {_count(copies, 'copy', 'copies')}"
     yield f"expected  {_expected(plan)}"
+    yield f"price     {plan.machine.price}"
     yield f"largest   {_largest(plan.selection)}"
     yield f"limit     {_limit(plan, limit)}"
     yield f"numbers   {numbers(plan)}"

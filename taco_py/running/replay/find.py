@@ -15,6 +15,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from codegen.toolchain.errors import ToolchainError
+from taco_py.data.kept_calibration import calibration_identity
 from taco_py.data.kernels import KERNELS, find_routine, is_routine
 from taco_py.data.tensors.byte_counts import sizes_of_objects
 from taco_py.language.diagnostics.errors import InternalError
@@ -178,7 +179,12 @@ def keep(key: tuple[object, ...], parts: Parts, limit: int | None) -> None:
         parts.text, list(parts.recipes), list(parts.results), dict(parts.dtypes), dict(parts.more),
         limit,
     ]  # fmt: skip
-    KERNELS.write_note(repr(key), json.dumps(rows))
+    KERNELS.write_note(_note_name(key), json.dumps(rows))
+
+
+def _note_name(key: tuple[object, ...]) -> str:
+    """Return the name of a short way on disk: plans by other prices are others."""
+    return repr(key) + calibration_identity()
 
 
 def recall(key: tuple[object, ...]) -> ShortCall | None:
@@ -186,7 +192,7 @@ def recall(key: tuple[object, ...]) -> ShortCall | None:
     gone."""
     try:
         hash(key)
-        note = KERNELS.note(repr(key))
+        note = KERNELS.note(_note_name(key))
         if note is None:
             KERNELS.prepare()  # beside the planning that comes next
         call = None if note is None else _restored(note)

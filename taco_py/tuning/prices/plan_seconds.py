@@ -12,6 +12,7 @@ from math import inf
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.compiler.cost.calibrated import as_shipped
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.planner.ir.nodes import KernelStep, Operand
 from taco_py.planner.ir.plan import Plan
@@ -55,14 +56,16 @@ class PlanSeconds:
 
     priced  the operands of the call, its machine and its threads
     model   None for the analytic price
-    with_features  whether features are counted without a model too
+    with_features  whether features are counted without a model too: they have the price as shipped,
+            as models correct it
     """
 
     def __init__(
         self, priced: PricedFor, model: PriceModel | None, with_features: bool = False
     ) -> None:
-        self.priced, self.model = priced, model
         self.with_features = with_features or model is not None
+        shipped = replace(priced, machine=as_shipped(priced.machine))
+        self.priced, self.model = shipped if self.with_features else priced, model
         self.rows: list[np.ndarray[tuple[int], np.dtype[np.float64]]] = []
         self._ratios, self._outside = np.ones((3, 0)), np.zeros(0, bool)
         self.kernels: dict[tuple[object, ...], _Kernel] = {}

@@ -16,6 +16,7 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import BoundOperand
+from taco_py.data.kept_calibration import calibration_identity
 from taco_py.data.kernels import KERNELS
 
 
@@ -37,7 +38,8 @@ def note_key(identity: object, operands: Mapping[str, BoundOperand]) -> str:
 
     identity  what tells calls apart already
     """
-    return f"measured {identity!r} {KERNELS.cores} {_fullness(operands)!r}"
+    machine = f"{KERNELS.cores} {_fullness(operands)!r}{calibration_identity()}"
+    return f"measured {identity!r} {machine}"
 
 
 def _fullness(operands: Mapping[str, BoundOperand]) -> list[tuple[str, list[int]]]:

@@ -1,0 +1,202 @@
+"""The analytic price calibrated for this machine: probes are timed, and factors fitted to them.
+
+probes  →  compiled, run once  →  the parts of their prices  →  timed in turns, the least of each
+        →  factors of the parts  →  a file beside the kernels
+
+Nothing is written before all is measured: who interrupts it keeps what there was.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date
+from time import monotonic, perf_counter
+
+import numpy as np
+
+from codegen.records import dataclass
+from codegen.toolchain.compiler_version import version_line
+from codegen.toolchain.errors import ToolchainError
+from codegen.toolchain.processor import cpu_name
+from codegen.toolchain.trust import make_folder
+from taco_py.compiler.cost.calibrated import COEFFICIENTS, parts, price_version, with_factors
+from taco_py.compiler.cost.machine import NOMINAL, Machine
+from taco_py.data.kept_calibration import (
+    Calibration,
+    MeasuredProbe,
+    keep_calibration,
+    machine_digest,
+    path_here,
+)
+from taco_py.data.kernels import KERNELS
+from taco_py.language.diagnostics.errors import CompilerError
+from taco_py.planner.ir.plan import Plan
+from taco_py.tuning.bench.call_space import space_of
+from taco_py.tuning.bench.plan_bench import PlanBench
+from taco_py.tuning.bench.tune_call import tunable
+from taco_py.tuning.prices.calibration_report import CalibrationReport
+from taco_py.tuning.prices.fit_factors import fit_factors
+from taco_py.tuning.prices.probes import PROBES, Probe
+from taco_py.tuning.space.plan_price import PricedFor
+
+LEAST_SECONDS = 2e-4
+"""One time takes so long at least: shorter calls are repeated within it."""
+PREPARING = 0.6
+"""The part of the time after which no more probes are compiled."""
+MOST_TURNS, LEAST_TURNS = 40, 3
+"""Times of each probe."""
+LINEAR = 0.02
+"""The share by which the parts of a price may miss it: a probe beyond is left out."""
+
+
+@dataclass(slots=True, eq=False)
+class _Ready:
+    """A probe that was compiled and ran: its plan, its call, and the least of its times."""
+
+    probe: Probe
+    plan: Plan
+    priced: PricedFor
+    call: Callable[[], object]
+    repeats: int
+    least: float
+
+    def time(self) -> None:
+        """Take one time more."""
+        begin = perf_counter()
+        for _ in range(self.repeats):
+            self.call()
+        self.least = min(self.least, (perf_counter() - begin) / self.repeats)
+
+    def price(self, machine: Machine) -> float:
+        """Return what the plan is expected to take on a machine."""
+        return replace(self.priced, machine=machine).plan(self.plan)
+
+
+def calibrate_price(
+    seconds: float, save: bool, probes: Sequence[Probe] = PROBES
+) -> CalibrationReport:
+    """Measure the probes, fit the factors, and keep them for plans to come.
+
+    seconds  for all of it; fewer probes are measured where that is little, and nothing is kept then
+
+    Raises CompilerError without a compiler, and OSError where nothing can be kept.
+    """
+    begin = monotonic()
+    try:
+        path = path_here()
+    except ToolchainError as error:
+        raise CompilerError(error.message, hint=error.hint) from error
+    if save:
+        make_folder(path.parent)
+    several = [probe for probe in probes if probe.threads <= KERNELS.cores]
+    progress = _Progress(len(several))
+    try:
+        ready = _prepare(several, begin + PREPARING * seconds, progress)
+        _time(ready, begin + seconds, progress)
+    finally:
+        progress.end()
+    calibration = _fitted(ready)
+    missing = len(several) - len(ready)
+    if not save or missing:
+        reason = f"{missing} of {len(several)} probes were not measured: give it more seconds"
+        return CalibrationReport(
+            calibration, NOMINAL, False, reason if save else "it was not to be kept"
+        )
+    keep_calibration(calibration)
+    return CalibrationReport(calibration, NOMINAL, True)
+
+
+def _prepare(probes: Sequence[Probe], until: float, progress: _Progress) -> list[_Ready]:
+    """Return the probes that could be compiled and run until a time, one at least."""
+    ready: list[_Ready] = []
+    for probe in probes:
+        if ready and monotonic() > until:
+            break
+        ready.append(_compiled(probe))
+        progress.tell(len(ready), "compiled")
+    return ready
+
+
+def _compiled(probe: Probe) -> _Ready:
+    """Return a probe with its kernel, which ran once. Raises what a call raises."""
+    computation = tunable(probe.text, probe.make_operands(), {"threads": probe.threads})
+    call, bench = space_of(computation), PlanBench(computation)
+    text = call.space.text(())
+    bench.build(text)
+    bench.first(text)
+    run = bench.calls[text]
+    run()
+    begin = perf_counter()
+    run()
+    once = perf_counter() - begin
+    repeats = max(1, min(1000, int(LEAST_SECONDS / max(once, 1e-9))))
+    return _Ready(probe, call.space.plan(()), call.priced, run, repeats, once)
+
+
+def _time(ready: Sequence[_Ready], until: float, progress: _Progress) -> None:
+    """Time the probes in turns: what else runs takes its part of each."""
+    for turn in range(MOST_TURNS):
+        if turn >= LEAST_TURNS and monotonic() > until:
+            break
+        for each in ready:
+            each.time()
+        progress.tell(turn + 1, "times of each")
+
+
+def _fitted(ready: Sequence[_Ready]) -> Calibration:
+    """Return the factors that the times of probes have."""
+    shipped = [each.price(NOMINAL) for each in ready]
+    rows = [parts(each.price, NOMINAL, {}) for each in ready]
+    linear = [
+        abs(sum(row.values()) / price - 1) < LINEAR
+        for row, price in zip(rows, shipped, strict=True)
+    ]
+    amounts = np.array([[row[name] for name in COEFFICIENTS] for row in rows])
+    measured = np.array([each.least for each in ready])
+    fitted = fit_factors(amounts[linear], measured[linear])
+    factors = dict(zip(COEFFICIENTS, (round(float(f), 4) for f in fitted), strict=True))
+    machine = with_factors(NOMINAL, factors)
+    probes = tuple(
+        MeasuredProbe(
+            each.probe.name, each.probe.threads, each.least, price, each.price(machine),
+            max(row, key=row.__getitem__),
+        )
+        for each, row, price in zip(ready, rows, shipped, strict=True)
+    )  # fmt: skip
+    return Calibration(
+        machine_digest(), price_version(), cpu_name(), compiler_words(),
+        date.today().isoformat(), tuple(factors.items()), probes,
+    )  # fmt: skip
+
+
+def compiler_words() -> str:
+    """Return the compiler with its version and the flags that were added: "gcc 12.2 -O1"."""
+    compiler = KERNELS.compiler
+    words = version_line(compiler.command).split()
+    version = next((word for word in reversed(words) if word[:1].isdigit()), "")
+    return " ".join((compiler.kind, *filter(None, (version,)), *KERNELS.flags))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Progress:
+    """A line that shows how many probes were measured, written over itself on a terminal."""
+
+    probes: int
+
+    @property
+    def visible(self) -> bool:
+        return sys.stderr is not None and sys.stderr.isatty()
+
+    def tell(self, count: int, what: str) -> None:
+        """Show one step more."""
+        if self.visible:
+            sys.stderr.write(f"\r{self.probes} probes: {count} {what:<14}")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self.visible:
+            sys.stderr.write("\n")
+            sys.stderr.flush()
