@@ -35,7 +35,9 @@ VARIABLE = "TACO_PY_CALIBRATION"
 AS_SHIPPED = "as shipped"
 """Said of prices that no calibration has changed."""
 LEAST, MOST = 1 / 64, 64.0
-"""Between these factors are: what is beyond is no measurement."""
+"""Factors are between these: what is beyond is no measurement."""
+UNREADABLE = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
+"""What reading a file raises that is no calibration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ def keep_calibration(calibration: Calibration) -> None:
     path = path_here()
     make_folder(path.parent)
     fields = _to_json(calibration)
-    replace_file(path, json.dumps({**fields, "digest": _checksum(fields)}, indent=1).encode())
+    replace_file(path, json.dumps({**fields, "digest": checksum_of(fields)}, indent=1).encode())
     follow_calibration(None)
 
 
@@ -183,19 +185,21 @@ def _read_here() -> Calibration | None:
         if not path.exists():
             return None
         check_folder(home)
-        return _parsed(read_own(path), machine_digest())
+        return parse_calibration(read_own(path), machine_digest())
     except ToolchainError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+    except (OSError, *UNREADABLE) as error:
         _warn(home, error)
         return None
 
 
-def _parsed(data: bytes, machine: str) -> Calibration:
-    """Return the calibration in a file. Raises ValueError, TypeError or KeyError."""
+def parse_calibration(data: bytes, machine: str) -> Calibration:
+    """Return the calibration of a machine that a file has. Raises an error of `UNREADABLE`."""
     fields = json.loads(data)
+    if not isinstance(fields, dict):
+        raise ValueError("it has no fields")
     checksum = fields.pop("digest")
-    if checksum != _checksum(fields):
+    if checksum != checksum_of(fields):
         raise ValueError("its digest is not the one kept with it")
     calibration = _from_json(fields)
     if calibration.machine != machine:
@@ -215,11 +219,11 @@ def _to_json(calibration: Calibration) -> dict[str, Any]:
 
 
 def _from_json(fields: Mapping[str, Any]) -> Calibration:
-    """Return the calibration of a file's fields. Raises ValueError, TypeError or KeyError."""
+    """Return the calibration of a file's fields. Raises an error of `UNREADABLE`."""
     words = {
         name: str(fields[name]) for name in ("machine", "version", "processor", "compiler", "day")
     }
-    factors = tuple((str(name), checked_factor(f)) for name, f in fields["factors"].items())
+    factors = tuple((str(name), checked_factor(f)) for name, f in dict(fields["factors"]).items())
     probes = []
     for name, threads, *seconds, coefficient in fields["probes"]:
         measured, shipped, calibrated = (_checked_seconds(number) for number in seconds)
@@ -244,7 +248,8 @@ def _checked_seconds(value: Any) -> float:
     return seconds
 
 
-def _checksum(fields: Mapping[str, Any]) -> str:
+def checksum_of(fields: Mapping[str, Any]) -> str:
+    """Return the digest that a file keeps of its other fields."""
     return digest(json.dumps(fields, sort_keys=True))
 
 

@@ -18,6 +18,9 @@ import scipy.sparse as sp
 import taco_py as tp
 from codegen.records import dataclass
 from codegen.runtime.child_process import receive, send
+from taco_py.compiler.cost.calibrated import COEFFICIENTS, seconds_of, with_factors
+from taco_py.compiler.cost.machine import NOMINAL
+from taco_py.data.kept_calibration import UNREADABLE, checksum_of, parse_calibration
 from taco_py.graph.backends.jsonvm_worker import answer
 from taco_py.graph.plain_graphs import plain_graph
 from taco_py.running.plan_texts.fitted_plan import parsed_plan
@@ -517,6 +520,37 @@ def _put_call(call: Callable[..., Any]) -> None:
         return
 
 
+# ---------------------------------------------------------------- calibrations
+
+
+def calibrations(folder: Path) -> dict[str, bytes]:
+    factors = {"iterations": 0.5, "merges": 1.0, "lines": 2.0}
+    probes = [["some kernel", 1, 2e-6, 1e-6, 2e-6, "lines"]]
+    words = dict.fromkeys(("machine", "version", "processor", "compiler", "day"), "some")
+    fields = {**words, "factors": factors, "probes": probes}
+    return {"calibration": json.dumps({**fields, "digest": checksum_of(fields)}).encode()}
+
+
+def change_calibration(mutator: Mutator, content: bytes) -> bytes:
+    """Its fields, with the digest that they have then; or its bytes."""
+    if mutator.draw.random() < 0.2:
+        return mutator.binary(content)
+    fields = mutator.tree({k: v for k, v in json.loads(content).items() if k != "digest"})
+    if not isinstance(fields, dict):
+        return json.dumps(fields).encode()
+    return json.dumps({**fields, "digest": checksum_of(fields)}).encode()
+
+
+def use_calibration(path: Path) -> None:
+    """Read a calibration, and compare two plans by it: what is none leaves prices as shipped."""
+    try:
+        factors = dict(parse_calibration(path.read_bytes(), "some").factors)
+    except UNREADABLE:
+        return
+    costs = [seconds_of(with_factors(NOMINAL, factors), name) for name in COEFFICIENTS]
+    assert all(0 < cost < 1 for cost in costs)
+
+
 READERS: tuple[Reader, ...] = (
     Reader("graphs", ".json", graph_files, Mutator.json, load_graph),
     Reader("graphs called", ".json", graph_files, Mutator.json, call_graph, slow=40),
@@ -543,4 +577,5 @@ READERS: tuple[Reader, ...] = (
     Reader("rutherford-boeing", ".rb", rutherford_boeing, Mutator.written, read_tensor),
     Reader("compressed", ".mtx.gz", written("m.mtx.gz"), Mutator.binary, read_tensor),
     Reader("notes", ".json", notes, Mutator.json, recall_note),
+    Reader("calibrations", ".json", calibrations, change_calibration, use_calibration, False),
 )  # fmt: skip

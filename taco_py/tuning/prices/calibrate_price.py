@@ -9,10 +9,10 @@ Nothing is written before all is measured: who interrupts it keeps what there wa
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from time import monotonic, perf_counter
+from time import monotonic, perf_counter, thread_time
 
 import numpy as np
 
@@ -45,8 +45,11 @@ LEAST_SECONDS = 2e-4
 """One time takes so long at least: shorter calls are repeated within it."""
 PREPARING = 0.6
 """The part of the time after which no more probes are compiled."""
-MOST_TURNS, LEAST_TURNS = 40, 3
-"""Times of each probe."""
+LEAST_TURNS, QUIET_TURNS = 3, 15
+"""Times of each probe at least, and those after which it ends where none was shorter by `LOWER`."""
+LOWER = 0.01
+ROUNDS = 3
+"""Fits, each of the parts near the factors before: whether threads are woken depends on them."""
 LINEAR = 0.02
 """The share by which the parts of a price may miss it: a probe beyond is left out."""
 
@@ -63,20 +66,22 @@ class _Ready:
     least: float
 
     def time(self) -> None:
-        """Take one time more."""
-        begin = perf_counter()
+        """Take one time more.
+
+        That of one thread is its own, so that others may run between; several wait for each other.
+        """
+        clock = thread_time if self.probe.threads == 1 else perf_counter
+        begin = clock()
         for _ in range(self.repeats):
             self.call()
-        self.least = min(self.least, (perf_counter() - begin) / self.repeats)
+        self.least = min(self.least, (clock() - begin) / self.repeats)
 
     def price(self, machine: Machine) -> float:
         """Return what the plan is expected to take on a machine."""
         return replace(self.priced, machine=machine).plan(self.plan)
 
 
-def calibrate_price(
-    seconds: float, save: bool, probes: Sequence[Probe] = PROBES
-) -> CalibrationReport:
+def calibrate_price(seconds: float, save: bool) -> CalibrationReport:
     """Measure the probes, fit the factors, and keep them for plans to come.
 
     seconds  for all of it; fewer probes are measured where that is little, and nothing is kept then
@@ -90,7 +95,7 @@ def calibrate_price(
         raise CompilerError(error.message, hint=error.hint) from error
     if save:
         make_folder(path.parent)
-    several = [probe for probe in probes if probe.threads <= KERNELS.cores]
+    several = [probe for probe in PROBES if probe.threads <= KERNELS.cores]
     progress = _Progress(len(several))
     try:
         ready = _prepare(several, begin + PREPARING * seconds, progress)
@@ -136,39 +141,54 @@ def _compiled(probe: Probe) -> _Ready:
 
 
 def _time(ready: Sequence[_Ready], until: float, progress: _Progress) -> None:
-    """Time the probes in turns: what else runs takes its part of each."""
-    for turn in range(MOST_TURNS):
-        if turn >= LEAST_TURNS and monotonic() > until:
-            break
+    """Time the probes in turns, until a time or as long as some take less than before."""
+    turn = quiet = 0
+    while turn < LEAST_TURNS or (quiet < QUIET_TURNS and monotonic() < until):
+        before = [each.least for each in ready]
         for each in ready:
             each.time()
-        progress.tell(turn + 1, "times of each")
+        lower = (each.least < (1 - LOWER) * old for each, old in zip(ready, before, strict=True))
+        turn, quiet = turn + 1, 0 if any(lower) else quiet + 1
+        progress.tell(turn, "times of each")
 
 
 def _fitted(ready: Sequence[_Ready]) -> Calibration:
     """Return the factors that the times of probes have."""
     shipped = [each.price(NOMINAL) for each in ready]
-    rows = [parts(each.price, NOMINAL, {}) for each in ready]
-    linear = [
-        abs(sum(row.values()) / price - 1) < LINEAR
-        for row, price in zip(rows, shipped, strict=True)
-    ]
-    amounts = np.array([[row[name] for name in COEFFICIENTS] for row in rows])
-    measured = np.array([each.least for each in ready])
-    fitted = fit_factors(amounts[linear], measured[linear])
-    factors = dict(zip(COEFFICIENTS, (round(float(f), 4) for f in fitted), strict=True))
+    largest = [_largest(parts(each.price, NOMINAL, {})) for each in ready]
+    factors = dict.fromkeys(COEFFICIENTS, 1.0)
+    for _ in range(ROUNDS):
+        factors = _nearer(ready, factors)
     machine = with_factors(NOMINAL, factors)
     probes = tuple(
         MeasuredProbe(
-            each.probe.name, each.probe.threads, each.least, price, each.price(machine),
-            max(row, key=row.__getitem__),
+            each.probe.name, each.probe.threads, each.least, price, each.price(machine), name
         )
-        for each, row, price in zip(ready, rows, shipped, strict=True)
+        for each, name, price in zip(ready, largest, shipped, strict=True)
     )  # fmt: skip
     return Calibration(
         machine_digest(), price_version(), cpu_name(), compiler_words(),
         date.today().isoformat(), tuple(factors.items()), probes,
     )  # fmt: skip
+
+
+def _largest(seconds: Mapping[str, float]) -> str:
+    """Return the part of a price that has most of it."""
+    return max(seconds, key=seconds.__getitem__)
+
+
+def _nearer(ready: Sequence[_Ready], factors: Mapping[str, float]) -> dict[str, float]:
+    """Return the factors that times have, with the parts that prices have near other factors."""
+    machine = with_factors(NOMINAL, factors)
+    rows, measured = [], []
+    for each in ready:
+        seconds = parts(each.price, NOMINAL, factors)
+        whole = sum(seconds[name] * factors[name] for name in COEFFICIENTS)
+        if abs(whole / each.price(machine) - 1) < LINEAR:
+            rows.append([seconds[name] for name in COEFFICIENTS])
+            measured.append(each.least)
+    fitted = fit_factors(np.array(rows).reshape(-1, len(COEFFICIENTS)), np.array(measured))
+    return dict(zip(COEFFICIENTS, (round(float(f), 4) for f in fitted), strict=True))
 
 
 def compiler_words() -> str:
