@@ -50,7 +50,7 @@ from taco_py.tuning.prices.fit_factors import fit_factors
 from taco_py.tuning.store.tuning_record import OK
 
 RESULTS = Path(__file__).parent / "results" / "calibration"
-MACHINES = {"here": "", "O1": "-O1", "O0": "-O0"}
+MACHINES = {"here": "", "O1": "-O1", "sse2": "-O1 -mno-avx"}
 """The flags that make other machines of this one."""
 RANKED, USUAL = 20, 40
 """Programs of which several plans are timed, and those of which the usual one is."""

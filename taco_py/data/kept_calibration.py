@@ -24,6 +24,7 @@ from codegen.records import dataclass
 from codegen.toolchain.entries import replace_file
 from codegen.toolchain.errors import KernelCacheWarning, ToolchainError
 from codegen.toolchain.processor import core_count, cpu_identity, digest
+from codegen.toolchain.store import LAYOUT
 from codegen.toolchain.trust import check_folder, make_folder, read_own
 from codegen.user_line import warn_user
 from taco_py.data.kernels import KERNELS
@@ -110,19 +111,16 @@ def _median(numbers: Iterable[float]) -> float:
 
 def calibration_here() -> Calibration | None:
     """Return the calibration that plans are made by now; None for prices as shipped."""
-    told = KERNELS.told.get(NAME)
-    if told is not None:
-        return told if isinstance(told, Calibration) else None
     key = NAME, KERNELS.flags
-    found: Calibration | str | None = KERNELS.memo.get(key)
-    if found is None:
-        found = _read_here() or AS_SHIPPED
-        KERNELS.memo.put(key, found)
-    return found if isinstance(found, Calibration) else None
+    price: Any = KERNELS.told.get(NAME) or KERNELS.memo.get(key)
+    if price is None:
+        price = _read_here() or AS_SHIPPED
+        KERNELS.memo.put(key, price)
+    return price if isinstance(price, Calibration) else None
 
 
 def calibration_identity() -> str:
-    """Return what keys of plans on disk have of the calibration; "" for prices as shipped."""
+    """Return the part of keys on disk that tells prices apart, "" for prices as shipped."""
     calibration = calibration_here()
     return "" if calibration is None else f" {NAME} {calibration.identity}"
 
@@ -155,10 +153,16 @@ def path_here() -> Path:
     return KERNELS.home / f"{NAME}-{machine_digest()}.json"
 
 
+def make_home() -> None:
+    """Make the folder of calibrations, into which nobody else can write. Raises OSError."""
+    if not check_folder(KERNELS.home, alone=True):
+        make_folder(KERNELS.home / LAYOUT)
+
+
 def keep_calibration(calibration: Calibration) -> None:
     """Write the calibration of this machine; later plans follow it. Raises OSError."""
     path = path_here()
-    make_folder(path.parent)
+    make_home()
     fields = _to_json(calibration)
     replace_file(path, json.dumps({**fields, "digest": checksum_of(fields)}, indent=1).encode())
     follow_calibration(None)
@@ -184,7 +188,7 @@ def _read_here() -> Calibration | None:
         path = path_here()
         if not path.exists():
             return None
-        check_folder(home)
+        check_folder(home, alone=True)
         return parse_calibration(read_own(path), machine_digest())
     except ToolchainError:
         return None
@@ -255,9 +259,9 @@ def checksum_of(fields: Mapping[str, Any]) -> str:
 
 def _warn(home: Path, error: Exception) -> None:
     """Warn that a calibration is not used, once for a folder."""
-    told = f"{NAME} in {home}"
-    if told not in KERNELS.told:
-        KERNELS.told[told] = True
+    mark = f"{NAME} in {home}"
+    if mark not in KERNELS.told:
+        KERNELS.told[mark] = True
         warn_user(
             KernelCacheWarning(
                 f"The calibration of prices in {home} is not used, prices are as shipped: {error}. "

@@ -46,14 +46,14 @@ from taco_py.tuning.bench.tune_call import tunable
 from taco_py.tuning.prices import calibrate_price
 from taco_py.tuning.prices.fit_factors import fit_factors
 from taco_py.tuning.prices.plan_seconds import PlanSeconds
-from taco_py.tuning.prices.probes import PROBES, Probe, full, listed
+from taco_py.tuning.prices.probes import PROBES, Probe, full, sparse
 from tests.prices.test_forest import drawn_model
 
 SPMV = "y[i] = A[i,j] * x[j]"
 A = sp.random_array((300, 200), density=0.05, format="csr", rng=np.random.default_rng(0))
 OPERANDS: dict[str, Any] = {"A": A, "x": np.ones(200)}
 SMALL = (
-    Probe("vector", SPMV, {"A": listed(200, 200, 5), "x": full(200)}),
+    Probe("vector", SPMV, {"A": sparse(200, 200, 5), "x": full(200)}),
     Probe("sum", "z[i] = x[i] + y[i]", {"x": full(900), "y": full(900, seed=2)}),
 )
 
@@ -264,22 +264,22 @@ def test_what_others_may_have_written_is_not_used(home: Path) -> None:
 
 def test_it_measures_keeps_and_prints_a_table(home: Path) -> None:
     report = tp.calibrate(seconds=5.0)
-    assert report.kept and report.factors.keys() == COEFFICIENTS.keys()
+    assert report.saved and report.factors.keys() == COEFFICIENTS.keys()
     assert calibration_here() == report.calibration
     head, row, *lines = str(report).splitlines()
     assert head == report.calibration.label and head.startswith("calibrated 2")
     assert row.split() == ["coefficient", "before", "after", "probes", "off", "by"]
-    assert [line.split()[0] for line in lines] == [*COEFFICIENTS, "all", "kept"]
+    assert [line.split()[0] for line in lines] == [*COEFFICIENTS, "all", "saved"]
     assert f"price     {head}" in tp.explain(SPMV, OPERANDS)
     assert "<pre>calibrated" in report._repr_html_()
 
 
 def test_nothing_is_kept_that_is_not_asked_for_or_not_complete(home: Path) -> None:
     report = tp.calibrate(seconds=5.0, save=False)
-    assert not report.kept and "not to be kept" in str(report)
+    assert not report.saved and "not to be saved" in str(report)
     assert calibration_here() is None
     report = tp.calibrate(seconds=1e-9)
-    assert not report.kept and "1 of 2 probes were not measured" in str(report)
+    assert not report.saved and "1 of 2 probes were not measured" in str(report)
     assert not list(home.glob("*.json")) and price_line() == "as shipped"
 
 
@@ -290,7 +290,7 @@ def test_an_interrupt_keeps_what_there_was(home: Path, monkeypatch: pytest.Monke
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(calibrate_price._Ready, "time", interrupt)
+    monkeypatch.setattr(calibrate_price._RunningProbe, "time", interrupt)
     with pytest.raises(KeyboardInterrupt):
         tp.calibrate(seconds=5.0)
     assert path_here().read_bytes() == before
@@ -336,9 +336,9 @@ def test_the_command_prints_the_table_and_removes_what_was_kept(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["calibrate", "--seconds", "5", "--dry-run"]) == 0
-    assert "not to be kept" in capsys.readouterr().out and calibration_here() is None
+    assert "not to be saved" in capsys.readouterr().out and calibration_here() is None
     assert main(["calibrate", "--seconds", "5"]) == 0
-    assert "kept      yes" in capsys.readouterr().out and calibration_here() is not None
+    assert "saved     yes" in capsys.readouterr().out and calibration_here() is not None
     others = {path.name for path in home.iterdir()} - {path_here().name}
     assert main(["calibrate", "--reset"]) == 0
     assert capsys.readouterr().out == "prices are as shipped\n" and calibration_here() is None

@@ -19,7 +19,7 @@ def calibrate(seconds: float = 60.0, *, save: bool = True) -> CalibrationReport:
     >>> report = tp.calibrate(seconds=0.01, save=False)
     >>> print(report)  # doctest: +ELLIPSIS
     calibrated ...
-    >>> report.kept, min(report.factors.values()) > 0
+    >>> report.saved, min(report.factors.values()) > 0
     (False, True)
 
     seconds  for all of it; with fewer than it takes to measure each kernel nothing is kept

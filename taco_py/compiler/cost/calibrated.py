@@ -134,7 +134,7 @@ def cost_of(machine: Machine, name: str) -> float:
 
 
 def seconds_of(machine: Machine, name: str) -> float:
-    """Return the seconds of one of what a coefficient counts.
+    """Return the seconds of one operation that a coefficient counts.
 
     >>> seconds_of(Machine(), "merges") / Machine().step_seconds
     2.0

@@ -20,7 +20,6 @@ from codegen.records import dataclass
 from codegen.toolchain.compiler_version import version_line
 from codegen.toolchain.errors import ToolchainError
 from codegen.toolchain.processor import cpu_name
-from codegen.toolchain.trust import make_folder
 from taco_py.compiler.cost.calibrated import COEFFICIENTS, parts, price_version, with_factors
 from taco_py.compiler.cost.machine import NOMINAL, Machine
 from taco_py.data.kept_calibration import (
@@ -28,6 +27,7 @@ from taco_py.data.kept_calibration import (
     MeasuredProbe,
     keep_calibration,
     machine_digest,
+    make_home,
     path_here,
 )
 from taco_py.data.kernels import KERNELS
@@ -55,10 +55,10 @@ LINEAR = 0.02
 
 
 @dataclass(slots=True, eq=False)
-class _Ready:
+class _RunningProbe:
     """A probe that was compiled and ran: its plan, its call, and the least of its times."""
 
-    probe: Probe
+    about: Probe
     plan: Plan
     priced: PricedFor
     call: Callable[[], object]
@@ -70,14 +70,14 @@ class _Ready:
 
         That of one thread is its own, so that others may run between; several wait for each other.
         """
-        clock = thread_time if self.probe.threads == 1 else perf_counter
+        clock = thread_time if self.about.threads == 1 else perf_counter
         begin = clock()
         for _ in range(self.repeats):
             self.call()
         self.least = min(self.least, (clock() - begin) / self.repeats)
 
     def price(self, machine: Machine) -> float:
-        """Return what the plan is expected to take on a machine."""
+        """Return the expected seconds of the plan on a machine."""
         return replace(self.priced, machine=machine).plan(self.plan)
 
 
@@ -90,11 +90,11 @@ def calibrate_price(seconds: float, save: bool) -> CalibrationReport:
     """
     begin = monotonic()
     try:
-        path = path_here()
+        path_here()
     except ToolchainError as error:
         raise CompilerError(error.message, hint=error.hint) from error
     if save:
-        make_folder(path.parent)
+        make_home()
     several = [probe for probe in PROBES if probe.threads <= KERNELS.cores]
     progress = _Progress(len(several))
     try:
@@ -107,15 +107,15 @@ def calibrate_price(seconds: float, save: bool) -> CalibrationReport:
     if not save or missing:
         reason = f"{missing} of {len(several)} probes were not measured: give it more seconds"
         return CalibrationReport(
-            calibration, NOMINAL, False, reason if save else "it was not to be kept"
+            calibration, NOMINAL, False, reason if save else "it was not to be saved"
         )
     keep_calibration(calibration)
     return CalibrationReport(calibration, NOMINAL, True)
 
 
-def _prepare(probes: Sequence[Probe], until: float, progress: _Progress) -> list[_Ready]:
+def _prepare(probes: Sequence[Probe], until: float, progress: _Progress) -> list[_RunningProbe]:
     """Return the probes that could be compiled and run until a time, one at least."""
-    ready: list[_Ready] = []
+    ready: list[_RunningProbe] = []
     for probe in probes:
         if ready and monotonic() > until:
             break
@@ -124,7 +124,7 @@ def _prepare(probes: Sequence[Probe], until: float, progress: _Progress) -> list
     return ready
 
 
-def _compiled(probe: Probe) -> _Ready:
+def _compiled(probe: Probe) -> _RunningProbe:
     """Return a probe with its kernel, which ran once. Raises what a call raises."""
     computation = tunable(probe.text, probe.make_operands(), {"threads": probe.threads})
     call, bench = space_of(computation), PlanBench(computation)
@@ -135,36 +135,36 @@ def _compiled(probe: Probe) -> _Ready:
     run()
     begin = perf_counter()
     run()
-    once = perf_counter() - begin
-    repeats = max(1, min(1000, int(LEAST_SECONDS / max(once, 1e-9))))
-    return _Ready(probe, call.space.plan(()), call.priced, run, repeats, once)
+    seconds = perf_counter() - begin
+    repeats = max(1, min(1000, int(LEAST_SECONDS / max(seconds, 1e-9))))
+    return _RunningProbe(probe, call.space.plan(()), call.priced, run, repeats, seconds)
 
 
-def _time(ready: Sequence[_Ready], until: float, progress: _Progress) -> None:
+def _time(ready: Sequence[_RunningProbe], until: float, progress: _Progress) -> None:
     """Time the probes in turns, until a time or as long as some take less than before."""
     turn = quiet = 0
     while turn < LEAST_TURNS or (quiet < QUIET_TURNS and monotonic() < until):
-        before = [each.least for each in ready]
-        for each in ready:
-            each.time()
-        lower = (each.least < (1 - LOWER) * old for each, old in zip(ready, before, strict=True))
+        before = [probe.least for probe in ready]
+        for probe in ready:
+            probe.time()
+        lower = (probe.least < (1 - LOWER) * old for probe, old in zip(ready, before, strict=True))
         turn, quiet = turn + 1, 0 if any(lower) else quiet + 1
         progress.tell(turn, "times of each")
 
 
-def _fitted(ready: Sequence[_Ready]) -> Calibration:
+def _fitted(ready: Sequence[_RunningProbe]) -> Calibration:
     """Return the factors that the times of probes have."""
-    shipped = [each.price(NOMINAL) for each in ready]
-    largest = [_largest(parts(each.price, NOMINAL, {})) for each in ready]
+    shipped = [probe.price(NOMINAL) for probe in ready]
+    largest = [_largest(parts(probe.price, NOMINAL, {})) for probe in ready]
     factors = dict.fromkeys(COEFFICIENTS, 1.0)
     for _ in range(ROUNDS):
         factors = _nearer(ready, factors)
     machine = with_factors(NOMINAL, factors)
     probes = tuple(
         MeasuredProbe(
-            each.probe.name, each.probe.threads, each.least, price, each.price(machine), name
+            probe.about.name, probe.about.threads, probe.least, price, probe.price(machine), name
         )
-        for each, name, price in zip(ready, largest, shipped, strict=True)
+        for probe, name, price in zip(ready, largest, shipped, strict=True)
     )  # fmt: skip
     return Calibration(
         machine_digest(), price_version(), cpu_name(), compiler_words(),
@@ -177,16 +177,16 @@ def _largest(seconds: Mapping[str, float]) -> str:
     return max(seconds, key=seconds.__getitem__)
 
 
-def _nearer(ready: Sequence[_Ready], factors: Mapping[str, float]) -> dict[str, float]:
+def _nearer(ready: Sequence[_RunningProbe], factors: Mapping[str, float]) -> dict[str, float]:
     """Return the factors that times have, with the parts that prices have near other factors."""
     machine = with_factors(NOMINAL, factors)
     rows, measured = [], []
-    for each in ready:
-        seconds = parts(each.price, NOMINAL, factors)
-        whole = sum(seconds[name] * factors[name] for name in COEFFICIENTS)
-        if abs(whole / each.price(machine) - 1) < LINEAR:
+    for probe in ready:
+        seconds = parts(probe.price, NOMINAL, factors)
+        total = sum(seconds[name] * factors[name] for name in COEFFICIENTS)
+        if abs(total / probe.price(machine) - 1) < LINEAR:
             rows.append([seconds[name] for name in COEFFICIENTS])
-            measured.append(each.least)
+            measured.append(probe.least)
     fitted = fit_factors(np.array(rows).reshape(-1, len(COEFFICIENTS)), np.array(measured))
     return dict(zip(COEFFICIENTS, (round(float(f), 4) for f in fitted), strict=True))
 

@@ -4,7 +4,7 @@ calibrated 2026-11-30 on AMD EPYC, x86_64, gcc 12.2
 coefficient      before      after  probes  off by
 iterations       1.5 ns     0.5 ns      12  ×2.81 → ×1.21
 …
-kept      yes
+saved     yes
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class CalibrationReport:
 
     calibration  the factors and the probes
     machine      whose costs they multiply
-    kept         whether plans follow them from now on
-    reason       why they are not kept, "" where they are
+    saved        whether plans follow them from now on
+    reason       why they are not saved, "" where they are
     """
 
     calibration: Calibration
     machine: Machine
-    kept: bool
+    saved: bool
     reason: str = ""
 
     @property
@@ -55,7 +55,7 @@ class CalibrationReport:
             )
         every = self.calibration.probes
         lines.append(_ROW.format("all", "", "", len(every), _off(every)))
-        lines.append(f"kept      {'yes' if self.kept else f'no, {self.reason}'}")
+        lines.append(f"saved     {'yes' if self.saved else f'no, {self.reason}'}")
         return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:

@@ -44,8 +44,8 @@ def fit_factors(parts: Numbers, measured: Numbers) -> Numbers:
         weights /= np.sqrt(np.maximum(np.abs(np.log(np.maximum(errors, LEAST))) / CLEAR, 1.0))
         stay = STAY * _slope(factors)
         rows = np.vstack([ratios * weights[:, None], np.diag(stay)])
-        found, _ = nnls(rows, np.concatenate([weights, stay]))
-        factors = 0.5 * (factors + found)
+        nearer, _ = nnls(rows, np.concatenate([weights, stay]))
+        factors = 0.5 * (factors + nearer)
     return np.clip(factors, LEAST, MOST)
 
 

@@ -10,18 +10,49 @@ no probe needs stays as it was shipped.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
-from codegen.records import dataclass
-from taco_py.tuning.tasks.operand_description import OperandDescription
-from taco_py.tuning.tasks.operands_like import make_operands
+import numpy as np
+import scipy.sparse as sp
 
-Operands = Mapping[str, OperandDescription]
+from codegen.records import dataclass
+from taco_py.data.tensors.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """An operand of numbers from 0.5 to 1.5.
+
+    entries  that are stored, anywhere, of a matrix in CSR or a tensor in CSF; None for all
+    """
+
+    shape: tuple[int, ...]
+    entries: int | None = None
+    dtype: str = "float64"
+    seed: int = 0
+
+    def make(self) -> Any:
+        """Return the operand, the same one each time."""
+        rng = np.random.default_rng(self.seed)
+        if self.entries is None:
+            return (0.5 + rng.random(self.shape)).astype(self.dtype)
+        places = np.sort(rng.integers(0, prod(self.shape), self.entries))
+        places = places[np.diff(places, prepend=-1) > 0]
+        columns = np.unravel_index(places, self.shape)
+        values = 0.5 + rng.random(places.size)
+        if len(self.shape) == 2:
+            return sp.csr_array((values, columns), shape=self.shape)
+        form = "s" * len(self.shape)
+        return Tensor.from_coo(list(columns), values, self.shape, format=form)
+
+
+Operands = Mapping[str, Drawn]
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A text over operands that are described, and the threads that run it."""
+    """A text over operands that are drawn, and the threads that run it."""
 
     name: str
     text: str
@@ -29,24 +60,22 @@ class Probe:
     threads: int = 1
 
     def make_operands(self) -> dict[str, Any]:
-        """Return the operands, the same ones each time."""
-        return make_operands(self.operands)
+        """Return the operands by name."""
+        return {name: drawn.make() for name, drawn in self.operands.items()}
 
 
-def full(*shape: int, dtype: str = "float64", seed: int = 1) -> OperandDescription:
+def full(*shape: int, dtype: str = "float64", seed: int = 1) -> Drawn:
     """Describe a dense array."""
-    return OperandDescription(shape, dtype, seed=seed)
+    return Drawn(shape, dtype=dtype, seed=seed)
 
 
-def listed(
-    rows: int, columns: int, row: int, form: str = "csr_array", seed: int = 0
-) -> OperandDescription:
-    """Describe a sparse matrix with `row` entries in a row on average."""
-    return OperandDescription((rows, columns), format=form, nnz=rows * row, seed=seed)
+def sparse(rows: int, columns: int, row: int, seed: int = 0) -> Drawn:
+    """Describe a matrix in CSR with `row` entries in a row on average."""
+    return Drawn((rows, columns), rows * row, seed=seed)
 
 
-def _square(size: int, row: int, seed: int = 0) -> OperandDescription:
-    return listed(size, size, row, seed=seed)
+def _square(size: int, row: int, seed: int = 0) -> Drawn:
+    return sparse(size, size, row, seed)
 
 
 SPMV, SPMM = "y[i] = A[i,j] * x[j]", "Y[i,f] = A[i,j] * X[j,f]"
@@ -84,7 +113,7 @@ def _vectors(size: int) -> Operands:
     return {"x": full(size), "y": full(size, seed=2)}
 
 
-_CUBE = OperandDescription((200, 250, 300), format="sss", nnz=30_000)
+_CUBE = Drawn((200, 250, 300), 30_000)
 
 PROBES = (
     Probe("rows times vector, 2000", SPMV, _with_vector(2000, 10)),
