@@ -46,7 +46,7 @@ from taco_py.tuning.bench.bench_here import BenchHere
 from taco_py.tuning.bench.call_space import space_of
 from taco_py.tuning.bench.plan_bench import PlanBench
 from taco_py.tuning.bench.tune_call import tunable
-from taco_py.tuning.prices.fit_factors import fit_factors
+from taco_py.tuning.calibration.fit_factors import fit_factors
 from taco_py.tuning.store.tuning_record import OK
 
 RESULTS = Path(__file__).parent / "results" / "calibration"

@@ -132,7 +132,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "statements", "remapped", "indexed", "call", "kernels", "programs",
     ),
     "taco_py.tuning": (
-        "space", "store", "prices", "measure", "searches", "session", "tasks", "bench", "jobs",
+        "space", "store", "prices", "measure", "searches", "session", "tasks", "bench",
+        "calibration", "jobs",
     ),
     "polyhedral": (
         "errors", "affine", "model", "band_schedule", "isl", "nests", "products", "programs",

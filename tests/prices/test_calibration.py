@@ -43,10 +43,10 @@ from taco_py.data.kernels import KERNELS
 from taco_py.tool.cli import main
 from taco_py.tuning.bench.call_space import space_of
 from taco_py.tuning.bench.tune_call import tunable
-from taco_py.tuning.prices import calibrate_price
-from taco_py.tuning.prices.fit_factors import fit_factors
+from taco_py.tuning.calibration import calibrate_price
+from taco_py.tuning.calibration.fit_factors import fit_factors
+from taco_py.tuning.calibration.probes import PROBES, Probe, full, sparse
 from taco_py.tuning.prices.plan_seconds import PlanSeconds
-from taco_py.tuning.prices.probes import PROBES, Probe, full, sparse
 from tests.prices.test_forest import drawn_model
 
 SPMV = "y[i] = A[i,j] * x[j]"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from taco_py.tuning.prices.calibrate_price import calibrate_price
+from taco_py.tuning.calibration.calibrate_price import calibrate_price
 from taco_py.tuning.tasks.search_options import checked_search_option
 
 if TYPE_CHECKING:
-    from taco_py.tuning.prices.calibration_report import CalibrationReport
+    from taco_py.tuning.calibration.calibration_report import CalibrationReport
 
 
 def calibrate(seconds: float = 60.0, *, save: bool = True) -> CalibrationReport:

@@ -48,7 +48,9 @@ COPIES = Reformat | Cast | Gather | Locate | TakeValues
 
 
 def summary(plan: Plan, limit: int) -> Iterator[str]:
-    """Return six lines for everybody, and a seventh where a result might be expected to be sparse.
+    """Return lines for everybody, and one more where a result might be expected to be sparse.
+
+    A plan that is read from its text has no price that decided.
 
     limit  the most threads that a call may use
     """
@@ -56,7 +58,8 @@ def summary(plan: Plan, limit: int) -> Iterator[str]:
     copies = sum(isinstance(step, COPIES) for step in plan.steps)
     yield f"runs      {_count(kernels, 'kernel')}, {_count(copies, 'copy', 'copies')}"
     yield f"expected  {_expected(plan)}"
-    yield f"price     {plan.machine.price}"
+    if plan.selection is not None:
+        yield f"price     {plan.machine.price}"
     yield f"largest   {_largest(plan.selection)}"
     yield f"limit     {_limit(plan, limit)}"
     yield f"numbers   {numbers(plan)}"
