@@ -69,6 +69,7 @@ class TooSlowError(Exception):
 
 def calibrate(flags: str, path: Path) -> None:
     """Write the factors of the machine that flags make."""
+    tp.set_threads(2)
     KERNELS.compile_with(tuple(flags.split()))
     report = tp.calibrate(save=False)
     print(report, flush=True)
@@ -78,6 +79,7 @@ def calibrate(flags: str, path: Path) -> None:
 
 def measure(machine: str, path: Path, programs: int, factors: dict[str, dict[str, float]]) -> None:
     """Write the times of plans, and what each price expects of them."""
+    tp.set_threads(2)
     KERNELS.compile_with(tuple(MACHINES[machine].split()))
     rows: list[dict[str, Any]] = []
     number = kept = 0

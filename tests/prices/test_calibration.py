@@ -16,6 +16,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from codegen.toolchain.errors import KernelCacheWarning, NoCompilerError
 from codegen.toolchain.store import Store
+from taco_py.calls.call.prepare import prepare_computation
 from taco_py.compiler.cost.calibrated import (
     COEFFICIENTS,
     UNCHANGED,
@@ -30,6 +31,7 @@ from taco_py.compiler.cost.calibrated import (
 from taco_py.compiler.cost.machine import NOMINAL, machine_of
 from taco_py.data import kept_calibration
 from taco_py.data.kept_calibration import (
+    AS_SHIPPED,
     VARIABLE,
     Calibration,
     MeasuredProbe,
@@ -160,6 +162,17 @@ def test_plans_follow_what_is_kept_and_what_was_planned_before_is_forgotten(home
     KERNELS.memo.clear()  # as another process
     assert machine_here("c").step_seconds == 0.5 * NOMINAL.step_seconds
     assert path_here().parent == home
+
+
+def test_plans_of_two_prices_do_not_meet_in_one_memo(home: Path) -> None:
+    computation = tunable(SPMV, OPERANDS, {})
+    plans = []
+    for calibration in (made_up(iterations=0.5), made_up(iterations=0.25), AS_SHIPPED):
+        KERNELS.told[kept_calibration.NAME] = calibration  # without forgetting anything
+        plans += [prepare_computation(computation).plan for _ in range(2)]
+    steps = [plan.machine.step_seconds / NOMINAL.step_seconds for plan in plans]
+    assert steps == [0.5, 0.5, 0.25, 0.25, 1.0, 1.0]
+    assert plans[0] is plans[1] and plans[2] is plans[3]
 
 
 def test_results_are_the_same(home: Path) -> None:

@@ -33,6 +33,7 @@ from taco_py.calls.statements.elaborate import Elaborated, Read, ResultOptions, 
 from taco_py.calls.statements.sequence import Statements, check_passed, in_single_assignment
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.data.convert.in_type import values_in_type
+from taco_py.data.kept_calibration import calibration_identity
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.room import room
 from taco_py.data.storage.tensor_data import Array, converted_to
@@ -297,7 +298,7 @@ def make_prepared(checked: Checked, options: CallOptions) -> Prepared:
     exact = options.counts or bool(options.plan)  # which may have sizes compiled in
     key = (
         *("plan", elaborated.assignments, results, *elaborated.kinds.items(), checked.squeezed),
-        *(options, facts(checked.operands, exact)),
+        *(options, facts(checked.operands, exact), calibration_identity()),
     )
     planned: _Planned | None = KERNELS.memo.get(key)
     if planned is None:
