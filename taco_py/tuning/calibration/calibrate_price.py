@@ -43,8 +43,8 @@ from taco_py.tuning.space.plan_price import PricedFor
 
 LEAST_SECONDS = 2e-4
 """One time takes so long at least: shorter calls are repeated within it."""
-PREPARING = 0.6
-"""The part of the time after which no more probes are compiled."""
+PREPARING, TIMING = 0.8, 0.9
+"""The parts of the time after which no more probes are compiled, and none is timed again."""
 LEAST_TURNS, QUIET_TURNS = 3, 15
 """Times of each probe at least, and those after which it ends where none was shorter by `LOWER`."""
 LOWER = 0.01
@@ -99,7 +99,7 @@ def calibrate_price(seconds: float, save: bool) -> CalibrationReport:
     progress = _Progress(len(several))
     try:
         ready = _prepare(several, begin + PREPARING * seconds, progress)
-        _time(ready, begin + seconds, progress)
+        _time(ready, begin + TIMING * seconds, progress)
     finally:
         progress.end()
     calibration = _fitted(ready)
