@@ -99,7 +99,7 @@ class PlanSeconds:
         self._outside = np.concatenate([self._outside, outside])
 
     def parts_of(self, plan: Plan) -> tuple[float, list[float], Rows]:
-        """Return the analytic seconds around kernels and copies, those of each, and their features.
+        """Return the analytic seconds around kernels and copies, of each of them, and its features.
 
         Raises ScheduleError where a kernel cannot be made.
         """

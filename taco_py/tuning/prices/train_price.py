@@ -36,7 +36,7 @@ KERNELS_OF_A_LEAF = 12
 """Kernels that a leaf has at least."""
 NEAR = 0.35
 """Powers of two within which the loss of a distance is its square: noise of times is not chased."""
-WITHIN = 0.9
+PROGRAM_WEIGHT = 0.9
 """The weight of distances within a program; that of the distances themselves is the rest."""
 FOLDS = 4
 """Parts of the programs, each of which is predicted by trees of the others."""
@@ -115,11 +115,11 @@ def _grown_spread(data: PriceData) -> Forest:
 
 
 def _by_lightgbm(
-    parameters: Mapping[str, Any], data: PriceData, wanted: Rows, weights: Rows | None, trees: int
+    parameters: Mapping[str, Any], data: PriceData, labels: Rows, weights: Rows | None, trees: int
 ) -> Forest:
     """Return the forest that LightGBM grows on the features of kernels."""
     lightgbm = library("lightgbm", "tacopy[learn]", 'price="analytic" does without')
-    table = lightgbm.Dataset(data.features.astype(np.float64), wanted, weight=weights)
+    table = lightgbm.Dataset(data.features.astype(np.float64), labels, weight=weights)
     booster = lightgbm.train(dict(parameters), table, trees)
     grown = (_nested(info["tree_structure"]) for info in booster.dump_model()["tree_info"])
     return forest_of(grown)
@@ -149,8 +149,8 @@ def _objective(data: PriceData) -> Objective:
         distance = np.log2(totals) - logs_measured
         mean = np.bincount(data.program, distance, len(counts)) / counts
         centred = distance - mean[data.program]
-        slope = (1.0 - WITHIN) * np.clip(distance / NEAR, -1.0, 1.0)
-        slope += WITHIN * np.clip(centred / NEAR, -1.0, 1.0)
+        slope = (1.0 - PROGRAM_WEIGHT) * np.clip(distance / NEAR, -1.0, 1.0)
+        slope += PROGRAM_WEIGHT * np.clip(centred / NEAR, -1.0, 1.0)
         parts, scale = seconds / totals[data.plan], weights[data.plan]
         curve = np.maximum(parts * parts, 1e-3) / NEAR
         return scale * parts * slope[data.plan], scale * curve
