@@ -199,3 +199,24 @@ def test_diagonal_refuses() -> None:
         diagonal(data, "ii")
     with pytest.raises(OperandError, match="2 modes, found 1"):
         diagonal(data, "i")
+
+
+@pytest.mark.parametrize("target", (DCSR, Format.parse("ss:1,0")), ids=str)
+@pytest.mark.parametrize("repeats", (False, True))
+def test_coordinate_lists_are_counted_into_rows_without_empty_ones(
+    target: Format, repeats: bool
+) -> None:
+    """As sorting them makes them, where most rows have entries; of few entries they are sorted."""
+    rng = np.random.default_rng(4)
+    coords = [rng.integers(0, size, 3000) for size in (900, 700)]
+    if repeats:
+        coords = [np.concatenate([c, c[:50]]) for c in coords]
+    values = rng.random(len(coords[0]))
+    source = raw_coo(coords, values, (900, 700))
+    made = convert(source, target)
+    check(made)
+    assert_truthful(made)
+    np.testing.assert_allclose(to_dense(made), scatter(coords, values, (900, 700)))
+    assert "distributed over rows by counting sorts" in describe(COO(2), target)
+    few = raw_coo([c[:5] for c in coords], values[:5], (900, 700))
+    np.testing.assert_allclose(to_dense(convert(few, target)), to_dense(few))

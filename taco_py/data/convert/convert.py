@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from enum import Enum
 
 import numpy as np
 from scipy.sparse import _sparsetools
@@ -44,6 +45,14 @@ from taco_py.language.formats import CSC, CSR, DCSR, Format
 from taco_py.language.notation.half_types import is_half
 
 
+class ConversionWork(Enum):
+    """What a conversion does with each entry: it sorts, counts, or only copies it."""
+
+    SORTED = "sorted"
+    COUNTED = "counted"
+    CARRIED = "carried"
+
+
 @dataclass(frozen=True, slots=True)
 class Conversion:
     """One method of conversion.
@@ -51,11 +60,13 @@ class Conversion:
     says   its description and cost, for `describe`
     fits   whether it converts between two formats at all
     take   the converted tensor, or None where it declines the tensor (say, for duplicates)
+    work   what it does with each entry
     """
 
     says: str
     fits: Callable[[Format, Format], bool]
     take: Callable[[TensorData, Format], TensorData | None]
+    work: ConversionWork = ConversionWork.CARRIED
 
 
 def convert(data: TensorData, format: Format) -> TensorData:
@@ -122,13 +133,21 @@ def describe(source: Format, target: Format) -> str:
     >>> describe(CSR, CSC)
     'CSR -> CSC: transposed by counting sort, O(rows + nnz)'
     """
-    fitting = (
-        conversion.says
-        for conversion in CONVERSIONS
-        if conversion.fits(ordered(source), ordered(target))
-    )
-    says = next(fitting, GENERAL)
+    conversion = _fitting(source, target)
+    says = GENERAL if conversion is None else conversion.says
     return f"{format_name(source)} -> {format_name(target)}: {says}"
+
+
+def work_between(source: Format, target: Format) -> ConversionWork:
+    """Return the work of a conversion between two formats."""
+    conversion = _fitting(source, target)
+    return ConversionWork.SORTED if conversion is None else conversion.work
+
+
+def _fitting(source: Format, target: Format) -> Conversion | None:
+    """Return the first conversion between two formats; None for the general method."""
+    before, after = ordered(source), ordered(target)
+    return next((c for c in CONVERSIONS if c.fits(before, after)), None)
 
 
 GENERAL = "through coordinates, sorted where they are not, O(nnz log nnz)"
@@ -242,6 +261,17 @@ def distribute(data: TensorData, format: Format) -> TensorData | None:
     by_rows = of_rows(data, format, ordered_twice)
     distinct = ascends_strictly(ordered_twice[0], ordered_twice[1])
     return replace(by_rows, unique=True) if distinct else canonical(replace(by_rows, unique=False))
+
+
+def distribute_rows(data: TensorData, format: Format) -> TensorData | None:
+    """Distribute the entries of COO over rows, of which the empty ones are left out.
+
+    Declined for a matrix with so many empty rows or columns that sorting its entries is faster.
+    """
+    if sum(data.shape) > EMPTY * data.nnz:
+        return None
+    by_rows = distribute(data, CSR if format == DCSR else CSC)
+    return None if by_rows is None else drop_empty_rows(by_rows, format)
 
 
 def _by_rows(by_columns: Ordered, rows: int) -> Ordered | None:
@@ -374,16 +404,25 @@ CONVERSIONS: tuple[Conversion, ...] = (
         "transposed by counting sort, O(rows + nnz)",
         lambda a, b: {a, b} == {CSR, CSC},
         transpose_compressed,
+        ConversionWork.COUNTED,
     ),
     Conversion(
         "transposed by counting sort, O(rows + nnz), unless most rows are empty",
         lambda a, b: is_matrix_of_rows(a) and is_matrix_of_rows(b) and a.mode_order != b.mode_order,
         transpose_rows,
+        ConversionWork.COUNTED,
     ),
     Conversion(
         "distributed over rows by counting sorts, O(rows + nnz); only counted where in order",
         lambda a, b: a.is_coo and b in (CSR, CSC),
         distribute,
+        ConversionWork.COUNTED,
+    ),
+    Conversion(
+        "distributed over rows by counting sorts, O(rows + nnz), unless most rows are empty",
+        lambda a, b: a.is_coo and b in (DCSR, DCSC),
+        distribute_rows,
+        ConversionWork.COUNTED,
     ),
     Conversion(
         "coordinates written out in storage order, O(nnz)",
