@@ -216,3 +216,26 @@ def test_values_and_types_are_as_written(text: str, p: str, q: str) -> None:
     expected = tp.evaluate_dense(f"R[i,k] = {text}", **given)
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * abs(expected).max())
+
+
+WIDTHS = (
+    # (columns, type, the most columns of a tile; 0 for the machine's choice)
+    (5, "float64", 4),
+    (8, "float64", 8),
+    (16, "float64", 8),
+    (31, "float64", 8),
+    (32, "float64", 0),
+    (12, "float32", 8),
+    (40, "float32", 16),
+    (64, "float32", 0),
+)
+
+
+@pytest.mark.parametrize(("columns", "dtype", "width"), WIDTHS)
+def test_tiles_of_few_columns_are_a_vector_wide(columns: int, dtype: str, width: int) -> None:
+    """A tile of four vectors takes as long for one of them."""
+    sizes = {"i": 2000, "k": 2000, "j": columns}
+    made = planned("C[i,j] = A[i,k] * B[k,j]", dict.fromkeys("AB", dtype), sizes)
+    (kernel,) = made.kernels
+    assert kernel.schedule.make.way == "tiles"
+    assert kernel.schedule.make.parameters == ((width,) if width else ())

@@ -142,18 +142,24 @@ def _strided(product: DenseProduct, index: str) -> float:
     return cost
 
 
-def seconds_of_tiles(product: DenseProduct) -> float:
+def seconds_of_tiles(product: DenseProduct, width: int = 0) -> float:
     """Return the seconds of packing, products, and of each step of a batch.
 
-    Columns that do not fill a vector take as long as a full vector.
+    Columns that do not fill a tile take as long as a full one.
+
+    width  the columns of a tile; 0 for a vector
     """
     columns, lanes, machine = product.count(product.columns), product.lanes, product.machine
-    wide = ceil(columns / lanes) * lanes / max(columns, 1.0)
+    tile = width or lanes
+    wide = ceil(columns / tile) * tile / max(columns, 1.0)
     steps = product.count(product.batch) if product.batch else 0.0
     packed, strided = machine.dense.packed_element_seconds, machine.dense.strided_element_seconds
     packing = product.count(product.result) * (packed if product.rows_are_whole else strided)
     for array in (product.left, product.right):
-        packing += product.count(array) * (strided if array[-1] in product.batch else packed)
+        is_strided = array[-1] in product.batch
+        packing += product.count(array) * (strided if is_strided else packed)
+        if is_strided and product.count(array) * product.itemsize > machine.loops.far_cache_bytes:
+            packing += product.count(array) * machine.dense.far_strided_product_seconds
     tiled = wide * product.points * machine.dense.tiled_byte_seconds * product.itemsize
     return packing + tiled + steps * machine.dense.tiled_matrix_seconds
 

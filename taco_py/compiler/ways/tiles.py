@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from codegen.ir import Module
 from codegen.machine.target import Target
 from codegen.records import dataclass
@@ -80,9 +82,11 @@ def tile_width(question: Question) -> int | None:
         return None
     if depth <= few and columns >= machine.dense.loop_row_columns and _along_columns(product):
         return None
-    if product.batch and columns < machine.dense.narrow_tile_columns:
-        return 1 << (int(columns).bit_length() - 1)
-    return 0
+    filled = 1 << (int(columns).bit_length() - 1)
+    if product.batch:
+        return filled if columns < machine.dense.narrow_tile_columns else 0
+    lanes = machine.dense.vector_bytes // np.dtype(question.problem.result.dtype).itemsize
+    return min(filled, lanes) if columns < machine.dense.narrow_tile_ratio * lanes else 0
 
 
 def _strides(question: Question) -> bool:
