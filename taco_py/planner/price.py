@@ -22,7 +22,13 @@ from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.cost.estimate import Statistics, result_size
 from taco_py.compiler.cost.machine import Machine
 from taco_py.compiler.order.loop_costs import copying
-from taco_py.compiler.order.orders import best_order, known_steps, needs_copy
+from taco_py.compiler.order.orders import (
+    Ranked,
+    best_order,
+    known_steps,
+    needs_copy,
+    order_cost,
+)
 from taco_py.compiler.order.steps import loops_of
 from taco_py.compiler.ways.way import Question
 from taco_py.compiler.ways.ways import seconds
@@ -82,6 +88,13 @@ def keeping(facts: Operand, machine: Machine) -> float:
     return elements + machine.copies.temporary_entry_steps * facts.stored / max(block, 1)
 
 
+def returning(program: Program, machine: Machine) -> float:
+    """Return the price of the memory of dense results, which is cleared, or met first."""
+    facts = (program.facts[result] for result in program.results)
+    elements = sum(prod(fact.shape) for fact in facts if is_full(fact.type.format))
+    return machine.copies.cleared_element_steps * elements
+
+
 def merging(program: Program, context: Context) -> float:
     """Return the price of merging the terms of a sparse result, beside the loops of each."""
     assignment = program.last
@@ -132,27 +145,43 @@ def way_price(program: Program, assignment: Assignment, context: Context) -> flo
 # ---------------------------------------------------------------- loops of one term
 
 
-def term_cost(problem: Problem, term: Term, stats: Statistics, effort: Effort) -> float:
-    """Return the cost of the best loops of a term, with its inner sums in separate loops."""
-    best = best_order(problem, term, stats, effort)
+def term_cost(
+    problem: Problem,
+    term: Term,
+    stats: Statistics,
+    effort: Effort,
+    order: tuple[str, ...] | None = None,
+) -> float:
+    """Return the cost of the best loops of a term, with its inner sums in separate loops.
+
+    order  of the loops as they are, each of which may run in vectors; None for the best one, in
+           which no other loop is around those of an inner sum that does not depend on it
+    """
+    if order is None:
+        best = best_order(problem, term, stats, effort)
+    else:
+        best = Ranked(order, order_cost(problem, term, stats, order))
     inner_sums = distinct(reductions(term.body))
     if not inner_sums:
         return best.cost
     inner_indices = {i for sum_ in inner_sums for i in free_indices(sum_)}
     places = [place for place, index in enumerate(best.order) if index in inner_indices]
     outer = best.order[: max(places, default=-1) + 1]
+    leading = takewhile(problem.assignment.target.indices.__contains__, order or outer)
+    shared = sum(1 for _ in leading)  # loops over the result's indices are around all sums
+    outer = best.order[: max(len(outer), shared)]
     inner = best.order[len(outer) :]
     index_sets = [{i for a in accesses(sum_) for i in a.indices} for sum_ in inner_sums]
     steps = known_steps(problem, term, stats, effort)
     rest = [i for i in inner if not any(i in indices for indices in index_sets)]
-    nested = steps.nest(outer, rest)
-    leading = takewhile(problem.assignment.target.indices.__contains__, outer)
-    shared = sum(1 for _ in leading)  # loops over the result's indices are around all sums
+    in_vectors = order is not None
+    nested = steps.nest(outer, rest, in_vectors)
     for sum_, indices in zip(inner_sums, index_sets, strict=True):
         group = [i for i in inner if i in indices]
         depth = max((outer.index(i) + 1 for i in free_indices(sum_)), default=0)
-        alone = _alone(problem, sum_, stats, effort, outer[: max(depth, shared)], group)
-        nested += min(steps.nest(outer, group), alone)
+        prefix = outer[: max(depth, shared)]
+        alone = _alone(problem, sum_, stats, effort, prefix, group, in_vectors)
+        nested += min(steps.nest(outer, group, in_vectors), alone)
     return best.cost - steps.nest(outer, inner) + nested
 
 
@@ -163,6 +192,7 @@ def _alone(
     effort: Effort,
     outer: Sequence[str],
     group: Sequence[str],
+    in_vectors: bool,
 ) -> float:
     """Return the cost of an inner sum's own loops inside the loops that it depends on.
 
@@ -172,7 +202,7 @@ def _alone(
     body = Term(False, (), sum_.body)
     bound, _ = loops_of(problem, body)
     repeats = stats.volume(index for index in outer if index not in bound)
-    return repeats * known_steps(problem, body, stats, effort).nest(outer, group)
+    return repeats * known_steps(problem, body, stats, effort).nest(outer, group, in_vectors)
 
 
 def copy_cost(

@@ -8,16 +8,19 @@ from math import prod
 
 from taco_py.compiler.concrete.terms import summed
 from taco_py.compiler.cost.estimate import result_size
-from taco_py.language.formats import dense
+from taco_py.compiler.cost.sets import One
+from taco_py.language.formats import Format, dense
+from taco_py.language.legal.absent import restricts
 from taco_py.language.legal.needed_places import asked_where, kept_where
 from taco_py.language.legal.stored import is_full, is_sparse
 from taco_py.language.legal.stored_places import StoredPlaces
-from taco_py.language.notation.checks import free_indices
+from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.dtypes import DType, expression_dtype
 from taco_py.language.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.language.notation.tree import children, map_children
 from taco_py.language.problem import TensorType
 from taco_py.planner.context import Context
+from taco_py.planner.ir.formats import COMPRESSED
 from taco_py.planner.ir.goal import real_statistics
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.program import Define, Program
@@ -69,6 +72,10 @@ def with_temporary(
             else "which is cheaper here, though"
         )
         reason = f"{reason}; dense, {cheap} {fill:.0%} of it is expected to be there"
+    few = any(_stores_few_rows(program.facts[access.tensor]) for access in accesses(value))
+    root = facts.type.format.levels[:1]
+    if few and root and not root[0].full and program.usual_format(assignment).levels[0].full:
+        reason = f"{reason}; without empty rows, for few others are expected to be there"
     name = target.tensor
     return program.before(program.result, (Define(assignment, reason),), {name: facts}), target
 
@@ -88,6 +95,8 @@ def _described(program: Program, context: Context, assignment: Assignment) -> Op
     form = program.usual_format(assignment)
     if is_sparse(form) and _better_dense(program, context, assignment, shape):
         form = dense(len(keep))
+    if _has_few_rows(program, context, assignment, form):
+        form = replace(form, levels=(COMPRESSED, *form.levels[1:]))
     return Operand(TensorType(form, dtype, program.result_type.index_dtype), shape, nnz)
 
 
@@ -107,6 +116,29 @@ def _better_dense(
         fill_of(program, context, assignment.value, assignment.target.indices)
         >= machine.copies.full_share
     )
+
+
+def _stores_few_rows(operand: Operand) -> bool:
+    """Tell whether a sparse operand with a dense root has fewer entries than rows."""
+    form = operand.type.format
+    is_rooted = is_sparse(form) and form.levels[0].full
+    return is_rooted and operand.nnz < operand.shape[form.mode_order[0]]
+
+
+def _has_few_rows(program: Program, context: Context, assignment: Assignment, form: Format) -> bool:
+    """Tell whether a temporary with a dense root is expected to store few rows.
+
+    T[i,k] = sum(j, A[i,j] * B[j,k]) is sd, not dd, where most rows of A in CSR are empty.
+    """
+    if form.order < 2 or not form.levels[0].full or context.goal.machine.is_gpu:
+        return False
+    value, stats = assignment.value, context.statistics(program, assignment.value)
+    root = assignment.target.indices[form.mode_order[0]]
+    few = (a for a in accesses(value) if root in a.indices and stats.stores_few_rows(a))
+    restricting = (access for access in few if restricts(value, access))
+    outer = One(frozenset((root,)))
+    rows = (stats.access_share(access, outer, visited=False) for access in restricting)
+    return min(map(float, rows), default=1.0) <= context.goal.machine.copies.few_rows_share
 
 
 def fill_of(program: Program, context: Context, value: Expr, keep: Sequence[str]) -> float:

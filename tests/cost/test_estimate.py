@@ -8,7 +8,9 @@ from taco_py.compiler.asymptotic.queries import Atom, query
 from taco_py.compiler.asymptotic.query_size import query_size
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.estimate import Pattern, Statistics
+from taco_py.compiler.cost.sets import One
 from taco_py.language.formats import CSF, CSR, DCSR, Format, dense
+from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Expr
 from tests.problems import assignment
 
@@ -22,6 +24,7 @@ STATISTICS = Statistics(
         "T": Pattern(4000.0, CSF(3)),
         "D": Pattern(3200.0, Format.parse("sd")),
         "E": Pattern(64_000.0, Format.parse("dsd")),
+        "L": Pattern(58.0, Format.parse("dds")),
         "x": Pattern(1000.0, dense(1)),
         "U": Pattern(32000.0, dense(2)),
     },
@@ -53,6 +56,9 @@ COUNTS = (
     ("y[i] = E[i,j,r] * x[r]", "ij", 2000.0),
     ("y[i] = E[i,j,r] * x[r]", "ir", 32_000.0),
     ("y[i] = E[i,j,r] * x[r]", "ijr", 64_000.0),
+    # loops over dense levels above a list visit all of their coordinates
+    ("y[i] = L[i,j,k]", "ij", 1e6),
+    ("y[i] = L[i,j,k]", "ijk", 58.0),
     ("y[i] = 0 * x[i]", "i", 1000.0),  # NaN where x is infinite
     ("y[i] = 2 * x[i]", "i", 1000.0),
     # an inner sum visits what its body does
@@ -89,3 +95,15 @@ def test_expected_sizes_of_queries(
 ) -> None:
     whole = query(heads, (Atom(tensor, tuple(names.split())) for tensor, names in atoms))
     assert query_size(STATISTICS, whole) == pytest.approx(expected)
+
+
+def test_empty_rows_are_visited_but_not_reached() -> None:
+    few = Statistics(SIZES, {"A": Pattern(40.0, CSR), "H": Pattern(40.0, DCSR)})
+    (rows,) = (a for a in accesses(body("y[i] = A[i,j]")))
+    (lists,) = (a for a in accesses(body("y[i] = H[i,j]")))
+    outer = One(frozenset("i"))
+    assert few.access_share(rows, outer) == 1.0
+    assert few.access_share(rows, outer, visited=False) == pytest.approx(0.04)
+    assert few.access_share(lists, outer) == pytest.approx(0.04)
+    assert few.stores_few_rows(rows) and not few.stores_few_rows(lists)
+    assert not STATISTICS.stores_few_rows(rows)

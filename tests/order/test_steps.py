@@ -8,8 +8,9 @@ from math import factorial
 
 import pytest
 
-from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.concrete.terms import split_terms, sums_outside
 from taco_py.compiler.cost.effort import Effort
+from taco_py.compiler.cost.machine import NOMINAL
 from taco_py.compiler.order import orders, steps
 from taco_py.compiler.order.orders import Ranked, best_order, order_cost
 from taco_py.compiler.order.steps import Steps
@@ -132,3 +133,47 @@ def test_a_list_below_a_full_mode_is_run_through_for_each_of_its_coordinates() -
     )
     assert order_cost(known, term, stats, tuple("paeq")) > sizes["p"] * elements
     assert best_order(known, term, stats).order[0] == "e"
+
+
+def test_lines_are_fetched_of_the_rows_that_store_something() -> None:
+    """Loops over 40 000 rows of A, of which 100 have entries, read 100 rows of X at most."""
+    known = problem("G[k,l] = X[i,k] * A[i,j] * Y[j,l]", {"A": "CSR"})
+    known = replace(known, assignment=sums_outside(known.assignment))
+    sizes = {"i": 40_000, "j": 40_000, "k": 16, "l": 16}
+    (term,) = split_terms(known.assignment.value)
+    stats = statistics(known.assignment, operands(known, sizes, {"A": 100.0}))
+    loops = NOMINAL.loops
+    rows, products = 40_000.0, 100.0 * 16 * 16
+    lines = 2 * 100.0 * 2 * (loops.line_steps + loops.far_line_steps)
+    most = rows + 100.0 * (1 + 16) + products * (loops.vector_steps + 0.1) + lines
+    assert rows < order_cost(known, term, stats, ("i", "j", "k", "l")) < 1.1 * most
+
+
+def test_merges_end_where_a_row_is_empty() -> None:
+    """Rows of B are walked where A has entries: in 50 rows of 10 000."""
+    known = problem("y[i] = A[i,j] * B[i,j]", {"A": "CSR", "B": "CSR"})
+    sizes = {"i": 10_000, "j": 10_000}
+    (term,) = split_terms(known.assignment.value)
+    costs = []
+    for entries in (50.0, 10_000.0):
+        given = operands(known, sizes, {"A": entries, "B": 500_000.0})
+        stats = statistics(known.assignment, given, NOMINAL.with_costs(gallop_ratio=1e9))
+        costs.append(order_cost(known, term, stats, ("i", "j")))
+    few, many = costs
+    merge = NOMINAL.loops.merge_steps
+    assert few < 1.2 * (10_000 + merge * 50 * (50 + 1))
+    assert many > merge * 500_000
+
+
+def test_a_row_workspace_costs_by_the_elements_that_are_met_first() -> None:
+    """Each addition in a product of few entries, and few of those to a row that fills up."""
+    known = problem("C[i,j] = A[i,k] * B[k,j]", {"A": "CSR", "B": "CSR"}, "ds")
+    (term,) = split_terms(known.assignment.value)
+    by_addition = []
+    for size, row in ((20_000, 5.0), (300, 150.0)):
+        given = operands(known, dict.fromkeys("ijk", size), dict.fromkeys("AB", size * row))
+        stats = statistics(known.assignment, given)
+        cost = order_cost(known, term, stats, ("i", "k", "j"))
+        by_addition.append((cost - size * (1 + row)) / (size * row * row))
+    first, again = by_addition
+    assert first > 6.0 and again < 2.5

@@ -48,16 +48,16 @@ COEFFICIENTS: Mapping[str, Coefficient] = {
     ),
     "merges": Coefficient(
         "a coordinate in a loop that merges lists", ("merge_steps", "gallop_merge_steps",
-        "misprediction_steps"),
+        "misprediction_steps", "window_steps"),
     ),
     "writes": Coefficient(
         "an entry that is written out of order, or moved",
         (
-            "row_workspace_steps", "row_lookup_entry_steps", "hash_workspace_steps",
-            "hash_key_steps", "transposed_entry_steps", "transposed_row_steps",
-            "sorted_entry_steps", "folded_entry_steps", "temporary_entry_steps",
-            "own_element_steps", "dense_root_row_steps", "marked_entry_steps",
-            "placed_block_steps",
+            "row_workspace_steps", "row_addition_steps", "row_lookup_entry_steps",
+            "hash_workspace_steps", "hash_key_steps", "transposed_entry_steps",
+            "transposed_row_steps", "sorted_entry_steps", "folded_entry_steps",
+            "temporary_entry_steps", "own_element_steps", "dense_root_row_steps",
+            "marked_entry_steps", "placed_block_steps",
         ),
     ),
     "vectors": Coefficient(
@@ -91,7 +91,7 @@ COEFFICIENTS: Mapping[str, Coefficient] = {
         "a call of a kernel, of a library, of threads",
         (
             "kernel_call_seconds", "plan_step_seconds", "copy_call_seconds", "waking_seconds",
-            "library_call_seconds", "library_matrix_seconds",
+            "awake_seconds", "library_call_seconds", "library_matrix_seconds",
         ),
     ),
 }  # fmt: skip

@@ -89,21 +89,38 @@ class Statistics:
         something."""
         return float(self.access_share(access, One(bound)))
 
-    def access_share(self, access: Access, bound: Bound) -> Number:
-        """Return `access_fraction` for one set of indices, or for each of many."""
+    def access_share(self, access: Access, bound: Bound, visited: bool = True) -> Number:
+        """Return `access_fraction` for one set of indices, or for each of many.
+
+        visited  whether coordinates of dense levels count that store nothing below: loops over them
+                 visit these, but reach nothing inside
+        """
         pattern = self.patterns[access.tensor]
         if not pattern.sparse:
             return 1.0
         indices = tuple(dict.fromkeys(access.indices))
         sizes = tuple(self.sizes.get(index, 1.0) for index in indices)
+        rows = _dense_above(pattern, access) if visited else ()
 
         def find(some: Bound) -> Number:
-            return self._share(pattern, access, indices, sizes, some)
+            return self._share(pattern, access, indices, sizes, rows, some)
 
         form = pattern.format
         block = form.stored(access.indices)[form.depth :]
-        key = (access.indices, sizes, pattern.nnz, form.levels[0].full, block)
+        key = (access.indices, sizes, pattern.nnz, bool(rows), rows if rows[1:] else (), block)
         return bound.map_over(indices, find, recall_in(pattern.entries, key))
+
+    def stores_few_rows(self, access: Access) -> bool:
+        """Tell whether a dense root of an access has fewer entries than coordinates."""
+        pattern = self.patterns[access.tensor]
+        form = pattern.format
+        if not pattern.sparse or not form.levels[0].full:
+            return False
+        size = self.sizes[access.indices[form.mode_order[0]]]
+        blocks = (
+            pattern.nnz if form.depth == form.order else pattern.nnz / self._block(pattern, access)
+        )
+        return blocks < size
 
     def _share(
         self,
@@ -111,6 +128,7 @@ class Statistics:
         access: Access,
         indices: tuple[str, ...],
         sizes: tuple[float, ...],
+        rows: tuple[str, ...],
         bound: Bound,
     ) -> Number:
         compressed = _compressed_indices(pattern, access)
@@ -121,11 +139,23 @@ class Statistics:
         share = bound.least(1.0, blocks / volume)
         if pattern.nnz < 1.0:
             share = self._anywhere(indices, bound, share)
-        is_known = pattern.entries is not None or pattern.format.levels[0].full
-        if is_known and len(access.indices) > 1:
-            alone = [self._alone(pattern, access, index) for index in indices]
+        if len(rows) > 1:
+            share = self._all_rows(indices, rows, bound, share)
+        if (pattern.entries is not None or rows) and len(access.indices) > 1:
+            alone = [1.0 if rows else self._alone(pattern, access, index) for index in indices]
             share = bound.alone(indices, alone, share)
         return share
+
+    def _all_rows(
+        self, indices: Sequence[str], rows: Sequence[str], bound: Bound, share: Number
+    ) -> Number:
+        """Return all where only indices of several dense levels above all lists are bound."""
+        total: Number = share
+        for index in rows:
+            total = bound.where(index, 1.0, total)
+        for index in (i for i in indices if i not in rows):
+            total = bound.where(index, share, total)
+        return total
 
     def _block(self, pattern: Pattern, access: Access) -> float:
         """Return the elements of each block of a tensor with dense inner levels, 1 of one
@@ -142,8 +172,6 @@ class Statistics:
 
     def _alone(self, pattern: Pattern, access: Access, index: str) -> float:
         """Return the share of one index's coordinates under which anything is stored."""
-        if pattern.format.levels[0].full:
-            return 1.0
         mode = access.indices.index(index)
         if pattern.entries is None or not pattern.entries.has_counts(mode):
             if index not in _compressed_indices(pattern, access):
@@ -187,6 +215,15 @@ class Statistics:
     def iterations(self, expr: Expr, bound: frozenset[str]) -> float:
         """Return the expected number of tuples over `bound` that loops around `expr` visit."""
         return self.volume(bound) * self.fraction(expr, bound)
+
+
+def _dense_above(pattern: Pattern, access: Access) -> tuple[str, ...]:
+    """Return the indices of dense levels above all lists: loops over them visit all coordinates."""
+    form = pattern.format
+    if not form.levels[0].full:
+        return ()
+    count = next(place for place, level in enumerate(form.levels) if not level.full)
+    return form.stored(access.indices)[:count]
 
 
 def _compressed_indices(pattern: Pattern, access: Access) -> set[str]:

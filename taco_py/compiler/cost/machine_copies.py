@@ -43,6 +43,8 @@ class CopyCosts:
     """The stored share of its elements from which a temporary is dense. Measured, as a share of the
     time in CSR: 0.6 to 0.7 between two products where 0.9 are stored, 0.1 to 0.4 beside a dense
     factor; 1.3 and 0.4 to 0.5 where 0.4 are stored."""
+    few_rows_share: float = 0.25
+    """The share of its rows up to which a temporary stores no empty ones."""
     dense_elements: int = 1 << 24
     """The most elements of a temporary that is dense though its operands are sparse."""
     gathered_share: float = 0.1

@@ -42,8 +42,12 @@ class LoopCosts:
     misordered_array_steps: float = 0.01
     """An iteration, for each dense array that the outer loops do not traverse as it is stored."""
     row_workspace_steps: float = 6.0
-    """An addition to a row workspace, with its share of gathering the row. Measured: 4 to 10, more
-    for longer rows of the result; twice that where rows are sorted."""
+    """An addition to a row workspace that meets its element first: marking, gathering and clearing
+    it too. Measured, by each addition to it: 8.4, 5.7, 4 and 1.2 where 0.99, 0.9, 0.57 and 0.2 of
+    them meet an element first; 22 for short rows that are sorted."""
+    row_addition_steps: float = 1.0
+    """Any other addition to it. Measured: 0 in rows of 250 and 400 entries, 0.5 where each is a row
+    of its own."""
     hash_workspace_steps: float = 10.0
     """An addition to a hash workspace. Measured: 5 where the table is near, 30 where it is not."""
     hash_key_steps: float = 40.0
@@ -59,6 +63,10 @@ class LoopCosts:
     """A query whether an entry exists, times the share of the rarer answer. Measured: 6, that is
     0.8 in all where 5 % exist and 3.4 to 4.4 where half do. It is compared with transposed copies,
     which in the caches take 2 to 3 steps an entry, less than transposed_entry_steps."""
+
+    window_steps: float = 9.0
+    """A search for the first entry of a tile of coordinates, in each operand. Measured: 9 in rows
+    of 12 entries, 11 in two operands of 6 and 9."""
 
     # ------------------------------------------------------------ caches
 

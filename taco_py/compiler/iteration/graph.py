@@ -94,6 +94,11 @@ class Loop:
         return counts and self.range is not Range.POSITIONS
 
     @property
+    def is_tile(self) -> bool:
+        """Tell whether the loop runs over a tile that loops around it choose."""
+        return self.range is Range.TILE
+
+    @property
     def merges(self) -> bool:
         """Tell whether several levels, or a level and the dimension, are walked together."""
         return len(self.lattice.iterators) > 1 or (

@@ -42,14 +42,18 @@ State = tuple[int, int, int, float | None, tuple[int, ...]]
 def copying(statistics: Statistics, access: Access) -> float:
     """Return the cost of a copy of an operand in another order.
 
-    The copy of a matrix stores a position for each row.
+    The copy of a matrix stores a position for each row. A coordinate list of few entries a row is
+    sorted.
     """
     pattern, copies = statistics.patterns[access.tensor], statistics.machine.copies
-    if pattern.format.order > 2 or pattern.format.is_coo:
+    form, rows = pattern.format, 0.0
+    few = form.is_coo and pattern.nnz <= copies.sparse_row_entries * max(
+        statistics.sizes[index] for index in access.indices
+    )
+    if form.order > 2 or few:
         return copies.sorted_entry_steps * pattern.nnz
-    rows = 0.0
-    if pattern.format.order == 2 and pattern.format.levels[0].full:
-        rows = statistics.sizes[access.indices[pattern.format.mode_order[1]]]
+    if form.order == 2 and (form.levels[0].full or form.is_coo):
+        rows = statistics.sizes[access.indices[form.mode_order[1]]]
     return copies.transposed_entry_steps * pattern.nnz + copies.transposed_row_steps * rows
 
 
@@ -211,7 +215,7 @@ class LoopCosts:
             rest = tuple(i for i in self.result if not self.bits[i] & outside.bound)
             write = self._write_cost(rest)
             cost += self.innermost * write
-            cost += self._gathering(rest) if self._gathers(rest) else 0.0
+            cost += self._gathering(rest) if self._gathers(rest) else self._storing(rest)
         if write is not None and bound == self.steps.every:
             cost += self.innermost * self._added_up(write, index)
         strayed = outside.strayed
@@ -332,8 +336,9 @@ class LoopCosts:
             return row_cost if len(rest) == 1 else scatter_cost
         machine = self.machine
         if len(rest) == 1:
-            return machine.loops.row_workspace_steps
-        return machine.loops.hash_workspace_steps + machine.loops.hash_key_steps * self._fresh
+            first, other = machine.loops.row_workspace_steps, machine.loops.row_addition_steps
+            return other + (first - other) * self.steps.fresh
+        return machine.loops.hash_workspace_steps + machine.loops.hash_key_steps * self.steps.fresh
 
     def _added_up(self, write: float, last: str) -> float:
         """Return the cost of an iteration above the least where the innermost loop is over `last`.
@@ -375,16 +380,16 @@ class LoopCosts:
         fetched = machine.loops.line_steps + machine.loops.next_line_steps * (lines - 1)
         return gathered + 2 * visits * fetched  # each comes and goes
 
+    def _storing(self, rest: tuple[str, ...]) -> float:
+        """Return the cost of the step of a plan that stores the elements of a hash workspace."""
+        levels = self.problem.result.format.levels
+        if len(rest) < 2 or all(level.full for level in levels[len(levels) - len(rest) :]):
+            return 0.0
+        return self.machine.calls.plan_step_seconds / self.machine.step_seconds
+
     @cached_property
     def _is_array(self) -> bool:
         return is_gathered(self.problem, self.statistics)
-
-    @cached_property
-    def _fresh(self) -> float:
-        """Return the share of the innermost iterations that visit an element of the result
-        first."""
-        stored = result_size(self.statistics, self.term.body, self.result)
-        return min(1.0, stored / max(self.innermost, 1.0))
 
 
 def order_matters(problem: Problem, term: Term, access: Access) -> bool:

@@ -9,13 +9,14 @@ same `Steps`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
 from math import inf
 
 import numpy as np
 
 from taco_py.compiler.concrete.inner_sums import around_loose, bound_in, loose_sums
 from taco_py.compiler.concrete.terms import Term
-from taco_py.compiler.cost.estimate import Statistics
+from taco_py.compiler.cost.estimate import Statistics, result_size
 from taco_py.compiler.cost.sets import Lattice, Numbers, Sets, every_set, sets_near
 from taco_py.compiler.order.locality import Locality, Touched
 from taco_py.compiler.order.lookups import Lookup, Meeting, lookups
@@ -125,6 +126,14 @@ class Steps:
             counts = share * self.statistics.volumes(self.sets)
             self.counts[some] = np.minimum(self.counts, counts)[some]
 
+    @cached_property
+    def fresh(self) -> float:
+        """Return the share of the innermost iterations that visit an element of the result
+        first."""
+        indices = self.problem.assignment.target.indices
+        stored = result_size(self.statistics, self.term.body, indices)
+        return min(1.0, stored / max(self.count(self.every), 1.0))
+
     def open(self, bound: int) -> list[str]:
         """Return the indices whose loop may come next inside loops over `bound`."""
         after = self.after
@@ -208,14 +217,20 @@ class Steps:
             self.others[order] = Steps(self.problem, self.term, self.statistics, order)
         return self.others[order]
 
-    def nest(self, outer: Iterable[str], inner: Sequence[str]) -> float:
-        """Return the cost of loops over `inner`, outermost first, inside loops over `outer`."""
+    def nest(self, outer: Iterable[str], inner: Sequence[str], in_vectors: bool = False) -> float:
+        """Return the cost of loops over `inner`, outermost first, inside loops over `outer`.
+
+        in_vectors  whether the last of them may run in vectors though other loops are left: those
+                    of other sums, which run beside it
+        """
         order = tuple(dict.fromkeys(outer))
         steps = self if self.lattice.full else self._steps_for((*order, *inner))
         cost, bound = 0.0, steps.bits_of(order)
         for index in inner:
             cost += steps.step(bound, index)
             bound |= steps.bits[index]
+        if in_vectors and inner and bound != steps.every and self.in_vectors(inner[-1]):
+            cost -= (1.0 - self.vector) * steps.count(bound)
         return cost
 
     def bits_of(self, names: Iterable[str]) -> int:
@@ -223,6 +238,20 @@ class Steps:
         return sum(self.bits[index] for index in set(names).intersection(self.bits))
 
     # ------------------------------------------------------------ all sets at a time
+
+    def reached_of(self, sets: Sets) -> Numbers:
+        """Return the iterations over each set that reach an innermost one.
+
+        Loops visit the empty rows of a matrix too, but read and write nothing for these.
+        """
+        stats = self.statistics
+        counts = self.counts if sets is self.sets else self.count_of(sets)
+        if not any(map(stats.stores_few_rows, self.accesses)):
+            return counts
+        ones = np.ones(sets.count)
+        shares = {a: ones * stats.access_share(a, sets, visited=False) for a in self.accesses}
+        share = stats.share(self.term.body, sets, shares.__getitem__)
+        return np.minimum(counts, share * stats.volumes(sets))
 
     def count_of(self, sets: Sets) -> Numbers:
         """Return the numbers of iterations over each of some other sets."""
@@ -234,7 +263,7 @@ class Steps:
         innermost = steps[self.lattice.innermost]
         sparse = tuple(filter(self._sparse, self.accesses))
         mixed = [access for access in sparse if not restricts(self.body, access)]
-        vector = (
+        self.vector = vector = (
             machine.loops.vector_steps if sparse and not mixed else machine.loops.dense_vector_steps
         )
         steps[self.lattice.innermost] = vector * innermost
@@ -247,7 +276,8 @@ class Steps:
         steps[self.lattice.innermost] += innermost * reads[rows]
         steps[self.lattice.innermost] += self._across_lanes()[rows] * self.counts[sets]
         arrays = tuple(self._touched())
-        locality = Locality(machine, self.lattice, self.sets, arrays, self.counts, self.count_of)
+        reached = self.reached_of(self.sets)
+        locality = Locality(machine, self.lattice, self.sets, arrays, reached, self.reached_of)
         if not locality.near:
             steps += locality.fetching()
         steps[self.lattice.ends] = inf

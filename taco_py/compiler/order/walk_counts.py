@@ -63,6 +63,22 @@ class Walks:
 
     def __post_init__(self) -> None:
         self.runs = [self._runs(access) for access in self.accesses]
+        for access in self.accesses:
+            if self.statistics.stores_few_rows(access) and restricts(self.body, access):
+                self._reduce_beside(access)
+
+    def _reduce_beside(self, access: Access) -> None:
+        """Reduce the runs of all other accesses beside one whose rows are mostly empty.
+
+        A loop that needs both ends at once where a row of one is empty.
+        """
+        reached = self.statistics.access_share(access, self.sets, visited=False)
+        full = np.minimum(1.0, reached / np.maximum(self.shares[access], 1e-300))
+        for other, (rows, runs) in zip(self.accesses, self.runs, strict=True):
+            if other != access:
+                shared = [k for k, row in enumerate(rows) if self.sets.names[row] in access.indices]
+                walked = runs[shared]
+                runs[shared] = np.where(walked > 0.0, walked * full, walked)
 
     def rounds(self) -> Numbers:
         """Return the steps of one round of a loop that merges several sparse levels.

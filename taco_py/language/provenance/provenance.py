@@ -3,8 +3,9 @@ recovered."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import pairwise
+from math import ceil
 
 from codegen.records import dataclass
 from taco_py.language.provenance.relations import (
@@ -39,6 +40,27 @@ class Provenance:
     def above(self, variable: str) -> Relation | None:
         """Return the relation that defines `variable`; None for an index of the notation."""
         return next((r for r in self.relations if variable in r.children), None)
+
+    @property
+    def has_tiles(self) -> bool:
+        """Tell whether a split or a divide cuts an index, or a variable, into tiles."""
+        return any(isinstance(relation, Split | Divide) for relation in self.relations)
+
+    def count_values(self, variable: str, sizes: Mapping[str, float]) -> float:
+        """Count the values of a variable: the tiles of its parent, or the coordinates of a tile.
+
+        sizes  of the indices
+        """
+        relation = self.above(variable)
+        if relation is None:
+            return sizes.get(variable, 1.0)
+        count = self.count_values(relation.parents[0], sizes)
+        match relation:
+            case Split(size=size):
+                return ceil(count / size) if variable == relation.outer else float(size)
+            case Divide(parts=parts):
+                return float(parts) if variable == relation.outer else ceil(count / parts)
+        return count
 
     @property
     def counted_fusions(self) -> tuple[Fuse, ...]:

@@ -38,6 +38,7 @@ from taco_py.planner.ir.nodes import (
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.ir.program import Program, Selection
 from taco_py.planner.lookahead import Lookahead
+from taco_py.planner.price import returning
 from taco_py.planner.rules.base import Numbers
 from taco_py.planner.rules.catalogue import CATALOGUE
 from taco_py.planner.search import Search
@@ -113,7 +114,10 @@ def _expected(plan: Plan) -> str:
     where = "in one kernel" if len(text.steps) == 1 else "in one kernel for each statement"
     if selection.program.steps == text.steps:
         return f"{ours}, {where} as the text has it"
-    return f"{ours}, {where} as the text has it {_seconds(text, plan):.1e} s"
+    context = _context(plan)
+    steps = context.costs.in_loops(text, context) + returning(text, plan.machine)
+    in_loops = steps * plan.machine.step_seconds
+    return f"{ours}, {where} as the text has it {in_loops:.1e} s"
 
 
 def expected_of(plan: Plan, facts: Mapping[str, Operand]) -> float | None:
@@ -183,10 +187,15 @@ def expected_seconds(plan: Plan, goal: Request) -> float:
 
 
 def _seconds(program: Program, plan: Plan) -> float:
-    goal = Request(plan.result, effort=Effort(), machine=plan.machine)
-    context = Context(goal, Lookahead(), Search(), statistics_of=real_statistics)
-    steps = context.costs.in_loops(program, context)
+    """Return the expected seconds of a program, each kernel made in its way: tiles or loops."""
+    context = _context(plan)
+    steps = context.costs.program(program, context) + returning(program, plan.machine)
     return _planned(program, plan.machine) + steps * plan.machine.step_seconds
+
+
+def _context(plan: Plan) -> Context:
+    goal = Request(plan.result, effort=Effort(), machine=plan.machine)
+    return Context(goal, Lookahead(), Search(), statistics_of=real_statistics)
 
 
 def _planned(program: Program, machine: Machine) -> float:
