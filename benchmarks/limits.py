@@ -2,8 +2,8 @@
 
 For each kernel a grid of parameters (tile sizes, loop orders, vector widths, threads) is compiled
 and measured whole, every point: the bound is compared with what was measured; then how good the
-best of the few is that the bounds rank first, and how many points have to be measured where those
-are left out whose bound is no better than what was measured already.
+best of the few is that prices and bounds rank first, and how many points have to be measured where
+those are left out whose bound is no better than what was measured already.
 
     python -m benchmarks.limits [names] [--points 300]
 """
@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import permutations
-from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,8 @@ from taco_py.language.diagnostics.errors import TacoError
 from taco_py.report.limits.kernel_bound import Bound
 from taco_py.report.limits.measure_ceilings import ceilings_here
 from taco_py.report.limits.plan_bound import plan_bound
+from taco_py.tuning.space.plan_price import PricedFor
+from taco_py.tuning.space.plan_rank import rank
 
 POINTS = 300
 SEED = 7
@@ -80,16 +81,17 @@ class Grid:
 
 @dataclass(frozen=True)
 class Measured:
-    """A point with its bound and what it took."""
+    """A point with its bound, its expected seconds and what it took."""
 
     point: Point
     bound: Bound
+    price: float
     seconds: float
     kernel: Any = field(compare=False, repr=False)
 
 
 def grids() -> Iterator[tuple[str, Grid]]:
-    """The five kernels."""
+    """The kernels, dense and sparse, with one sparse operand and with two."""
     rng = np.random.default_rng(0)
     product = "C[i,j] = A[i,k] * B[k,j]"
     widths = tuple(("tiles", width) for width in ((), (4,), (8,), (16,), (32,)))
@@ -130,6 +132,33 @@ def grids() -> Iterator[tuple[str, Grid]]:
             formats={"T": tp.CSF(3), "M": tp.dense(2)},
         ),
     )
+    sampled = sp.random_array((1500, 1200), density=0.01, format="csr", rng=rng)
+    yield (
+        "sddmm",
+        Grid(
+            "D[i,j] = S[i,j] * U[i,k] * V[j,k]",
+            {"S": sampled, "U": rng.random((1500, 24)), "V": rng.random((1200, 24))},
+            {"i": (0, 16, 128), "j": (0, 16, 64, 256), "k": (0, 4, 8)},
+        ),
+    )
+    yield (
+        "ttm",
+        Grid(
+            "M[i,k,r] = T[i,k,l] * D[l,r]",
+            {"T": cube, "D": rng.random((150, 32))},
+            {"i": (0, 8, 64), "r": (0, 4, 8, 16), "k": (0, 32), "l": (0, 32)},
+            formats={"T": tp.CSF(3), "M": "ssd"},
+        ),
+    )
+    other = sp.random_array((3000, 3000), density=0.002, format="csr", rng=rng)
+    yield (
+        "add",
+        Grid(
+            "C[i,j] = A[i,j] + B[i,j]",
+            {"A": matrix, "B": other},
+            {"i": (0, 8, 64, 512), "j": (0, 16, 64, 512)},
+        ),
+    )
     yield (
         "transpose",
         Grid(
@@ -139,12 +168,6 @@ def grids() -> Iterator[tuple[str, Grid]]:
             (("transpose", ()),),
         ),
     )
-
-
-def rank(bound: Bound) -> tuple[float, float]:
-    """What points are ordered by where their bounds do not tell them apart: the seconds if nothing
-    that a kernel waits for overlapped, which is no bound; then the bound."""
-    return fsum(limit.seconds for limit in bound.limits), bound.seconds
 
 
 # ---------------------------------------------------------------- points
@@ -197,8 +220,8 @@ def kernel_of(grid: Grid, point: Point) -> Kernel:
     make = Make(*point.make)
     step = replace(step, schedule=Schedule((*commands, make)))
     plan = replace(made.plan, program=made.plan.program.with_kernel(step))
-    told = (made.formats, made.types, made.kind, made.dtype, made.settings, made.begin)
-    return compile_plan(made.assignment, plan, *told, dict(made.same), made.over)
+    told = (made.formats, made.types, made.requested, made.options)
+    return compile_plan(made.statements, made.elaborated, plan, *told, made.over)
 
 
 # ---------------------------------------------------------------- measuring
@@ -212,14 +235,14 @@ def measured(
     sweeps: int,
     keep: Callable[[], object],
 ) -> list[Measured]:
-    """Every point that is not refused and whose plan is one kernel, measured, if not before.
+    """Every point that is not refused, measured, if not before.
 
     known  seconds of points by their names, to which those that are measured now are added
     keep   called now and then, to keep these
     """
     operands = {n: _stored(grid, n, each) for n, each in grid.operands.items()}
     facts = {name: each.operand for name, each in bind_operands(operands).items()}
-    out = np.empty(result_shape(grid))
+    out: Any = None
     met: set[Any] = set()
     found: list[Measured] = []
     with ThreadPoolExecutor(2) as pool:
@@ -231,13 +254,16 @@ def measured(
             made = [*pool.map(lambda point: _made(grid, point), batch)]  # done before any is timed
             for point, kernel in zip(batch, made, strict=True):
                 key = kernel and (kernel.plan.steps, point.threads)
-                if kernel is None or key in met or len(kernel.plan.steps) > 1:
+                if kernel is None or key in met:
                     continue
                 met.add(key)
+                if out is None and kernel.plan.result.format.is_dense:
+                    out = np.empty(result_shape(grid))
                 bound = plan_bound(kernel.plan, facts, point.threads)
                 if str(point) not in known:
                     known[str(point)] = seconds_of(kernel, operands, out)
-                found.append(Measured(point, bound, known[str(point)], kernel))
+                price = PricedFor(facts, kernel.plan.machine, point.threads).plan(kernel.plan)
+                found.append(Measured(point, bound, price, known[str(point)], kernel))
             keep()
     return in_turns(found[:count], operands, out, known, sweeps)
 
@@ -253,7 +279,7 @@ def in_turns(
     makes a point slower for a while, and the best of many is better for that than that of few."""
     for _ in range(sweeps):
         fast = FAST * min(known[str(each.point)] for each in found)
-        ranked = sorted(found, key=lambda each: rank(each.bound))
+        ranked = sorted(found, key=lambda each: rank(each.price, each.bound))
         few = {str(each.point) for each in ranked[: round(2 * TOP * len(found))]}
         for each in found:
             name = str(each.point)
@@ -284,7 +310,7 @@ def result_shape(grid: Grid) -> tuple[int, ...]:
 
 
 def seconds_of(kernel: Callable[..., Any], operands: Operands, out: Any) -> float:
-    """The least seconds of some calls that write into `out`."""
+    """The least seconds of some calls that write into `out`, where the result is dense."""
     kernel(**operands, out=out)
     best, start, rounds = float("inf"), time.perf_counter(), 0
     while rounds < ROUNDS or time.perf_counter() < start + LEAST_SECONDS:
@@ -322,14 +348,14 @@ class Verdict:
 
 def verdict(found: Sequence[Measured]) -> Verdict:
     best = min(each.seconds for each in found)
-    ranked = sorted(found, key=lambda each: rank(each.bound))
+    ranked = sorted(found, key=lambda each: rank(each.price, each.bound))
     few = ranked[: max(1, round(TOP * len(found)))]
     close = next(n for n, each in enumerate(ranked, 1) if each.seconds <= CLOSE * best)
     tried: list[Measured] = []
     for each in ranked:
         if not tried or each.bound.seconds < min(one.seconds for one in tried):
             tried.append(each)
-    by_bound = sorted(found, key=lambda each: rank(each.bound)[::-1])[: len(few)]
+    by_bound = sorted(found, key=lambda each: rank(0.0, each.bound)[::-1])[: len(few)]
     return Verdict(
         sum(each.bound.seconds <= each.seconds for each in found) / len(found),
         min(each.seconds for each in few) / best,
@@ -373,7 +399,7 @@ def run(
         )
         best = min(found, key=lambda each: each.seconds)
         yield record("limits", name, str(best.point), [1e3 * best.seconds], "ms", note)
-        for each in sorted(found, key=lambda each: rank(each.bound)):
+        for each in sorted(found, key=lambda each: rank(each.price, each.bound)):
             told = f"bound {1e3 * each.bound.seconds:.4f} by {each.bound.limited_by}"
             yield record("limits", name, str(each.point), [1e3 * each.seconds], "ms", told)
 

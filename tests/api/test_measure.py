@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from codegen.toolchain.entries import write_note
 from codegen.toolchain.errors import KernelCacheWarning
 from codegen.toolchain.store import Store
 from taco_py.arguments.call_arguments import CallArguments
+from taco_py.arguments.operands import bind_operands
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.prepare import prepare, start
@@ -31,9 +33,10 @@ from taco_py.planner.ir.plan import Plan
 from taco_py.planner.ir.printer import program_text
 from taco_py.running.execute.run import run
 from taco_py.tuning.bench.call_space import CallSpace, space_of
-from taco_py.tuning.bench.measured_schedule import PLAIN, measure, points_of
+from taco_py.tuning.bench.measured_schedule import PLAIN, measure, pays, points_of
 from taco_py.tuning.measure.sequential_test import Verdict, fewest_pairs
 from taco_py.tuning.measure.turns import in_turns
+from taco_py.tuning.session.timing_store import NotedTimes, facts_of
 from taco_py.tuning.space.plan_price import PricedFor
 
 Attempt = Callable[[CallOptions], None]
@@ -411,3 +414,61 @@ def test_quotients_and_several_terms_are_measured_too() -> None:
 def test_a_word_that_is_none_of_the_two(schedule: str) -> None:
     with pytest.raises(tp.ScheduleError, match=f"'auto', 'measure', .* found '{schedule}'"):
         tp.evaluate("y[i] = x[i] + 1", x=np.ones(3), schedule=schedule)
+
+
+def test_a_choice_that_other_operands_made_has_to_win_on_these(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    call = chain(monkeypatch)
+    points = points_of(call)
+    for seconds, wins in ((1e-4, True), (5e-3, False), (-1.0, False)):
+        _, attempt = taking(call, {PLAIN: 1e-3, PAIRS: seconds})
+        assert pays(call, points[PAIRS], attempt) == wins
+    attempts, attempt = taking(call, {})
+    assert pays(call, points[PLAIN], attempt) and not attempts
+
+
+def test_times_are_of_operands_of_nearly_the_same_facts() -> None:
+    """Of one class of sizes are operands of 64 and 127 rows; how full rows are differs too."""
+    rng = np.random.default_rng(0)
+
+    def facts(rows: int, entries: int, power: float) -> tuple[int, ...]:
+        places = (rows * rng.random(entries) ** power).astype(int), rng.integers(0, 900, entries)
+        matrix = sp.csr_array((np.ones(entries), places), shape=(rows, 900))
+        return facts_of(bind_operands({"A": matrix}))
+
+    times = NotedTimes("in pairs", (), facts(1000, 5000, 1.0))
+    assert times.are_of(facts(1000, 5200, 1.0))
+    assert not times.are_of(facts(600, 5000, 1.0))
+    assert not times.are_of(facts(1000, 8000, 1.0))
+    assert not times.are_of(facts(1000, 5000, 4.0))
+
+
+def test_a_choice_is_measured_anew_where_it_does_not_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was noted for operands of the same class, but of other facts, is raced here first."""
+    module = import_module("taco_py.tuning.bench.measured_schedule")
+    given, notes = operands(TEXTS[0]), dict[str, str]()
+    text = TEXTS[0].replace("A[", "Noted[")
+    monkeypatch.setattr(KERNELS, "note", notes.get)
+    monkeypatch.setattr(KERNELS, "write_note", notes.__setitem__)
+    counts, races = list[int](), list[bool]()
+
+    def counted(*arguments: Any) -> Any:
+        counts.append(1)
+        return measure(*arguments)
+
+    monkeypatch.setattr(module, "measure", counted)
+    monkeypatch.setattr(module, "pays", lambda *_: races.pop())
+    expected = tp.evaluate(text, given, schedule="measure")
+    (key,) = (key for key in notes if key.startswith("measured"))
+    for is_alike, wins, measured in ((True, False, 1), (False, True, 1), (False, False, 2)):
+        KERNELS.memo.clear()
+        for other in {*notes} - {key}:
+            del notes[other]  # of fast paths, which ask for no choice
+        races.append(wins)
+        if not is_alike:
+            note = json.loads(notes[key])
+            notes[key] = json.dumps({**note, "facts": [fact + 9 for fact in note["facts"]]})
+        found = tp.evaluate(text, given, schedule="measure")
+        assert len(counts) == measured
+        assert abs(found - expected).max() < 1e-12

@@ -10,7 +10,6 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from benchmarks.limits import rank
 from taco_py.arguments.operands import bind_operands
 from taco_py.report.limits.ceilings import Ceilings, Rate, Roof
 from taco_py.report.limits.kernel_bound import Bound, bound
@@ -18,6 +17,7 @@ from taco_py.report.limits.kernel_work import Work, work_of_step
 from taco_py.report.limits.operand_memory import SEPARATE, operand_memory
 from taco_py.report.limits.plan_bound import least_seconds, plan_bound, step_bound, total_seconds
 from taco_py.running.execute.independent_kernels import independent_groups
+from taco_py.tuning.space.plan_rank import rank
 
 RNG = np.random.default_rng(5)
 ROOFS = (
@@ -116,7 +116,7 @@ def test_orders_that_load_elements_one_by_one_can_do_less() -> None:
     text = "C[i,j] = A[i,k] * B[k,j]"
     good, bad = (limits(text, f"reorder({o})", **operands) for o in ("i,k,j", "i,j,k"))
     assert bad.seconds >= 3.9 * next(e for e in good.limits if e.name == "peak").seconds
-    assert rank(good) < rank(bad)
+    assert rank(0.0, good) < rank(0.0, bad)
 
 
 def test_narrow_tiles_leave_lanes_empty() -> None:
@@ -149,8 +149,8 @@ def test_orders_of_equal_bounds_are_ranked_by_all_that_they_wait_for() -> None:
         limits(text, order, **operands)
         for order in ("reorder(i,k,j)", "split(j,j0,j1,8), reorder(j0,i,k,j1)")
     )
-    assert rank(rows) < rank(tiles)
-    assert rank(rows)[0] == pytest.approx(sum(each.seconds for each in rows.limits))
+    assert rank(0.0, rows) < rank(0.0, tiles)
+    assert rank(0.0, rows)[0] == pytest.approx(sum(each.seconds for each in rows.limits))
 
 
 def test_a_plan_of_two_kernels_takes_both() -> None:

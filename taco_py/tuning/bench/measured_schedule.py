@@ -19,13 +19,20 @@ from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.computation import Computation
 from taco_py.calls.call.prepare import check_computation, prepare_computation, start
 from taco_py.data.kernels import KERNELS
-from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.diagnostics.errors import ScheduleError, TacoError
 from taco_py.running.execute.run import run_all
 from taco_py.tuning.bench.bench_here import PATIENCE, in_words, timed_of
 from taco_py.tuning.bench.call_space import CallSpace, space_of
+from taco_py.tuning.bench.plan_bench import later_call
 from taco_py.tuning.measure.turns import alone, in_turns
 from taco_py.tuning.searches.search_protocol import Search, SearchContext
-from taco_py.tuning.session.timing_store import TimedChoice, keep, note_key, recalled
+from taco_py.tuning.session.timing_store import (
+    TimedChoice,
+    facts_of,
+    keep,
+    note_key,
+    recalled,
+)
 from taco_py.tuning.session.tuning_session import Attempt, Limits, Session, Timed
 from taco_py.tuning.space.axis import Point
 from taco_py.tuning.store.tuning_record import OK
@@ -59,27 +66,60 @@ def measured(computation: Computation) -> Measured:
     """Return the fastest settings for these operands.
 
     They are remembered for operands with the same facts, in this process and beside the kernels on
-    disk.
+    disk. What other operands were timed for is raced against the usual plan on these, and all are
+    timed anew where it does not win here too.
     """
     plain = computation.with_options(replace(computation.options, measure=False))
     checked, options = check_computation(plain)
     key = ("measured", *plain.identity, options, facts(checked.operands, options.counts))
 
     def search() -> Measured:
-        def attempt(choice: CallOptions) -> None:
-            prepared = prepare_computation(plain.with_options(choice))
-            run_all(prepared.plan, start(prepared, choice, None))
-
-        call = space_of(plain)
+        attempt, call = attempts_of(plain), space_of(plain)
         points, note = points_of(call), note_key(key, checked.operands)
-        times = recalled(note, points)
-        is_recalled = times is not None
-        label, timings = times or measure(call, points, attempt)
-        if not is_recalled:
-            keep(note, label, timings)
-        return Measured(call.space.settings_of(points[label]), label, timings, is_recalled)
+        operand_facts, times = facts_of(checked.operands), recalled(note, points)
+        alike = times is None or times.are_of(operand_facts)
+        if times is not None and not alike and not pays(call, points[times.label], attempt):
+            times = None
+        if times is None:
+            label, timings = measure(call, points, attempt)
+            keep(note, label, timings, operand_facts)
+        else:
+            label, timings = times.label, times.timings
+        settings = call.space.settings_of(points[label])
+        return Measured(settings, label, timings, is_recalled=times is not None)
 
     return KERNELS.recall(key, search)
+
+
+def attempts_of(computation: Computation) -> Callable[[CallOptions], None]:
+    """Return a function that carries a call out with options: planned once, then as later calls
+    are."""
+    calls: dict[CallOptions, Callable[[], object]] = {}
+
+    def attempt(choice: CallOptions) -> None:
+        if choice in calls:
+            calls[choice]()
+            return
+        prepared = prepare_computation(computation.with_options(choice))
+        execution = start(prepared, choice, None)
+        run_all(prepared.plan, execution)
+        calls[choice] = later_call(computation, prepared, choice, execution.threads)
+
+    return attempt
+
+
+def pays(call: CallSpace, point: Point, attempt: Callable[[CallOptions], None]) -> bool:
+    """Tell whether a point is no slower on these operands than the plan without timing."""
+    if point == ():
+        return True
+    mine, usual = (partial(attempt, call.space.settings_of(p)) for p in (point, ()))
+    try:
+        mine()
+        usual()
+    except TacoError:
+        return False
+    turns = in_turns(mine, usual, limit=PATIENCE)
+    return turns.other is not None and turns.mine.seconds <= turns.other.seconds
 
 
 def points_of(call: CallSpace) -> dict[str, Point]:

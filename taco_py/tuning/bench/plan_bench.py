@@ -91,25 +91,7 @@ class PlanBench:
         results = run_all(prepared.plan, execution).values()
         for name, data in zip(prepared.outputs, results, strict=True):
             self._compare(name, on_host(data), _result_words(name, prepared))
-        self.calls[text] = self._call(prepared, options, execution.threads)
-
-    def _call(self, prepared: Prepared, options: CallOptions, threads: int) -> Call:
-        """Return a function that does the work of later calls like this one."""
-        from taco_py.calls.call.fast_paths import task_of
-
-        def long() -> object:
-            return run_all(prepared.plan, start(prepared, options, None))
-
-        objects, alone = self.computation.objects, self.computation.requested.alone
-        task = (
-            None
-            if self.computation.squeezed or prepared.checked.copied
-            else task_of(prepared, objects, alone=alone)
-        )
-        if task is None:
-            return long
-        short = partial(make_call(task, by_place, threads)[0], *objects.values())
-        return long if short() is None else short
+        self.calls[text] = later_call(self.computation, prepared, options, execution.threads)
 
     def _compare(self, name: str, data: TensorData, words: str) -> None:
         """Keep the first result of each name, which is auto's, and compare others with it."""
@@ -207,6 +189,27 @@ class PlanBench:
             if (actual.format, joined_of(data)) != (operand.type.format, operand.contiguous):
                 return f"no small operand is stored as {name} is"
         return prepared, tensors, _by_oracle(prepared, tensors)
+
+
+def later_call(
+    computation: Computation, prepared: Prepared, options: CallOptions, threads: int
+) -> Call:
+    """Return a function that does the work of later calls like one that was prepared, and ran."""
+    from taco_py.calls.call.fast_paths import task_of
+
+    def long() -> object:
+        return run_all(prepared.plan, start(prepared, options, None))
+
+    objects, alone = computation.objects, computation.requested.alone
+    task = (
+        None
+        if computation.squeezed or prepared.checked.copied
+        else task_of(prepared, objects, alone=alone)
+    )
+    if task is None:
+        return long
+    short = partial(make_call(task, by_place, threads)[0], *objects.values())
+    return long if short() is None else short
 
 
 def _result_words(name: str, prepared: Prepared) -> str:

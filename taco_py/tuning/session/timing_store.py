@@ -2,7 +2,10 @@
 
     (assignment, formats and dtypes, sizes and numbers of entries as numbers of bits, how full rows
     are, threads, and what kernels depend on: this version, the compiler, the processor)
-    → {"taken": "in one kernel", "tried": [["in one kernel", 0.0012, ""], …]}
+    → {"taken": "in one kernel", "tried": [["in one kernel", 0.0012, ""], …], "facts": [53, …]}
+
+Operands of one key may differ by a factor of two in each of their sizes. `facts` are those of the
+operands that were timed, in quarters of bits, so that a choice is known to be for others.
 
 A note is written in one piece, and what cannot be read as one is as if it were not there; it goes
 with the kernels when these are cleared, or are too many. (`codegen.toolchain.store`.)
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from math import log2
 from typing import Any
 
 from codegen.records import dataclass
@@ -29,8 +33,36 @@ class TimedChoice:
     reason: str = ""
 
 
-Times = tuple[str, tuple[TimedChoice, ...]]
-"""The name of the choice that was taken, and all that were looked at."""
+PARTS = 4
+"""Parts of a bit by which facts of operands are told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotedTimes:
+    """The times of some operands: the fastest choice, all choices, and the operands' facts."""
+
+    label: str
+    timings: tuple[TimedChoice, ...]
+    facts: tuple[int, ...]
+
+    def are_of(self, facts: Sequence[int]) -> bool:
+        """Tell whether they are of operands with these facts, or with neighbours of them."""
+        pairs = zip(self.facts, facts, strict=False)
+        return len(facts) == len(self.facts) and all(abs(a - b) <= 1 for a, b in pairs)
+
+
+def facts_of(operands: Mapping[str, BoundOperand]) -> tuple[int, ...]:
+    """Return sizes, numbers of entries, and the entries of rows, in parts of bits."""
+    numbers = list[float]()
+    for operand in operands.values():
+        numbers += [*operand.data.shape, operand.data.nnz]
+        entries = operand.operand.entries
+        modes = range(len(operand.data.shape)) if entries is not None else ()
+        for mode in modes:
+            if entries is not None and entries.has_counts(mode):
+                spread = entries.spread(mode)
+                numbers += [spread.distinct, spread.most, spread.square]
+    return tuple(round(PARTS * log2(1.0 + number)) for number in numbers)
 
 
 def note_key(identity: object, operands: Mapping[str, BoundOperand]) -> str:
@@ -54,25 +86,28 @@ def _fullness(operands: Mapping[str, BoundOperand]) -> list[tuple[str, list[int]
     return fullness
 
 
-def recalled(key: str, labels: Collection[str]) -> Times | None:
+def recalled(key: str, labels: Collection[str]) -> NotedTimes | None:
     """Return the times of an earlier process; None where it took no plan with one of the labels."""
     times = _parsed(KERNELS.note(key))
-    return times if times is not None and times[0] in labels else None
+    return times if times is not None and times.label in labels else None
 
 
-def keep(key: str, selected: str, choices: Sequence[TimedChoice]) -> None:
-    """Store the times."""
+def keep(key: str, selected: str, choices: Sequence[TimedChoice], facts: Sequence[int]) -> None:
+    """Store the times of operands with these facts."""
     rows = [[choice.label, choice.seconds, choice.reason] for choice in choices]
-    KERNELS.write_note(key, json.dumps({"taken": selected, "tried": rows}))
+    content = {"taken": selected, "tried": rows, "facts": [*facts]}
+    KERNELS.write_note(key, json.dumps(content))
 
 
-def _parsed(note: str | None) -> Times | None:
+def _parsed(note: str | None) -> NotedTimes | None:
     """Return the times of a note; None where it is no such note."""
     if note is None:
         return None
     try:
         content = json.loads(note)
-        return str(content["taken"]), tuple(_choice_of(row) for row in content["tried"])
+        timings = tuple(_choice_of(row) for row in content["tried"])
+        facts = tuple(int(fact) for fact in content["facts"])
+        return NotedTimes(str(content["taken"]), timings, facts)
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 

@@ -3,6 +3,7 @@
     loops(i,j) of y        the iterations of its loops, and what they meet out of order
     make(tiles)            products of dense tensors at the machine's rate
     A_ji = reformat(…)     an entry that is moved
+    split(j,j0,j1,64)      entries of a tile that are looked for, each time that loops come to it
     share, serial()        loops that threads share take their part of it, and waking them
 
 Commands without a figure leave the price as it is: what they are worth is learned from what was
@@ -16,19 +17,29 @@ from dataclasses import replace
 from math import inf, prod
 
 from codegen.records import dataclass
-from taco_py.compiler.concrete.terms import reductions, split_terms
+from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.effort import Effort
+from taco_py.compiler.cost.estimate import Statistics, result_size
 from taco_py.compiler.cost.machine import Machine
-from taco_py.compiler.order.orders import order_cost
-from taco_py.compiler.ways.way import Question
+from taco_py.compiler.ways.dense_product import dense_product
+from taco_py.compiler.ways.dense_seconds import seconds_of_tiles
+from taco_py.compiler.ways.way import Question, Way
 from taco_py.compiler.ways.ways import graph_of, way_of
+from taco_py.data.convert.convert import ConversionWork, work_between
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.legal.stored import sparse_indices_of
+from taco_py.language.formats import Format
+from taco_py.language.legal.stored import is_full, sparse_indices_of
 from taco_py.language.problem import Problem
 from taco_py.planner.ir.goal import statistics
 from taco_py.planner.ir.nodes import Cast, Gather, KernelStep, Operand, Reformat, Step
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.price import as_sum, keeping, term_cost
+from taco_py.planner.price import as_sum, keeping, returning, term_cost
+from taco_py.tuning.space.tile_windows import (
+    count_rounds,
+    count_windows,
+    known_order,
+    tiled_graph,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +56,34 @@ class PricedFor:
         return self.around_kernels(plan) + sum(self.kernel(k, facts) for k in plan.kernels)
 
     def facts_of(self, plan: Plan) -> dict[str, Operand]:
-        """Return the facts of a plan's tensors; of operands the facts that the call has."""
-        return {**plan.program.facts, **self.operands}
+        """Return the facts of a plan's tensors; of operands the facts that the call has.
+
+        Of a sparse result a plan has its elements: those that are expected to be stored are here.
+        """
+        facts = {**plan.program.facts, **self.operands}
+        for step in plan.steps:
+            target = facts.get(step.target)
+            if target is None or is_full(target.type.format) or target.nnz < prod(target.shape):
+                continue
+            facts[step.target] = replace(target, nnz=self._stored(step, facts, target))
+        return facts
+
+    def _stored(self, step: Step, facts: Mapping[str, Operand], target: Operand) -> float:
+        """Return the expected entries of a sparse result of a step."""
+        match step:
+            case KernelStep(problem=problem):
+                stats = self._statistics(step, facts)
+                indices = problem.assignment.target.indices
+                return result_size(stats, problem.assignment.value, indices)
+            case Reformat(source=source):
+                return min(target.nnz, facts[source].nnz)
+        return target.nnz
+
+    def _statistics(self, step: KernelStep, facts: Mapping[str, Operand]) -> Statistics:
+        """Return the statistics of a kernel's operands, in the types that it reads."""
+        operands = {name: facts[step.source(name)] for name, _ in step.problem.operands}
+        operands = {n: replace(o, type=step.problem.type_of(n)) for n, o in operands.items()}
+        return statistics(step.problem.assignment, operands, self.machine)
 
     def around_kernels(self, plan: Plan) -> float:
         """Return the seconds of a plan but for its kernels' loops: storage, copies and calls."""
@@ -54,6 +91,7 @@ class PricedFor:
         intermediates = {step.target for step in plan.steps} - {*plan.program.results}
         storage = sum(keeping(facts[name], self.machine) for name in intermediates if name in facts)
         steps = (self.around_loops(step, facts) for step in plan.steps)
+        storage += returning(replace(plan.program, facts=facts), self.machine)
         return storage * self.machine.step_seconds + sum(steps)
 
     def around_loops(self, step: Step, facts: Mapping[str, Operand]) -> float:
@@ -62,14 +100,9 @@ class PricedFor:
         match step:
             case KernelStep():
                 return machine.calls.kernel_call_seconds
-            case Reformat(source=source):
-                entries = facts[source].nnz
-                cost = (
-                    machine.copies.sorted_entry_steps
-                    if len(facts[source].shape) > 2
-                    else machine.copies.transposed_entry_steps
-                )
-                return machine.calls.plan_step_seconds + entries * cost * machine.step_seconds
+            case Reformat(source=source, format=form):
+                steps = self._conversion(facts[source], form)
+                return machine.calls.plan_step_seconds + steps * machine.step_seconds
             case Gather(source=source) | Cast(source=source):
                 return (
                     machine.calls.plan_step_seconds
@@ -77,46 +110,72 @@ class PricedFor:
                 )
         return machine.calls.plan_step_seconds
 
+    def _conversion(self, source: Operand, form: Format) -> float:
+        """Return the price of a copy in another format: its entries sorted, counted or moved."""
+        copies = self.machine.copies
+        entry_steps, row_steps = {
+            ConversionWork.SORTED: (copies.sorted_entry_steps, 0.0),
+            ConversionWork.COUNTED: (copies.transposed_entry_steps, copies.transposed_row_steps),
+            ConversionWork.CARRIED: (copies.folded_entry_steps, 0.0),
+        }[work_between(source.type.format, form)]
+        return entry_steps * source.nnz + row_steps * sum(source.shape)
+
     def kernel(self, step: KernelStep, facts: Mapping[str, Operand]) -> float:
         """Return the seconds of a kernel."""
-        operands = {name: facts[step.source(name)] for name, _ in step.problem.operands}
-        operands = {n: replace(o, type=step.problem.type_of(n)) for n, o in operands.items()}
-        way = way_of(step.schedule.make)
-        stats = statistics(step.problem.assignment, operands, self.machine)
+        way, stats = way_of(step.schedule.make), self._statistics(step, facts)
         if way.seconds is not None and not way.in_loops:
-            return way.seconds(Question(step.problem, lambda: stats)) / self._gain(step)
+            return self._as_made(step, way, stats) / self._gain(step)
         terms = split_terms(step.problem.assignment.value)
-        orders = step.schedule.orders
+        orders, tiled = step.schedule.orders, tiled_graph(step)
         if len(orders) != len(terms):
             return inf
         cost = 0.0
+        if tiled is not None:
+            orders = tuple(known_order(tiled, order) for order in orders)
+            cost = self.machine.loops.window_steps * count_windows(tiled, stats)
         for term, order in zip(terms, orders, strict=True):
             body = as_sum(step.problem, term)
-            if any(reductions(body.body)):  # the loops of inner sums are beside the others
-                cost += term_cost(step.problem, body, stats, Effort())
-            else:
-                cost += order_cost(step.problem, body, stats, order)
+            cost += term_cost(step.problem, body, stats, Effort(), order)
         seconds = cost * self.machine.step_seconds
         if _has_static_loops(step.problem):
             seconds *= self.machine.dense.static_size_share
-        small = seconds < self.machine.units.parallel_iterations * 1e-9
-        waking = self.machine.units.waking_seconds
-        return seconds if small else waking + seconds / self._gain(step)
+        units = self.machine.units
+        if seconds < units.parallel_iterations * 1e-9:
+            return seconds
+        gain = self._gain(step)
+        regions = self._regions(step, stats) if gain > 1.0 else 0.0
+        waking = units.waking_seconds + max(0.0, regions - 1.0) * units.awake_seconds
+        return waking + seconds / (gain if regions else 1.0)
+
+    def _as_made(self, step: KernelStep, way: Way, stats: Statistics) -> float:
+        """Return the seconds of a dense product by a way with its parameters, on one thread."""
+        assert way.seconds is not None
+        seconds = way.seconds(Question(step.problem, lambda: stats))
+        product = dense_product(step.problem, stats)
+        if product is None:
+            return seconds
+        if way.routine is not None:
+            calls, matrices = self.machine.calls, product.count(product.batch)
+            return seconds + calls.library_call_seconds + matrices * calls.library_matrix_seconds
+        width, *_ = (*step.schedule.make.parameters, 0)
+        usual = self.machine.dense.narrow_tile_ratio * product.lanes
+        return max(seconds, seconds_of_tiles(product, width or usual))
 
     def _gain(self, step: KernelStep) -> float:
-        """Count how many times as fast threads make a kernel."""
+        """Count how many times as fast threads make a kernel, if they share its loops."""
         if self.threads == 1 or step.schedule.serial:
-            return 1.0
-        if way_of(step.schedule.make).in_loops and not self._is_shared(step):
             return 1.0
         return 1.0 + self.machine.units.further_thread_share * (self.threads - 1)
 
-    def _is_shared(self, step: KernelStep) -> bool:
+    def _regions(self, step: KernelStep, stats: Statistics) -> float:
+        """Count how often threads come together for a loop that they share; 0 where they share
+        none."""
         try:
             graph = graph_of(step.recipe())
         except ScheduleError:
-            return False
-        return any(loop.mode.parallel is not None for loop in graph.loops)
+            return 0.0
+        shared = (loop for loop in graph.loops if loop.mode.parallel is not None)
+        return sum(count_rounds(graph, loop.outer, stats) for loop in shared)
 
 
 def _has_static_loops(problem: Problem) -> bool:
