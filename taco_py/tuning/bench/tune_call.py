@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from time import monotonic
+from types import MappingProxyType
 from typing import Any
 
 from codegen.records import dataclass
@@ -167,7 +168,7 @@ def _recording(
 
 
 def records_of(
-    key: TuningKey, attempt: Attempt, counts: Mapping[str, str]
+    key: TuningKey, attempt: Attempt, counts: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[TuningRecord, ...]:
     """Return the records of an attempt, and of the plan that it took turns with: of the two one is
     "ok".
