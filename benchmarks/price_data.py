@@ -117,7 +117,7 @@ def _measured(program: DrawnProgram, plans: int) -> PriceData:
     if not SHORTEST < usual < LONGEST:
         raise ValueError(f"{usual:.1e} s are expected of it")
     chosen = list(_points(call, plans, Random(program.number)))
-    _compile(call, [plan for _, plan in chosen])
+    compile_plans([plan for _, plan in chosen])
     bench = BenchHere(PlanBench(computation))
     prices = PlanSeconds(call.priced, None, with_features=True)
     parts: list[PriceData] = []
@@ -125,7 +125,7 @@ def _measured(program: DrawnProgram, plans: int) -> PriceData:
         text = call.space.text(point)
         if bench.build(text).result != OK or bench.first(text).result != OK:
             continue
-        times = _times(bench.plans.calls[text], program.options["threads"])
+        times = times_of(bench.plans.calls[text], program.options["threads"])
         rest, seconds, rows = prices.parts_of(plan)
         parts.append(PriceData.of_plan(program.digest, rest, seconds, rows, times, text))
     target = target_here()
@@ -153,7 +153,7 @@ def _points(call: CallSpace, most: int, numbers: Random) -> Iterator[tuple[Point
         yield point, plan
 
 
-def _compile(call: CallSpace, plans: list[Plan]) -> None:
+def compile_plans(plans: list[Plan]) -> None:
     """Compile the kernels of all plans, two at a time; what fails is met again when it is built."""
     recipes = [recipe for plan in plans for recipe in plan.recipes]
     try:
@@ -162,7 +162,7 @@ def _compile(call: CallSpace, plans: list[Plan]) -> None:
         return
 
 
-def _times(call: Any, threads: int) -> list[float]:
+def times_of(call: Any, threads: int) -> list[float]:
     """Return the times of a call."""
     clock = time.thread_time if threads == 1 else time.perf_counter
     begin = clock()

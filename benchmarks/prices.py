@@ -1,36 +1,56 @@
 """Do learned prices rank plans better than the analytic one? On programs that none was trained on.
 
-    python -m benchmarks.prices     trains on three quarters of the programs, tests on the rest
+    python -m benchmarks.prices                features alone: trained on three quarters of the
+                                               programs, tested on the rest
+    python -m benchmarks.prices --networks     networks besides, on the same programs: takes the
+                                               file of `benchmarks.network_data`, some minutes
 
-A row for each price: the analytic one, the mean of what was measured, a linear model of the same
-features, trees. Columns: how much longer the plan that a price puts first takes than the fastest,
-on average and at worst; Kendall's tau; and measured over expected seconds.
+A row for each price: the analytic one, the mean of what was measured, a linear model of the
+features, trees; a recursive network over the loops of a plan (Baghdadi et al. 2021), one over the
+operations of each kernel (Kaufman et al. 2021). The figures are those of `price_metrics`. The
+networks are kept in `benchmarks/results` for `benchmarks.searches`.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import kendalltau
 
+from benchmarks.network_data import FORMS, RESULTS, FormedProgram, load
 from benchmarks.price_data import PACKED
+from benchmarks.price_metrics import Tested, scores, table
+from taco_py.tuning.networks.network import Network
+from taco_py.tuning.networks.train_network import Training, trained_network
 from taco_py.tuning.prices.price_data import PriceData, load_data
+from taco_py.tuning.prices.price_model import Origin
 from taco_py.tuning.prices.train_price import trained
 
 Price = Callable[[PriceData], np.ndarray[Any, Any]]
 """The expected seconds of each plan."""
-FEWEST = 5
-"""Plans of a program that is tested."""
+NETWORKS: dict[str, tuple[str, Training]] = {
+    "tree LSTM": ("tree", Training("speed-up")),
+    "tree LSTM alone": ("tree", Training("speed-up", prior=False)),
+    "tree LSTM, pairs": ("tree", Training("pairs and seconds")),
+    "GraphSAGE": ("graph", Training("seconds")),
+    "GraphSAGE, pairs": ("graph", Training("pairs and seconds")),
+}
+"""Kinds and trainings by the names of rows; alone: without the analytic price."""
 
 
 def is_tested(data: PriceData) -> np.ndarray[Any, Any]:
     """Whether each program is in the test set: by its digest, for good."""
-    return np.array([int(str(digest), 16) % 4 == 0 for digest in data.digests])
+    return np.array([is_test(str(digest)) for digest in data.digests])
+
+
+def is_test(digest: str) -> bool:
+    """Whether the program of a digest is in the test set."""
+    return int(digest, 16) % 4 == 0
 
 
 def analytic(data: PriceData) -> np.ndarray[Any, Any]:
@@ -70,46 +90,82 @@ def trees(train: PriceData) -> Price:
     return price
 
 
-def scores(data: PriceData, expected: np.ndarray[Any, Any]) -> dict[str, float]:
-    """The figures of a price on programs."""
-    measured, errors, taus, worst5 = data.measured, [], [], []
+def tested(data: PriceData, expected: np.ndarray[Any, Any], usual: Sequence[int]) -> list[Tested]:
+    """The plans of each program with what they were expected to take.
+
+    usual  of each program, the place of its usual plan; none for the first plan of each
+    """
+    measured, programs = data.measured, list[Tested]()
     for number in range(len(data.digests)):
         mine = np.flatnonzero(data.program == number)
-        if len(mine) < FEWEST:
-            continue
-        times, prices = measured[mine], expected[mine]
-        order = np.argsort(prices, kind="stable")
-        errors.append(times[order[0]] / times.min())
-        worst5.append(times[order[:5]].min() / times.min())
-        tau = kendalltau(prices, times).statistic
-        taus.append(0.0 if np.isnan(tau) else tau)
-    ratios = measured / expected
-    return {
-        "programs": len(errors),
-        "top-1 error": float(np.mean(errors)) - 1.0,
-        "geometric": 1.0 / float(np.exp(np.mean(np.log(errors)))),
-        "worst": 1.0 / max(errors),
-        "top-5 error": float(np.mean(worst5)) - 1.0,
-        "tau": float(np.mean(taus)),
-        "off by (median)": float(np.exp(np.median(np.abs(np.log(ratios))))),
-    }
+        place = usual[number] if len(usual) else 0
+        programs.append(Tested(measured[mine], expected[mine], place))
+    return programs
+
+
+def by_features(train: PriceData, test: PriceData, usual: Sequence[int]) -> dict[str, Any]:
+    """The rows of prices by features."""
+    prices = {
+        "analytic": analytic, "mean": mean_of(train), "linear": linear(train),
+        "trees": trees(train),
+    }  # fmt: skip
+    return {name: scores(tested(test, price(test), usual)) for name, price in prices.items()}
+
+
+def by_networks(train: list[FormedProgram], test: list[FormedProgram]) -> dict[str, Any]:
+    """The rows of networks, which are kept in files."""
+    rows = {}
+    for name, (kind, training) in NETWORKS.items():
+        begin = time.monotonic()
+        network = trained_network(kind, [one.measured for one in train], training, Origin())
+        print(f"{name}: trained in {time.monotonic() - begin:.0f} s", flush=True)
+        network.save(network_path(name))
+        rows[name] = scores(of_network(network, test))
+    return rows
+
+
+def network_path(name: str) -> Path:
+    """The file of the network of a row."""
+    return RESULTS / f"{name.replace(',', '').replace(' ', '_')}.npz"
+
+
+def of_network(network: Network, test: list[FormedProgram]) -> list[Tested]:
+    """The plans of each program with what a network expects."""
+    return [Tested(one.seconds, network.seconds(one.plans), one.usual) for one in test]
+
+
+def check_alike(data: PriceData, programs: list[FormedProgram]) -> None:
+    """Raise ValueError where forms are not of the plans of the data, in their order."""
+    counts = np.bincount(data.program, minlength=len(data.digests))
+    plans = [(str(d), int(n)) for d, n in zip(data.digests, counts, strict=True)]
+    if plans != [(one.digest, len(one.texts)) for one in programs]:
+        raise ValueError("Expected forms of the same plans: python -m benchmarks.network_data")
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=PACKED)
+    parser.add_argument("--networks", action="store_true")
     options = parser.parse_args(arguments)
+    if not options.networks:
+        data = load_data(options.data)
+        some = is_tested(data)
+        rows = by_features(data.of_programs(~some), data.of_programs(some), ())
+        print(f"{(~some).sum()} programs trained on, {some.sum()} tested")
+        print(table(rows))
+        return
+    programs = load(FORMS)
     data = load_data(options.data)
-    tested = is_tested(data)
-    train, test = data.of_programs(~tested), data.of_programs(tested)
-    prices = {
-        "analytic": analytic, "mean": mean_of(train), "linear": linear(train),
-        "trees": trees(train),
-    }  # fmt: skip
-    print(f"{len(train.digests)} programs trained on, {len(test.digests)} tested")
-    for name, price in prices.items():
-        words = "  ".join(f"{key} {value:.3f}" for key, value in scores(test, price(test)).items())
-        print(f"{name:10s} {words}")
+    check_alike(data, programs)
+    train = [one for one in programs if not is_test(one.digest) and one.usual >= 0]
+    test = [one for one in programs if is_test(one.digest)]
+    usual = [one.usual for one in test]
+    some = {one.digest for one in train}
+    in_training = np.array([str(digest) in some for digest in data.digests])
+    rows = by_features(data.of_programs(in_training), data.of_programs(is_tested(data)), usual)
+    rows |= by_networks(train, test)
+    print(f"{len(train)} programs trained on, {len(test)} tested")
+    print(table(rows))
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "statements", "remapped", "indexed", "call", "kernels", "programs",
     ),
     "taco_py.tuning": (
-        "space", "store", "prices", "measure", "searches", "session", "tasks", "bench",
+        "space", "store", "prices", "networks", "measure", "searches", "session", "tasks", "bench",
         "calibration", "jobs",
     ),
     "polyhedral": (

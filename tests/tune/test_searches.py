@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from math import exp, log
+from math import exp, inf, log
 
 import numpy as np
 import pytest
@@ -111,6 +111,38 @@ def test_options_that_go_together_are_found(name: str, trials: int) -> None:
     assert "share chunks 64" in outcome.best.label
 
 
+@pytest.mark.parametrize(("name", "trials"), [("beam", 4), ("mcts", 12)])
+def test_few_plans_run_where_prices_are_right(name: str, trials: int) -> None:
+    bench, call = Bench({"unroll(j,8)": 0.6, "split(i,i_c,i_e,64)": 0.7}), call_space()
+
+    def price(point: Point) -> float:
+        try:
+            return bench.seconds(call.space.text(point))
+        except tp.ScheduleError:
+            return inf
+
+    session = Session(call.space, bench, price, Limits(trials, 60.0))
+    outcome = session.run(search_of(name), 0, {})
+    assert outcome.best_seconds == pytest.approx(1e-3 * 0.6 * 0.7)
+    assert len(bench.run) <= trials + 1
+
+
+def test_a_beam_by_time_goes_on_from_what_is_fast() -> None:
+    bench = Bench({"unroll(j,8)": 0.6, "split(i,i_c,i_e,64)": 0.7})
+    outcome, _ = search("beam by time", bench, trials=250)
+    assert outcome.best_seconds == pytest.approx(1e-3 * 0.6 * 0.7)
+
+
+@pytest.mark.parametrize("name", ["beam", "mcts"])
+def test_searches_by_price_end_in_time(name: str) -> None:
+    call, ticks = call_space(), iter(range(10**6))
+    session = Session(
+        call.space, Bench({}), call.price, Limits(1000, 8.0), clock=lambda: float(next(ticks))
+    )
+    outcome = session.run(search_of(name), 0, {})
+    assert outcome.seconds < 40.0 and outcome.best is outcome.usual
+
+
 def test_all_points_of_a_small_space() -> None:
     bench = Bench({"Insert": 0.5})
     text, objects = "C[i,j] = A[i,j] + B[i,j]", {"A": A, "B": A[::-1].tocsr()}
@@ -150,7 +182,7 @@ def test_what_fails_is_told_and_passed_over() -> None:
         assert outcome.counts[result] > 0
     assert "unroll(j,8)" not in outcome.best.text
     failed = next(attempt for attempt in told if attempt.timed.result == "wrong")
-    (record,) = records_of(KEY, failed)
+    (record,) = records_of(KEY, failed, {})
     assert (record.result, record.note, record.seconds) == ("wrong", "as told", None)
 
 
@@ -185,13 +217,13 @@ def test_only_what_was_not_beaten_is_looked_up() -> None:
     outcome, told = search("model", bench, trials=25)
     with tp.TuningStore() as store:
         for attempt in told:
-            store.add(*records_of(KEY, attempt))
+            store.add(*records_of(KEY, attempt, {}))
         assert [record.plan for record in store.records()] == [outcome.best.text]
         assert store.best(KEY).record.label == outcome.best.label
     lost = replace(told[-1], timed=replace(told[-1].timed, result="slower"))
     with tp.TuningStore() as store:
         for attempt in (*told[:-1], lost):
-            store.add(*records_of(KEY, attempt))
+            store.add(*records_of(KEY, attempt, {}))
         assert store.best(KEY).record.plan == outcome.usual.text
 
 

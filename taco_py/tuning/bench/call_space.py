@@ -17,7 +17,8 @@ from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.problem import TensorType
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.unit_modes import squeezed_facts
-from taco_py.tuning.prices.plan_seconds import ExpectedSeconds, PlanSeconds
+from taco_py.tuning.networks.form_plans import plan_prices
+from taco_py.tuning.prices.plan_seconds import ExpectedSeconds, PlanPrices
 from taco_py.tuning.prices.price_choice import model_of
 from taco_py.tuning.space.axis import Point
 from taco_py.tuning.space.plan_price import PricedFor
@@ -36,7 +37,7 @@ class CallSpace:
     computation: Computation
     prepared: Prepared
     space: Space
-    seconds: PlanSeconds
+    seconds: PlanPrices
     expected: dict[Point, ExpectedSeconds] = field(default_factory=dict)
 
     @property
@@ -80,7 +81,7 @@ def space_of(computation: Computation) -> CallSpace:
     threads = options.threads or KERNELS.cores
     operands = {name: bound.operand for name, bound in prepared.operands.items()}
     space = Space(options, plan, planner_axes(_planned_call(prepared), request, options), threads)
-    seconds = PlanSeconds(PricedFor(operands, request.machine, threads), model)
+    seconds = plan_prices(PricedFor(operands, request.machine, threads), model)
     return CallSpace(computation, prepared, space, seconds)
 
 

@@ -22,7 +22,7 @@ from taco_py.tuning.bench.call_space import space_of
 from taco_py.tuning.bench.cheapest_points import PricedPoint, cheapest_points
 from taco_py.tuning.bench.tuned_schedule import Resolved
 from taco_py.tuning.prices.price_choice import model_of
-from taco_py.tuning.prices.price_model import Origin, PriceModel
+from taco_py.tuning.prices.price_model import LearnedModel, Origin
 from taco_py.tuning.space.axis import label_of
 from taco_py.tuning.store.fingerprint import target_here
 
@@ -44,7 +44,7 @@ def priced(computation: Computation) -> Resolved:
     return KERNELS.recall(key, lambda: _choose(computation, plain.options, model))
 
 
-def _choose(computation: Computation, plain: CallOptions, model: PriceModel) -> Resolved:
+def _choose(computation: Computation, plain: CallOptions, model: LearnedModel) -> Resolved:
     """Return the options with the plan that is expected to be the fastest."""
     call = space_of(computation)
     rows = cheapest_points(call, PLANS, ROUNDS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
+from typing import Protocol
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from taco_py.planner.ir.plan import Plan
 from taco_py.tuning.prices.copy_features import COPIES, Copy, features_of_copy
 from taco_py.tuning.prices.forest import Rows
 from taco_py.tuning.prices.kernel_features import KernelFacts, features_of
-from taco_py.tuning.prices.price_model import PriceModel, rows_of
+from taco_py.tuning.prices.price_model import LearnedModel, PriceModel, rows_of
 from taco_py.tuning.space.plan_price import PricedFor
 
 CLEAR = 1.15
@@ -41,6 +42,24 @@ class ExpectedSeconds:
     def may_lose_to(self, other: ExpectedSeconds) -> bool:
         """Tell whether another plan may be clearly faster: its quartiles are below this median."""
         return other.seconds < self.high and other.low * CLEAR < self.seconds
+
+
+class PlanPrices(Protocol):
+    """The prices of the plans of one call.
+
+    priced  the operands of the call, its machine and its threads
+    """
+
+    priced: PricedFor
+
+    @property
+    def model(self) -> LearnedModel | None:
+        """Return the model; None for the analytic price."""
+        ...
+
+    def of(self, plans: Sequence[Plan | None]) -> list[ExpectedSeconds]:
+        """Return the seconds of plans; infinite where there is none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,19 +9,19 @@ from taco_py.arguments.learned_price import ANALYTIC, LEARNED, Price
 from taco_py.compiler.devices import remembered
 from taco_py.language.diagnostics.cautions import LearnedPriceWarning
 from taco_py.language.diagnostics.errors import FileFormatError, OperandTypeError
-from taco_py.tuning.prices.price_model import PriceModel, load_price
+from taco_py.tuning.prices.price_model import LearnedModel, PriceModel, load_price
 
 SHIPPED = "learned_price.npz"
 
 
-def model_of(price: Price | None) -> PriceModel | None:
+def model_of(price: Price | None) -> LearnedModel | None:
     """Return the model of a price; None for the analytic one.
 
     None, with a warning, where the file of this release cannot be read.
     """
     if price is None or price == ANALYTIC:
         return None
-    if isinstance(price, PriceModel):
+    if isinstance(price, LearnedModel):
         return price
     if price == LEARNED:
         return shipped_model()

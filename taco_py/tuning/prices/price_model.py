@@ -53,8 +53,15 @@ class Origin:
     digest: str = ""
 
 
+class LearnedModel(LearnedPrice):
+    """A price that was learned, with where its times come from: trees, or a network."""
+
+    __slots__ = ()
+    origin: Origin
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PriceModel(LearnedPrice):
+class PriceModel(LearnedModel):
     """Trees for log2(measured seconds / analytic price) of a kernel.
 
     middle       the median

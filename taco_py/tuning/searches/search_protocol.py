@@ -37,12 +37,14 @@ class SearchContext:
     numbers  its source of random choices
     price    the expected seconds of a point, infinite where it has no plan
     weights  what is known of features from earlier measurements, as logarithms of factors
+    is_over  whether the time of the search is over, for those that price many points in between
     """
 
     space: Space
     numbers: Random
     price: Callable[[Point], float]
     weights: Mapping[str, float]
+    is_over: Callable[[], bool] = lambda: False
 
 
 Start = Callable[[SearchContext], Search]

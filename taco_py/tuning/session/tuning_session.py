@@ -175,7 +175,9 @@ class Session:
             self.begin = self.clock()
         usual = self._first()
         best = usual
-        context = SearchContext(self.space, Random(seed), self.price, weights)
+        context = SearchContext(
+            self.space, Random(seed), self.price, weights, lambda: self.spent >= self.limits.seconds
+        )
         search, stale, reason = start(context), 0, "all points were tried"
         try:
             point = next(search, None)
