@@ -33,10 +33,10 @@ from taco_py.calls.kernels.kernel import Kernel, compile_plan
 from taco_py.compiler.schedule.commands import Make
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.language.diagnostics.errors import TacoError
+from taco_py.planner.plan_price import PricedFor
 from taco_py.report.limits.kernel_bound import Bound
 from taco_py.report.limits.measure_ceilings import ceilings_here
 from taco_py.report.limits.plan_bound import plan_bound
-from taco_py.tuning.space.plan_price import PricedFor
 from taco_py.tuning.space.plan_rank import rank
 
 POINTS = 300

@@ -5,8 +5,8 @@ Names are those of the files here: spmv spmm add spgemm sddmm mttkrp ttv import_
 call_overhead memory gallop rewrites autoschedule chosen gemm contractions streams batched parallel
 polybench stencils tile_sizes costs many_factors elementwise ulps row_epilogues semirings
 convolution graphs attention formats conversions fused limits norms tuned epilogues gathers
-training gradients sampled memory_bound. Nothing is asserted about time; results are checked and
-marked when wrong.
+training gradients sampled memory_bound graph_prices. Nothing is asserted about time; results are
+checked and marked when wrong.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ NAMES = (
     "costs", "many_factors", "elementwise", "ulps", "row_epilogues", "semirings", "convolution",
     "graphs", "attention", "formats", "conversions", "fused", "limits", "norms", "tuned",
     "epilogues", "gathers", "training", "gradients", "sampled", "memory_bound",
+    "graph_prices",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "results"
 

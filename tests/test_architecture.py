@@ -118,7 +118,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "order", "asymptotic", "epilogue", "dataflow", "ways", "affine", "driver",
     ),
     "taco_py.planner": (
-        "ir", "context", "unit_modes", "algebra", "matrix_steps", "price", "temporaries", "copies",
+        "ir", "context", "unit_modes", "algebra", "matrix_steps", "price", "plan_price",
+        "temporaries", "copies",
         "make_kernel", "joined_kernels", "epilogue_group", "slabs", "rules", "search",
         "make_kernels", "lookahead", "make", "statements",
     ),

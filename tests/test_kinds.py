@@ -26,7 +26,7 @@ MOST: dict[str, int] = {
     "taco_py.calls": 74,
     "taco_py.compiler": 124,
     "taco_py.data": 28,
-    "taco_py.graph": 33,
+    "taco_py.graph": 31,
     "taco_py.language": 2,
     "taco_py.planner": 107,
     "taco_py.report": 16,

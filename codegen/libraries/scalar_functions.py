@@ -140,6 +140,13 @@ def function_of(name: str) -> ScalarFunction:
     return REGISTERED.get(name) or FUNCTIONS[name]
 
 
+def c_function(name: str, argument: str) -> CFunction | None:
+    """Return the C function for arguments of a type's name; None where no call is made of it."""
+    function = find_function(name)
+    spelling = None if function is None else function.spellings.get(argument)
+    return spelling if isinstance(spelling, CFunction) else None
+
+
 def spelling_of(name: str, argument: ScalarType) -> Spelling:
     """Return the spelling of the function for arguments of one type.
 

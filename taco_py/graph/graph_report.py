@@ -16,6 +16,7 @@ from taco_py.graph.run.graph_program import KernelRun, NumpyRun
 from taco_py.graph.run.memory_report import MemorySeen
 from taco_py.graph.sampling.sample_values import sampled_lines
 from taco_py.graph.selection.choice_report import describe_choice
+from taco_py.graph.selection.strategies import with_expected
 from taco_py.graph.view_operators import free_views, is_places
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.printer import to_text
@@ -35,7 +36,7 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
     program = call.program if offload is None else offload.program
     yield f"graph     {name}: {len(operators.nodes)} operators, {len(primitives.nodes)} primitives"
     yield f"runs      {count_runs(program)}"
-    yield from describe_choice(call.decision)
+    yield from describe_choice(with_expected(call.decision, primitives, operands))
     if call.offload is not None and offload is not None:
         yield from describe_offload(call.offload, offload)
     for extent, expected in zip(call.trace.conditions, call.trace.expected, strict=True):

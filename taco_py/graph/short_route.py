@@ -67,14 +67,14 @@ def _is_dense(call: GraphCall, operands: Sequence[Any]) -> bool:
 
 def _by_sizes(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | None:
     """Make the function for calls of the same sizes, where backends may compute regions."""
-    if not all(type(operand) is np.ndarray for operand in operands) or call.offload is None:
+    if call.offload is None:
+        return None
+    program, trace = call.offload.program(operands), call.trace
+    if program.program is call.program:
+        return _at_sizes(_by_steps(call, operands), operands)
+    if not all(type(operand) is np.ndarray for operand in operands):
         return None
     sizes = [operand.shape for operand in operands]
-    program, trace = call.offload.program(operands), call.trace
-    run = _by_steps(call, operands) if program.program is call.program else None
-    if run is not None:
-        kernel = run
-        return lambda *values: kernel(*values) if [e.shape for e in values] == sizes else None
 
     def route(*values: Any) -> Any:
         if [value.shape for value in values] != sizes or not program.is_current:
@@ -82,6 +82,29 @@ def _by_sizes(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | 
         return trace.returned(program.program.run(values)) if trace.free.hold() else None
 
     return route
+
+
+def _at_sizes(
+    route: Callable[..., Any] | None, operands: Sequence[Any]
+) -> Callable[..., Any] | None:
+    """Return a function for operands of these sizes alone, for which no backend was chosen."""
+    sizes = [*map(_size_of, operands)]
+    if route is None or None in sizes:
+        return None
+    kernels = route
+    return lambda *values: kernels(*values) if [*map(_size_of, values)] == sizes else None
+
+
+def _size_of(value: Any) -> tuple[int, ...] | None:
+    """Return the shape of an operand, with bits of entries; None of whole numbers."""
+    if isinstance(value, np.ndarray):
+        return value.shape if type(value) is np.ndarray else None
+    if isinstance(value, float | complex | np.inexact):
+        return ()
+    if not is_scipy_sparse(value):
+        return None
+    sizes: tuple[int, ...] = (*value.shape, int(value.nnz).bit_length())
+    return sizes
 
 
 class _Text:

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
 from types import MappingProxyType
 
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.compiler.cost.estimate import result_size
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.language.diagnostics.errors import InternalError
-from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.checks import operand_names
 from taco_py.language.notation.dtypes import expression_dtype
 from taco_py.language.notation.nodes import Assignment
@@ -32,6 +29,7 @@ from taco_py.planner.ir.goal import Request, real_statistics
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.ir.program import Define, Program, Selection
+from taco_py.planner.ir.target_facts import facts_of_target
 from taco_py.planner.make import (
     Options,
     check_written,
@@ -162,10 +160,7 @@ def _facts(
         type = TensorType(form, dtype, context.goal.type.index_dtype)
     stats = real_statistics(statement, facts, context.goal.machine)
     shape = tuple(int(stats.sizes[index]) for index in target.indices)
-    entries = float(prod(shape))
-    if is_sparse(type.format):
-        entries = min(entries, result_size(stats, value, target.indices))
-    return Operand(type, shape, entries)
+    return facts_of_target(statement, facts, type, shape, context.goal.machine)
 
 
 def fills_of(operands: Mapping[str, Operand]) -> dict[str, Number]:

@@ -31,13 +31,13 @@ from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.ir.printer import program_text
+from taco_py.planner.plan_price import PricedFor
 from taco_py.running.execute.run import run
 from taco_py.tuning.bench.call_space import CallSpace, space_of
 from taco_py.tuning.bench.measured_schedule import PLAIN, measure, pays, points_of
 from taco_py.tuning.measure.sequential_test import Verdict, fewest_pairs
 from taco_py.tuning.measure.turns import in_turns
 from taco_py.tuning.session.timing_store import NotedTimes, facts_of
-from taco_py.tuning.space.plan_price import PricedFor
 
 Attempt = Callable[[CallOptions], None]
 TEXTS = (

@@ -122,9 +122,13 @@ def test_patterns_that_never_meet_are_expected_to_meet_hardly_ever() -> None:
 
 def test_of_many_entries_nothing_is_told_of_several_indices() -> None:
     many = sp.random_array((2000, 2000), density=0.04, format="csr", rng=np.random.default_rng(5))
-    entries = {name: Entries(g.data) for name, g in bind_operands({"A": many}).items()}["A"]
+    other = sp.csr_array(many.T)
+    bound = bind_operands({"A": many, "B": other, "C": many.copy()})
+    a, b, c = (Entries(operand.data) for operand in bound.values())
     assert many.nnz > MOST_JOINT_ENTRIES
-    assert entries.meeting_together((0, 1), entries, (0, 1)) is None
+    assert a.meeting_together((0, 1), b, (0, 1)) is None
+    for same in (a, c):  # all entries of the same coordinates meet, however many they are
+        assert a.meeting_together((0, 1), same, (0, 1)) == 2000 * 2000 / many.nnz
 
 
 TRIPLES = (

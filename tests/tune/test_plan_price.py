@@ -14,10 +14,10 @@ from taco_py.planner.ir.goal import statistics
 from taco_py.planner.ir.nodes import Operand, Reformat
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.make import Options
+from taco_py.planner.plan_price import PricedFor
+from taco_py.planner.tile_windows import count_windows, known_order, tiled_graph
 from taco_py.report.limits.kernel_bound import Bound, Limit
-from taco_py.tuning.space.plan_price import PricedFor
 from taco_py.tuning.space.plan_rank import rank
-from taco_py.tuning.space.tile_windows import count_windows, known_order, tiled_graph
 from tests.problems import operands, plan, problem
 
 SIZES = {"i": 1000, "j": 640, "k": 24}

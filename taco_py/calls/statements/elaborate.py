@@ -26,7 +26,7 @@ from taco_py.arguments.results import vast_indices
 from taco_py.calls.statements.duplicates import read_types
 from taco_py.calls.statements.sampled_statements import sampled_statements
 from taco_py.calls.statements.sequence import Statement, Statements
-from taco_py.compiler.cost.estimate import result_size
+from taco_py.compiler.cost.machine import NOMINAL
 from taco_py.data.storage.tensor_data import ordered
 from taco_py.data.tensors.tensor import as_format
 from taco_py.language.fill import fill_of as fill_text
@@ -45,8 +45,8 @@ from taco_py.language.notation.rewrites.fills import stored_alone, with_fills
 from taco_py.language.notation.rewrites.wide_sums import wide_sums, with_wide_answers
 from taco_py.language.problem import TensorType
 from taco_py.planner.ir.formats import without_modes
-from taco_py.planner.ir.goal import real_statistics
 from taco_py.planner.ir.nodes import Operand
+from taco_py.planner.ir.target_facts import facts_of_target
 from taco_py.planner.statements import fills_of
 
 
@@ -215,11 +215,10 @@ class _Building:
         indices = assignment.target.indices
         shape = tuple(sizes[index] for index in indices)
         type = TensorType(kind.format, computed_dtype(dtype).name, fill=fill)
-        entries = float(prod(shape))
+        operand = Operand(type, shape, float(prod(shape)))
         if is_sparse(kind.format) and not self.options.squeezed:
-            stats = real_statistics(assignment, self.facts)
-            entries = min(entries, result_size(stats, assignment.value, indices))
-        self._record(assignment, Operand(type, shape, entries), kind, dtype)
+            operand = facts_of_target(assignment, self.facts, type, shape, NOMINAL)
+        self._record(assignment, operand, kind, dtype)
 
     def _shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of a tensor without the modes that accesses leave out."""

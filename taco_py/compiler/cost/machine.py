@@ -79,6 +79,23 @@ class Machine:
         """Return a hash in constant time, for machines are parts of many keys and seldom differ."""
         return hash(self.step_seconds)
 
+    def shared_seconds(self, seconds: float, threads: int) -> float:
+        """Return the seconds of work that threads share, where it is enough to wake them."""
+        units = self.units
+        if threads == 1 or seconds < units.parallel_iterations * 1e-9:
+            return seconds
+        gain = 1.0 + units.further_thread_share * (threads - 1)
+        return units.waking_seconds + seconds / gain
+
+    def of_type(self, item_bytes: int) -> Machine:
+        """Return the machine for elements of so many bytes: vectors hold more of smaller ones."""
+        share = min(1.0, item_bytes / DOUBLE_BYTES)
+        loops = self.loops
+        return self.with_costs(
+            vector_steps=loops.vector_steps * share,
+            dense_vector_steps=loops.dense_vector_steps * share,
+        )
+
     @property
     def vector_scatter_steps(self) -> float:
         """Return the extra cost of an addition to memory in a vectorised innermost loop.
@@ -99,6 +116,8 @@ class Machine:
         return min(self.loops.vector_steps, dense)
 
 
+DOUBLE_BYTES = 8
+"""Bytes of the elements for which vectors are priced."""
 NOMINAL = Machine()
 """The machine that plans are made for where no other is given."""
 

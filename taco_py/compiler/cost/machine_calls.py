@@ -21,6 +21,8 @@ class CallCosts:
     copy_call_seconds: float = 4e-6
     plan_step_seconds: float = 1e-5
     """A copy of no elements as one more step of a plan. Measured: 7 to 12 µs."""
+    view_seconds: float = 3e-7
+    """A step that shows an array with other modes, or what a kernel stored besides."""
     matrix_row_elements: float = 16.0
     """Elements of a row of a product of matrices from which longer ones are no faster."""
     chosen_way_products: float = 32768.0

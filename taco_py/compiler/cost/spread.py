@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from functools import partial
 from math import prod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,12 @@ class Spread:
     def mean(self) -> float:
         """Return entries of a coordinate that stores something."""
         return self.entries / max(self.distinct, 1.0)
+
+
+def _are_equal(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one is other or np.array_equal(one, other)
 
 
 class Entries:
@@ -119,10 +125,27 @@ class Entries:
     def meeting_together(self, modes: Modes, other: Entries, its: Modes) -> float | None:
         """Return `meeting` at the coordinates of several modes together; None where entries are
         many."""
+        if modes == its and len({*modes}) == len(self.data.shape) and self.stores_as(other):
+            return prod(map(float, self.data.shape)) / max(self.data.nnz, 1)
         if max(self.data.nnz, other.data.nnz) > MOST_JOINT_ENTRIES:
             return None
         key = (modes, other, its)
         return self.recall(key, lambda: self._meeting_together(modes, other, its))
+
+    def stores_as(self, other: Entries) -> bool:
+        """Tell whether another tensor stores the same coordinates in the same format."""
+        if self is other:
+            return True
+        alike = self.data.format == other.data.format and self.data.shape == other.data.shape
+        if not alike or self.data.nnz != other.data.nnz:
+            return False
+        return self.recall(("stores as", other), lambda: self._stores_as(other))
+
+    def _stores_as(self, other: Entries) -> bool:
+        pairs = zip(self.data.levels, other.data.levels, strict=True)
+        return all(
+            _are_equal(mine.pos, its.pos) and _are_equal(mine.crd, its.crd) for mine, its in pairs
+        )
 
     def _meeting_together(self, modes: Modes, other: Entries, its: Modes) -> float:
         volume = prod(self.data.shape[mode] for mode in modes)

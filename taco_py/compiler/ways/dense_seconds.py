@@ -164,6 +164,29 @@ def seconds_of_tiles(product: DenseProduct, width: int = 0) -> float:
     return packing + tiled + steps * machine.dense.tiled_matrix_seconds
 
 
+def seconds_in_tiles(product: DenseProduct, tile_columns: int = 0) -> float:
+    """Return the seconds of products in whole tiles, with the packing of operands.
+
+    Rows of the operand that has no columns are read where they are, if the sum runs along them.
+
+    tile_columns  of a tile, 0 for those of the machine: fewer columns take as long as a full tile
+    """
+    costs, columns = product.machine.dense, product.count(product.columns)
+    width = tile_columns or max(1, costs.tile_row_bytes // product.itemsize)
+    padding = ceil(columns / width) * width / max(columns, 1.0)
+    packing = 0.0
+    for array in (product.left, product.right):
+        has_columns = any(index in product.columns for index in array)
+        if array[-1] in product.batch:
+            packing += product.count(array) * costs.strided_element_seconds
+        elif has_columns or array[-1] in product.result:
+            packing += product.count(array) * costs.packed_element_seconds
+    tiled = padding * product.points * costs.tiled_byte_seconds
+    stored = product.count(product.result) * costs.tile_result_byte_seconds
+    steps = product.count(product.batch) if product.batch else 1.0
+    return packing + (tiled + stored) * product.itemsize + steps * costs.tiled_matrix_seconds
+
+
 def seconds_of_copy(product: DenseProduct, array: Stored) -> float:
     """Return the seconds of a copy of an operand in another order."""
     elements, machine = product.count(array), product.machine

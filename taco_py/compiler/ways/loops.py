@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.machine.target import Target
+from taco_py.compiler.dataflow.value_seconds import seconds_of_values
 from taco_py.compiler.iteration.units_share import rows_in_blocks
 from taco_py.compiler.ways.epilogues.rows_match import with_epilogue
 from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe
@@ -137,4 +138,6 @@ def scheduled_graph(
     return graph, parallel
 
 
-WAY = Way("loops", can, choose, lower, in_loops=True, epilogue=with_epilogue)
+WAY = Way(
+    "loops", can, choose, lower, in_loops=True, epilogue=with_epilogue, priced=seconds_of_values
+)

@@ -19,6 +19,8 @@ import numpy as np
 from codegen.ir import Module
 from codegen.machine.target import Target
 from codegen.records import dataclass
+from taco_py.compiler.cost.estimate import Statistics
+from taco_py.compiler.dataflow.value_seconds import seconds_of_epilogue
 from taco_py.compiler.lower.bindings import Bindings
 from taco_py.compiler.schedule.commands import Make
 from taco_py.compiler.ways.arrays import has_vectors, machine_of, product_arrays
@@ -31,7 +33,7 @@ from taco_py.compiler.ways.contraction_match import (
     reuse,
 )
 from taco_py.compiler.ways.dense_product import dense_product
-from taco_py.compiler.ways.dense_seconds import seconds_of_loops, seconds_of_tiles
+from taco_py.compiler.ways.dense_seconds import seconds_in_tiles, seconds_of_loops, seconds_of_tiles
 from taco_py.compiler.ways.epilogues.visited_tiles import lower_visited, visited_product
 from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe, dense_facts
 from taco_py.compiler.ways.way import Offer, Question, Way
@@ -191,6 +193,18 @@ def traffic(problem: Problem, make: Make, sizes: Mapping[str, int], target: Targ
     return next((line for line in plan.reasons if line.startswith("traffic")), "")
 
 
+def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | None:
+    """Return the seconds of the tiles and of the epilogue."""
+    match = visited_product(problem)
+    alone = problem if match is None else match[0].problem
+    product = dense_product(alone, stats)
+    if product is None:
+        return None
+    after = 0.0 if match is None else seconds_of_epilogue(match[0], stats)
+    (width, *_) = (*schedule.make.parameters, 0)
+    return seconds_in_tiles(product, width) + after
+
+
 def with_epilogue(problem: Problem, schedule: Schedule) -> Make | None:
     """Return the same tiles, where a problem is a product with an epilogue."""
     return None if visited_product(problem) is None else schedule.make
@@ -213,4 +227,5 @@ WAY = Way(
     traffic=traffic,
     tuning_parameters=TUNING_PARAMETERS,
     epilogue=with_epilogue,
+    priced=priced,
 )

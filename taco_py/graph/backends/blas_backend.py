@@ -25,7 +25,7 @@ from taco_py.graph.backends.plain_products import (
     MATRIX_BYTES_PER_SECOND,
     is_plain_product,
     letters_of,
-    products_of,
+    seconds_by_tiles,
 )
 from taco_py.graph.extents import compiled
 from taco_py.graph.nodes import Graph, Node
@@ -58,14 +58,19 @@ def seconds(region: Graph, facts: Facts) -> float:
     for node in region.nodes:
         itemsize = np.dtype(node.dtype).itemsize
         if node.operator == "contract":
-            real = 2 if np.dtype(node.dtype).kind == "c" else 1
-            multiplying = products_of(node, facts) / NOMINAL.calls.dense_products_per_second
             read = [facts[name].size for name in (*node.inputs, node.name)]
             moving = sum(read) * itemsize / MATRIX_BYTES_PER_SECOND
-            total += max(multiplying * itemsize / 8 * real, moving)
+            total += max(seconds_by_tiles(region, node, facts) if _has_tiles(node) else 0.0, moving)
         elif node.operator == "map":
             total += 2 * facts[node.name].size * itemsize / NOMINAL.calls.memory_bytes_per_second
     return total
+
+
+def _has_tiles(node: Node) -> bool:
+    """Tell whether each operand has a mode of the result that the other has not."""
+    left, right = ({*labels} for labels in node.get("labels"))
+    outputs = {*node.get("kept")}
+    return bool(outputs & left - right) and bool(outputs & right - left)
 
 
 # ---------------------------------------------------------------- compile and run
@@ -142,7 +147,7 @@ def product_of(node: Node) -> Product:
     product = library_product(f"{node.dtype} {letters}")
 
     def matrices(a: Any, b: Any) -> Any:
-        c = np.empty(shape(a, b), a.dtype)
+        c = KERNELS.pool.empty(shape(a, b), a.dtype)
         product(c, a, b, KERNELS.cores)
         return c if c.ndim else c[()]
 

@@ -39,8 +39,9 @@ from taco_py.graph.selection.stages_around import staged
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.diagnostics.suggest import with_suggestion
 
-TIE = 0.02
-"""The share of the host's seconds by which prices differ that count as equal."""
+TIE = 0.03
+"""The share of the host's seconds by which prices differ that count as equal. What is split between
+the host and a backend has to gain more: values pass through memory between them."""
 
 LeftOut = Mapping[tuple[str, tuple[str, ...]], str]
 """Why regions are left out that failed, by backend and the names of primitives."""
@@ -288,7 +289,10 @@ class _Chooser:
             total += sum(map(self.of_region, regions))
             slack = sum(self.slack(self.backends[e.target], e.members) for e in regions)
             free = [region for region in regions if not self.backends[region.target].always]
-            if not free or not isfinite(host) or total <= host + slack:
+            members = mask_of(p for region in regions for p in bits(region.members))
+            is_whole = not everything & ~members
+            limit = host + slack if is_whole else host * (1 - TIE)
+            if not free or not isfinite(host) or total <= limit:
                 return OffloadChoice(
                     self.values, tuple(regions), tuple(decisions), host, total
                 )  # fmt: skip

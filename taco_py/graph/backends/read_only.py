@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from codegen.runtime.memory.memory_pool import Block, Loan
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.storage.tensor_data import LevelArrays, TensorData
 from taco_py.data.tensors.tensor import Tensor
@@ -85,10 +86,10 @@ def _detach(value: Any, arrays: Sequence[Any], shared: bool) -> Any:
 def _has_foreign_base(value: Any) -> bool:
     """Tell whether the memory of an array is somebody else's, too, or may be."""
     base = value.base
-    while isinstance(base, np.ndarray):
+    while isinstance(base, np.ndarray | Block | Loan):
         if sys.getrefcount(base) > _OF_BASE:
             return True
-        base = base.base
+        base = base.base if isinstance(base, np.ndarray) else None  # memory of results, kept
     return base is not None
 
 

@@ -15,34 +15,35 @@ from typing import Any
 
 import numpy as np
 
-from codegen.libraries.scalar_functions import FUNCTIONS, CFunction
 from codegen.records import dataclass
 from taco_py.arguments.operands import as_number, describe, is_number
-from taco_py.arguments.result_table import TENSOR
+from taco_py.arguments.result_table import ARRAY, TENSOR
+from taco_py.arguments.results import container
 from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.statements.elaborate import Elaborated, ResultOptions, elaborate
 from taco_py.calls.statements.sequence import in_single_assignment
 from taco_py.compiler.cost.effort import Effort
-from taco_py.compiler.cost.machine import NOMINAL
+from taco_py.data.kernels import KERNELS
 from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.nodes import Graph, Node
+from taco_py.graph.orchestrate.dag import bits
 from taco_py.graph.position_operands import is_positions
-from taco_py.graph.primitives.functions_of_elements import call
 from taco_py.graph.primitives.gathers import is_of_elements
-from taco_py.graph.primitives.sampled_values import everywhere, operator_of
+from taco_py.graph.primitives.sampled_values import operator_of
 from taco_py.graph.run.graph_program import MANY_CALLS, make_program, squeezed
 from taco_py.graph.run.partition_by_stages import Region, base_of
 from taco_py.graph.run.region_statements import Statements, Stored, write_statements
 from taco_py.graph.selection.graph_dag import GraphDag
+from taco_py.graph.view_operators import free_views
 from taco_py.language.diagnostics.errors import TacoError
 from taco_py.language.formats import Format, dense
+from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.dtypes import dtype_of_number
-from taco_py.language.notation.nodes import Access, Call
-from taco_py.language.notation.tree import walk
 from taco_py.language.problem import TensorType
 from taco_py.planner.ir.nodes import Operand
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.plan_price import PricedFor
 from taco_py.planner.statements import plan_statements
-from taco_py.report.explanation.summary import expected_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ class CallCosts:
     """A result with coordinates, which are arrays of their own. Measured: 40 to 80 µs."""
     numpy_call_seconds: float = 2e-6
     """A call of NumPy that moves or computes few elements. Measured: 1 to 4 µs."""
+    view_seconds: float = 5e-7
+    """A view of an array, or an array that kernels write the parts of."""
     numpy_element_seconds: float = 1e-9
     """An element of what NumPy computes. It is the same in all choices."""
 
@@ -71,6 +74,10 @@ class RegionPrices:
     stored        how values are stored that are not dense
     readers       the nodes that read each value, also in another layout
     handed        values that are results, also in another layout
+    containers    what leaves are held in, as the table of results names it
+    outside       values that NumPy or the caller gets
+    views         nodes that NumPy only shows, in the memory of what they are views of
+    threads       that kernels may use
     effort        searches for orders of loops, which regions with the same statements share
     """
 
@@ -80,6 +87,10 @@ class RegionPrices:
     stored: Mapping[str, Stored]
     readers: Mapping[str, Sequence[Node]]
     handed: frozenset[str]
+    containers: Mapping[str, str] = field(default_factory=dict)
+    outside: frozenset[str] = frozenset()
+    views: frozenset[str] = frozenset()
+    threads: int = 1
     costs: CallCosts = COSTS
     effort: Effort = field(default_factory=Effort)
     computed: dict[tuple[tuple[str, ...], tuple[str, ...]], float] = field(default_factory=dict)
@@ -112,54 +123,48 @@ class RegionPrices:
         )
 
     def _numpy(self, region: Region) -> float:
-        (node,) = region.nodes
+        """Return the seconds of primitives that NumPy computes, nothing of views of operands."""
+        return sum(self._of_numpy(node) for node in region.nodes)
+
+    def _of_numpy(self, node: Node) -> float:
+        costs = self.costs
+        if node.name in self.views:
+            return costs.view_seconds
         read = [self.operand_facts[name] for name in node.inputs if name in self.operand_facts]
         elements = sum(operand.stored for operand in (*read, self.operand_facts[node.name]))
-        costs = self.costs
         return costs.numpy_call_seconds + elements * costs.numpy_element_seconds
 
     def _kernels(self, region: Region) -> float:
-        choices = planner_options(MANY_CALLS)
         try:
-            program = write_statements(self.graph, region, self.stored, frozenset(region.outputs))
-            operands = operands_of(program, self.operand_facts, self.leaves)
-            typed = typed_of(program, operands)
-            read = {n: _read(operands[r.source], r.dtype.name) for n, r in typed.reads.items()}
-            goal = goal_of(MANY_CALLS, typed.types[program.results[-1]])
-            request = replace(goal, effort=self.effort, libraries=choices.libraries, sized=True)
-            plan = plan_statements(
-                typed.assignments,
-                {**operands, **read},
-                typed.types,
-                request,
-                program.results,
-                choices,
-            )
+            plan = self.plan(region)
         except TacoError:
             return inf
-        sparse = sum(not typed.operands[name].type.format.is_dense for name in program.results)
-        functions = sum(self._function_steps(node) for node in region.nodes)
+        facts = plan.program.facts
+        sparse = sum(not facts[name].type.format.is_dense for name in plan.program.results)
         return (
-            expected_seconds(plan, request)
-            + functions * plan.machine.step_seconds
+            PricedFor({}, plan.machine, self.threads).plan(plan)
             + self.costs.call_seconds
             + sparse * self.costs.sparse_result_seconds
         )
 
-    def _function_steps(self, node: Node) -> float:
-        """Return the price of a primitive's functions, for instance exp, over all elements."""
-        if operator_of(node) != "map":
-            return 0.0
-        args = [Access(f"a{place}", ()) for place in range(len(everywhere(node).inputs))]
-        steps = 0.0
-        for part, _ in walk(call(node.get("function"), args)):
-            if isinstance(part, Call) and part.operator.c_operator in FUNCTIONS:
-                kind = FUNCTIONS[part.operator.c_operator].spellings.get(node.dtype)
-                if isinstance(kind, CFunction) and kind.is_long:
-                    steps += NOMINAL.loops.function_steps
-                elif isinstance(kind, CFunction) and not kind.vectorizes:
-                    steps += NOMINAL.loops.called_function_steps
-        return steps * self.operand_facts[node.name].stored
+    def plan(self, region: Region) -> Plan:
+        """Return the plan of the statements of a region. Raises TacoError where there is none."""
+        choices = planner_options(MANY_CALLS)
+        between = frozenset(region.outputs) - self.outside
+        program = write_statements(self.graph, region, self.stored, between)
+        operands = operands_of(program, self.operand_facts, self.leaves)
+        typed = typed_of(program, operands, self.containers, between)
+        read = {n: _read(operands[r.source], r.dtype.name) for n, r in typed.reads.items()}
+        goal = goal_of(MANY_CALLS, typed.types[program.results[-1]])
+        request = replace(goal, effort=self.effort, libraries=choices.libraries, sized=True)
+        return plan_statements(
+            typed.assignments,
+            {**operands, **read},
+            typed.types,
+            request,
+            program.results,
+            choices,
+        )
 
 
 def prices_of(dag: GraphDag, operands: Sequence[Any]) -> RegionPrices:
@@ -168,7 +173,9 @@ def prices_of(dag: GraphDag, operands: Sequence[Any]) -> RegionPrices:
     leaves = make_program(graph, lambda _: ()).begin(operands)
     facts = graph.facts
     values = {name: squeezed(value, facts[name]) for name, value in leaves.items()}
-    operand_facts = {n: describe(v, n).operand for n, v in values.items() if not is_number(v)}
+    bound = {n: describe(v, n) for n, v in values.items() if not is_number(v)}
+    operand_facts = {name: operand.operand for name, operand in bound.items()}
+    containers = {name: container(operand) for name, operand in bound.items()}
     stored = {
         name: Stored(operand.type.format, operand.type.dtype, _fill(operand.type))
         for name, operand in operand_facts.items()
@@ -185,7 +192,8 @@ def prices_of(dag: GraphDag, operands: Sequence[Any]) -> RegionPrices:
     region = Region(nodes, tuple(node.name for node in nodes), True)
     statements = write_statements(graph, region, stored, frozenset(region.outputs))
     if statements.assignments:
-        typed = typed_of(statements, operands_of(statements, operand_facts, values))
+        facts_of_read = operands_of(statements, operand_facts, values)
+        typed = typed_of(statements, facts_of_read, containers, frozenset(region.outputs))
         operand_facts |= {node.name: typed.operands[node.name] for node in nodes}
     by_name = graph.by_name
     readers: dict[str, list[Node]] = {}
@@ -193,7 +201,20 @@ def prices_of(dag: GraphDag, operands: Sequence[Any]) -> RegionPrices:
         for name in node.inputs:
             readers.setdefault(base_of(by_name, name), []).append(node)
     handed = frozenset(base_of(by_name, name) for name in graph.outputs)
-    return RegionPrices(graph, values, operand_facts, statements.stored, readers, handed)
+    alone = (dag.nodes[p] for p in bits(dag.dag.flagged("alone")))
+    outside = handed | {base_of(by_name, name) for node in alone for name in node.inputs}
+    return RegionPrices(
+        graph,
+        values,
+        operand_facts,
+        statements.stored,
+        readers,
+        handed,
+        containers,
+        outside,
+        free_views(graph),
+        KERNELS.cores,
+    )
 
 
 def _dense_facts(graph: Graph, operands: Sequence[Any]) -> dict[str, Operand]:
@@ -231,11 +252,26 @@ def operands_of(
     return operands
 
 
-def typed_of(program: Statements, operands: Mapping[str, Operand]) -> Elaborated:
-    """Type statements over operands that are Tensors, as values between are."""
+def typed_of(
+    program: Statements,
+    operands: Mapping[str, Operand],
+    containers: Mapping[str, str],
+    between: frozenset[str],
+) -> Elaborated:
+    """Type statements over operands in the containers that a call of them has.
+
+    containers  of leaves; other values are arrays or Tensors
+    between     results that kernels alone read: where sparse ones are among them, all are Tensors
+    """
     statements = in_single_assignment(program.assignments, program.results, tuple(operands))
-    containers = dict.fromkeys(operands, TENSOR)
-    return elaborate(statements, operands, containers, ResultOptions(dict(program.formats)))
+    all_tensors = any(is_sparse(form) for n, form in program.formats.items() if n in between)
+
+    def container_of(name: str, operand: Operand) -> str:
+        default = ARRAY if operand.type.format.is_dense else TENSOR
+        return TENSOR if all_tensors else containers.get(name, default)
+
+    operand_containers = {name: container_of(name, operand) for name, operand in operands.items()}
+    return elaborate(statements, operands, operand_containers, ResultOptions(dict(program.formats)))
 
 
 def _read(operand: Operand, dtype: str) -> Operand:

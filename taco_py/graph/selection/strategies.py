@@ -304,6 +304,26 @@ STRATEGIES: Mapping[str, Callable[[Graph, Sequence[Any]], Decision]] = MappingPr
 """From a graph of primitives and a call's operands to what runs, by name."""
 
 
+def with_expected(decision: Decision, graph: Graph, operands: Sequence[Any]) -> Decision:
+    """Return a decision with the expected seconds of its selected regions.
+
+    None where there are no prices, as for operands that do not fit together.
+    """
+    selected = decision.selected
+    if selected.expected is not None or len(operands) != len(graph.inputs):
+        return decision
+    try:
+        prices = prices_of(dag_of_graph(graph), operands)
+        expected = sum(map(prices.of, selected.regions))
+    except InternalError:
+        raise
+    except TacoError:
+        return decision
+    if expected == inf:
+        return decision
+    return replace(decision, selected=replace(selected, expected=expected))
+
+
 def check_strategy(name: Any) -> str:
     """Return the name of a way to choose kernels. Raises ScheduleError for others."""
     if not isinstance(name, str) or name not in STRATEGIES:

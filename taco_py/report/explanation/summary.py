@@ -38,6 +38,7 @@ from taco_py.planner.ir.nodes import (
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.ir.program import Program, Selection
 from taco_py.planner.lookahead import Lookahead
+from taco_py.planner.plan_price import PricedFor
 from taco_py.planner.price import returning
 from taco_py.planner.rules.base import Numbers
 from taco_py.planner.rules.catalogue import CATALOGUE
@@ -105,7 +106,7 @@ def _expected(plan: Plan) -> str:
         return "not estimated: a schedule says which loops there are"
     if plan.machine.is_gpu:
         return _expected_on_gpu(plan)
-    ours = f"{_seconds(selection.program, plan):.1e} s"
+    ours = f"{_planned_or_joined(plan):.1e} s"
     if len(selection.text.sizes) > MOST_LOOPS:
         return ours
     text = selection.text
@@ -132,10 +133,20 @@ def expected_of(plan: Plan, facts: Mapping[str, Operand]) -> float | None:
         resized = _resized(plan, facts)
         return None if resized is None or plan.machine.is_gpu else _seconds(resized, plan)
     if not plan.machine.is_gpu:
-        return _seconds(plan.selection.program, plan)
+        return _planned_or_joined(plan)
     prices = [*_prices_on_gpu(plan)]
     estimates = [seconds for seconds in prices if seconds is not None]
     return sum(estimates) if prices and len(estimates) == len(prices) else None
+
+
+def _planned_or_joined(plan: Plan) -> float:
+    """Return the expected seconds of a plan: where kernels were joined, of these as they are."""
+    assert plan.selection is not None
+    program = plan.selection.program
+    is_joined = len(plan.kernels) < len(program.steps)
+    if is_joined or any(kernel.problem.side for kernel in plan.kernels):
+        return PricedFor({}, plan.machine, 1).plan(plan)
+    return _seconds(program, plan)
 
 
 def _resized(plan: Plan, facts: Mapping[str, Operand]) -> Program | None:
@@ -172,18 +183,6 @@ def _expected_on_gpu(plan: Plan) -> str:
     if len(estimates) < len(prices):
         some, rest = f"{len(estimates)} of {len(prices)} kernels", "; no figures for the others"
     return f"{sum(estimates):.1e} s in {some} of a GPU, without copies to it and back{rest}"
-
-
-def expected_seconds(plan: Plan, goal: Request) -> float:
-    """Return the expected seconds of the kernels of a plan, each made in its fastest way.
-
-    goal  what the plan was made for: libraries that may be called, searches that were made
-    """
-    assert plan.selection is not None
-    context = Context(goal, Lookahead(), Search(), statistics_of=real_statistics)
-    program = plan.selection.program
-    steps = context.costs.program(program, context)
-    return _planned(program, plan.machine) + steps * plan.machine.step_seconds
 
 
 def _seconds(program: Program, plan: Plan) -> float:

@@ -16,12 +16,12 @@ from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.problem import TensorType
 from taco_py.planner.ir.plan import Plan
+from taco_py.planner.plan_price import PricedFor
 from taco_py.planner.unit_modes import squeezed_facts
 from taco_py.tuning.networks.form_plans import plan_prices
 from taco_py.tuning.prices.plan_seconds import ExpectedSeconds, PlanPrices
 from taco_py.tuning.prices.price_choice import model_of
 from taco_py.tuning.space.axis import Point
-from taco_py.tuning.space.plan_price import PricedFor
 from taco_py.tuning.space.planner_options import PlannedCall, planner_axes
 from taco_py.tuning.space.point_texts import Space
 

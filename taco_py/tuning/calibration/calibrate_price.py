@@ -33,13 +33,13 @@ from taco_py.data.kept_calibration import (
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import CompilerError
 from taco_py.planner.ir.plan import Plan
+from taco_py.planner.plan_price import PricedFor
 from taco_py.tuning.bench.call_space import space_of
 from taco_py.tuning.bench.plan_bench import PlanBench
 from taco_py.tuning.bench.tune_call import tunable
 from taco_py.tuning.calibration.calibration_report import CalibrationReport
 from taco_py.tuning.calibration.fit_factors import fit_factors
 from taco_py.tuning.calibration.probes import PROBES, Probe
-from taco_py.tuning.space.plan_price import PricedFor
 
 LEAST_SECONDS = 2e-4
 """One time takes so long at least: shorter calls are repeated within it."""

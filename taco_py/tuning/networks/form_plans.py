@@ -11,13 +11,13 @@ import numpy as np
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.planner.ir.nodes import KernelStep, Operand
 from taco_py.planner.ir.plan import Plan
+from taco_py.planner.plan_price import PricedFor
 from taco_py.tuning.networks.network import Network
 from taco_py.tuning.networks.plan_arrays import PlanForms, join_plans
 from taco_py.tuning.networks.tree_and_graph import KernelForm, form_of
 from taco_py.tuning.prices.kernel_features import KernelFacts
 from taco_py.tuning.prices.plan_seconds import ExpectedSeconds, PlanPrices, PlanSeconds
 from taco_py.tuning.prices.price_model import LearnedModel, PriceModel
-from taco_py.tuning.space.plan_price import PricedFor
 
 
 class PlanFormer:

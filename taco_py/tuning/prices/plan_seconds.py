@@ -17,11 +17,11 @@ from taco_py.compiler.cost.calibrated import as_shipped
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.planner.ir.nodes import KernelStep, Operand
 from taco_py.planner.ir.plan import Plan
+from taco_py.planner.plan_price import PricedFor
 from taco_py.tuning.prices.copy_features import COPIES, Copy, features_of_copy
 from taco_py.tuning.prices.forest import Rows
 from taco_py.tuning.prices.kernel_features import KernelFacts, features_of
 from taco_py.tuning.prices.price_model import LearnedModel, PriceModel, rows_of
-from taco_py.tuning.space.plan_price import PricedFor
 
 CLEAR = 1.15
 """How many times as fast a plan is that is clearly faster."""

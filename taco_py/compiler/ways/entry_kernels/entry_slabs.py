@@ -13,14 +13,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codegen.machine.target import Target
-from taco_py.compiler.dataflow.entry_form import entry_form
-from taco_py.compiler.dataflow.entry_graph import entry_graph
+from taco_py.compiler.cost.estimate import Statistics
+from taco_py.compiler.dataflow.entry_form import EntryForm, entry_form
+from taco_py.compiler.dataflow.entry_graph import EntryGraph, entry_graph
+from taco_py.compiler.dataflow.graph_seconds import seconds_of_graph
 from taco_py.compiler.dataflow.slab_form import NoSlabError
+from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.compiler.ways import loops
 from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe
 from taco_py.compiler.ways.way import Offer, Question, Way
 from taco_py.language.diagnostics.errors import InternalError
 from taco_py.language.phase import EVALUATE
+from taco_py.language.problem import Problem
 
 
 def can(question: Question) -> bool:
@@ -72,4 +76,26 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     return LoweredRecipe(Module((function,), recipe.header(text)), arrays.bindings, facts)
 
 
-WAY = Way("entry_slabs", can, choose, lower)
+def priced(problem: Problem, _: Schedule, stats: Statistics) -> float | None:
+    """Return the seconds of the graph of entries; None where a problem has none."""
+    try:
+        entries = entry_form(problem)
+        graph = entry_graph(entries)
+    except NoSlabError:
+        return None
+    return seconds_of_graph(graph.graph, _sizes(entries, graph, stats), stats.machine)
+
+
+def _sizes(entries: EntryForm, graph: EntryGraph, stats: Statistics) -> dict[str, float]:
+    """Return the size of each index of a graph: entries of a slab in the mean."""
+    stored = stats.patterns[entries.source.tensor].nnz
+    sizes = {new: stats.sizes[mode] for new, mode in graph.modes.items()}
+    rows = stats.volume(entries.above)
+    if entries.in_rows:
+        sizes.update((index, stats.sizes[index]) for index in entries.above)
+    else:
+        rows = sizes[graph.slab[0]] = min(rows, stored)
+    return {**sizes, graph.position: stored / max(rows, 1.0)}
+
+
+WAY = Way("entry_slabs", can, choose, lower, priced=priced)

@@ -38,6 +38,8 @@ from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.types import scalar
+from taco_py.compiler.cost.estimate import Statistics
+from taco_py.compiler.dataflow.value_seconds import seconds_in_loops
 from taco_py.compiler.epilogue.of_problem import ACCUMULATORS, MainLoop
 from taco_py.compiler.epilogue.value_graph import accesses_outside
 from taco_py.compiler.lower.bindings import Bindings, Source
@@ -52,6 +54,7 @@ from taco_py.compiler.ways.way import Offer, Question, Way
 from taco_py.language.diagnostics.errors import InternalError
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses
+from taco_py.language.problem import Problem
 
 if TYPE_CHECKING:
     from polyhedral.products.visited.tile_visitor import Visitor
@@ -254,4 +257,10 @@ def choose(_: Question) -> Offer | None:
     return None
 
 
-WAY = Way(ROWS_WAY, can, choose, lower)
+def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | None:
+    """Return the seconds of the product's loops and of the epilogue."""
+    loop = product_in_rows(problem)
+    return None if loop is None else seconds_in_loops(loop, schedule, stats)
+
+
+WAY = Way(ROWS_WAY, can, choose, lower, priced=priced)

@@ -12,12 +12,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codegen.machine.target import Target
+from taco_py.compiler.cost.estimate import Statistics
 from taco_py.compiler.dataflow.rewritten_graph import rewritten
 from taco_py.compiler.dataflow.slab_form import BLOCKS, NoSlabError, slab_form
+from taco_py.compiler.dataflow.value_seconds import seconds_in_slabs
+from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.compiler.ways.arrays import arguments_of
 from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe, dense_facts
 from taco_py.compiler.ways.way import Offer, Question, Way
 from taco_py.language.diagnostics.errors import InternalError
+from taco_py.language.problem import Problem
 
 
 def can(question: Question) -> bool:
@@ -54,11 +58,21 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     return LoweredRecipe(Module((function,), recipe.header(text)), arguments.bindings, facts)
 
 
+def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | None:
+    """Return the seconds of the rewritten graph; None where a problem has no slabs."""
+    try:
+        form = slab_form(problem, *schedule.make.parameters)
+    except NoSlabError:
+        return None
+    return seconds_in_slabs(rewritten(problem, form).graph, form, stats)
+
+
 WAY = Way(
     "slabs",
     can,
     choose,
     lower,
     in_slabs=True,
+    priced=priced,
     tuning_parameters=tuple((block,) for block in BLOCKS),
 )

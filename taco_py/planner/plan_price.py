@@ -2,6 +2,7 @@
 
     loops(i,j) of y        the iterations of its loops, and what they meet out of order
     make(tiles)            products of dense tensors at the machine's rate
+    make(slabs)            the instructions of its dataflow graph, and the bytes that it moves
     A_ji = reformat(…)     an entry that is moved
     split(j,j0,j1,64)      entries of a tile that are looked for, each time that loops come to it
     share, serial()        loops that threads share take their part of it, and waking them
@@ -16,11 +17,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import inf, prod
 
+import numpy as np
+
 from codegen.records import dataclass
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.cost.estimate import Statistics, result_size
 from taco_py.compiler.cost.machine import Machine
+from taco_py.compiler.dataflow.value_seconds import work_of_functions
 from taco_py.compiler.ways.dense_product import dense_product
 from taco_py.compiler.ways.dense_seconds import seconds_of_tiles
 from taco_py.compiler.ways.way import Question, Way
@@ -30,11 +34,22 @@ from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.formats import Format
 from taco_py.language.legal.stored import is_full, sparse_indices_of
 from taco_py.language.problem import Problem
-from taco_py.planner.ir.goal import statistics
-from taco_py.planner.ir.nodes import Cast, Gather, KernelStep, Operand, Reformat, Step
+from taco_py.planner.ir.goal import real_statistics
+from taco_py.planner.ir.nodes import (
+    Cast,
+    Fuse,
+    Gather,
+    KernelStep,
+    Operand,
+    Reformat,
+    Step,
+    TakeSide,
+    TakeSize,
+    Unfuse,
+)
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.price import as_sum, keeping, returning, term_cost
-from taco_py.tuning.space.tile_windows import (
+from taco_py.planner.price import as_sum, returning, term_cost
+from taco_py.planner.tile_windows import (
     count_rounds,
     count_windows,
     known_order,
@@ -83,16 +98,18 @@ class PricedFor:
         """Return the statistics of a kernel's operands, in the types that it reads."""
         operands = {name: facts[step.source(name)] for name, _ in step.problem.operands}
         operands = {n: replace(o, type=step.problem.type_of(n)) for n, o in operands.items()}
-        return statistics(step.problem.assignment, operands, self.machine)
+        machine = self.machine.of_type(np.dtype(step.problem.result.dtype).itemsize)
+        return real_statistics(step.problem.assignment, operands, machine)
 
     def around_kernels(self, plan: Plan) -> float:
-        """Return the seconds of a plan but for its kernels' loops: storage, copies and calls."""
+        """Return the seconds of a plan but for its kernels' loops: of copies, views and calls.
+
+        What temporaries take is part of the kernels that write and read them.
+        """
         facts = self.facts_of(plan)
-        intermediates = {step.target for step in plan.steps} - {*plan.program.results}
-        storage = sum(keeping(facts[name], self.machine) for name in intermediates if name in facts)
-        steps = (self.around_loops(step, facts) for step in plan.steps)
-        storage += returning(replace(plan.program, facts=facts), self.machine)
-        return storage * self.machine.step_seconds + sum(steps)
+        steps = sum(self.around_loops(step, facts) for step in plan.steps)
+        back = returning(replace(plan.program, facts=facts), self.machine)
+        return steps + back * self.machine.step_seconds
 
     def around_loops(self, step: Step, facts: Mapping[str, Operand]) -> float:
         """Return the seconds of one step of a plan; of a kernel those of its call."""
@@ -108,6 +125,8 @@ class PricedFor:
                     machine.calls.plan_step_seconds
                     + prod(facts[source].shape) * machine.calls.copied_element_seconds
                 )
+            case Fuse() | Unfuse() | TakeSide() | TakeSize():
+                return machine.calls.view_seconds
         return machine.calls.plan_step_seconds
 
     def _conversion(self, source: Operand, form: Format) -> float:
@@ -123,22 +142,39 @@ class PricedFor:
     def kernel(self, step: KernelStep, facts: Mapping[str, Operand]) -> float:
         """Return the seconds of a kernel."""
         way, stats = way_of(step.schedule.make), self._statistics(step, facts)
-        if way.seconds is not None and not way.in_loops:
-            return self._as_made(step, way, stats) / self._gain(step)
+        seconds = self._of_way(step, way, stats)
+        if seconds is None:
+            return self._of_loops(step, stats)
+        shares = not way.in_loops or self._regions(step, stats) > 0.0
+        return self.machine.shared_seconds(seconds, self._count_threads(step) if shares else 1)
+
+    def _of_way(self, step: KernelStep, way: Way, stats: Statistics) -> float | None:
+        """Return the seconds by the way that a kernel is made in; None for those of its loops."""
+        if way.priced is not None and not way.on_gpu:
+            return way.priced(step.problem, step.schedule, stats)
+        if way.seconds is None or way.in_loops:
+            return None
+        return self._as_made(step, way, stats)
+
+    def _of_loops(self, step: KernelStep, stats: Statistics) -> float:
+        """Return the seconds of a kernel's loops; infinite where they cannot have their order."""
         terms = split_terms(step.problem.assignment.value)
         orders, tiled = step.schedule.orders, tiled_graph(step)
         if len(orders) != len(terms):
             return inf
-        cost = 0.0
+        cost = functions = 0.0
         if tiled is not None:
             orders = tuple(known_order(tiled, order) for order in orders)
             cost = self.machine.loops.window_steps * count_windows(tiled, stats)
         for term, order in zip(terms, orders, strict=True):
             body = as_sum(step.problem, term)
             cost += term_cost(step.problem, body, stats, Effort(), order)
+            work = work_of_functions(term.body, step.problem.result.dtype)
+            functions += work.seconds(self.machine) * stats.iterations(body.body, frozenset(order))
         seconds = cost * self.machine.step_seconds
         if _has_static_loops(step.problem):
             seconds *= self.machine.dense.static_size_share
+        seconds += functions
         units = self.machine.units
         if seconds < units.parallel_iterations * 1e-9:
             return seconds
@@ -163,9 +199,11 @@ class PricedFor:
 
     def _gain(self, step: KernelStep) -> float:
         """Count how many times as fast threads make a kernel, if they share its loops."""
-        if self.threads == 1 or step.schedule.serial:
-            return 1.0
-        return 1.0 + self.machine.units.further_thread_share * (self.threads - 1)
+        return 1.0 + self.machine.units.further_thread_share * (self._count_threads(step) - 1)
+
+    def _count_threads(self, step: KernelStep) -> int:
+        """Count the threads that may share a kernel."""
+        return 1 if step.schedule.serial else self.threads
 
     def _regions(self, step: KernelStep, stats: Statistics) -> float:
         """Count how often threads come together for a loop that they share; 0 where they share
