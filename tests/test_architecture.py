@@ -118,10 +118,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "order", "asymptotic", "epilogue", "dataflow", "ways", "affine", "driver",
     ),
     "taco_py.planner": (
-        "ir", "context", "unit_modes", "algebra", "matrix_steps", "price", "plan_price",
-        "temporaries", "copies",
-        "make_kernel", "joined_kernels", "epilogue_group", "slabs", "rules", "search",
-        "make_kernels", "lookahead", "make", "statements",
+        "ir", "context", "unit_modes", "algebra", "matrix_steps", "price", "tile_windows",
+        "plan_price", "temporaries", "copies", "make_kernel", "joined_kernels", "epilogue_group",
+        "slabs", "rules", "search", "make_kernels", "lookahead", "make", "statements",
     ),
     "taco_py.arguments": (
         "learned_price", "option_checks", "options", "semiring_mask", "call_arguments",

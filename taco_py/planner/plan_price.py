@@ -144,9 +144,19 @@ class PricedFor:
         way, stats = way_of(step.schedule.make), self._statistics(step, facts)
         seconds = self._of_way(step, way, stats)
         if seconds is None:
-            return self._of_loops(step, stats)
-        shares = not way.in_loops or self._regions(step, stats) > 0.0
-        return self.machine.shared_seconds(seconds, self._count_threads(step) if shares else 1)
+            seconds = self._of_loops(step, stats)
+        return self._shared(seconds, step, way, stats)
+
+    def _shared(self, seconds: float, step: KernelStep, way: Way, stats: Statistics) -> float:
+        """Return the seconds of a kernel on its threads, with waking them for each shared loop."""
+        threads, units = 1 if step.schedule.serial else self.threads, self.machine.units
+        if threads == 1 or seconds < units.parallel_iterations * 1e-9 or seconds == inf:
+            return seconds
+        regions = self._regions(step, stats) if way.in_loops else 1.0
+        if not regions:
+            return seconds
+        awake = max(0.0, regions - 1.0) * units.awake_seconds
+        return self.machine.shared_seconds(seconds, threads) + awake
 
     def _of_way(self, step: KernelStep, way: Way, stats: Statistics) -> float | None:
         """Return the seconds by the way that a kernel is made in; None for those of its loops."""
@@ -174,14 +184,7 @@ class PricedFor:
         seconds = cost * self.machine.step_seconds
         if _has_static_loops(step.problem):
             seconds *= self.machine.dense.static_size_share
-        seconds += functions
-        units = self.machine.units
-        if seconds < units.parallel_iterations * 1e-9:
-            return seconds
-        gain = self._gain(step)
-        regions = self._regions(step, stats) if gain > 1.0 else 0.0
-        waking = units.waking_seconds + max(0.0, regions - 1.0) * units.awake_seconds
-        return waking + seconds / (gain if regions else 1.0)
+        return seconds + functions
 
     def _as_made(self, step: KernelStep, way: Way, stats: Statistics) -> float:
         """Return the seconds of a dense product by a way with its parameters, on one thread."""
@@ -196,14 +199,6 @@ class PricedFor:
         width, *_ = (*step.schedule.make.parameters, 0)
         usual = self.machine.dense.narrow_tile_ratio * product.lanes
         return max(seconds, seconds_of_tiles(product, width or usual))
-
-    def _gain(self, step: KernelStep) -> float:
-        """Count how many times as fast threads make a kernel, if they share its loops."""
-        return 1.0 + self.machine.units.further_thread_share * (self._count_threads(step) - 1)
-
-    def _count_threads(self, step: KernelStep) -> int:
-        """Count the threads that may share a kernel."""
-        return 1 if step.schedule.serial else self.threads
 
     def _regions(self, step: KernelStep, stats: Statistics) -> float:
         """Count how often threads come together for a loop that they share; 0 where they share

@@ -63,7 +63,7 @@ COEFFICIENTS: Mapping[str, Coefficient] = {
     "vectors": Coefficient(
         "an element in a loop that vectorises, or of a dense copy",
         (
-            "dense_vector_steps", "vector_steps", "misordered_array_steps",
+            "dense_vector_steps", "vector_steps", "quick_byte_seconds", "misordered_array_steps",
             "contiguous_byte_seconds", "inner_loop_seconds", "lane_sum_seconds",
             "dense_temporary_element_steps", "near_element_steps", "near_row_steps",
             "cleared_element_steps", "gathered_element_steps", "copied_element_seconds",
@@ -73,7 +73,8 @@ COEFFICIENTS: Mapping[str, Coefficient] = {
     "lines": Coefficient(
         "a line from beyond the near caches",
         (
-            "line_steps", "next_line_steps", "far_line_steps", "far_strided_product_seconds",
+            "line_steps", "next_line_steps", "far_line_steps", "far_byte_seconds",
+            "memory_byte_seconds", "far_strided_product_seconds",
             "memory_bytes_per_second",
         ),
     ),
@@ -81,17 +82,21 @@ COEFFICIENTS: Mapping[str, Coefficient] = {
         "a product of dense tensors in tiles",
         (
             "dense_products_per_second", "tiled_byte_seconds", "packed_element_seconds",
-            "strided_element_seconds", "tiled_matrix_seconds",
+            "strided_element_seconds", "tiled_matrix_seconds", "tile_result_byte_seconds",
         ),
     ),
     "functions": Coefficient(
-        "a function such as exp", ("function_steps", "called_function_steps")
+        "a function such as exp",
+        (
+            "function_steps", "called_function_steps", "function_byte_seconds",
+            "slow_byte_seconds", "compared_byte_seconds", "extremum_seconds",
+        ),
     ),
     "calls": Coefficient(
         "a call of a kernel, of a library, of threads",
         (
             "kernel_call_seconds", "plan_step_seconds", "copy_call_seconds", "waking_seconds",
-            "awake_seconds", "library_call_seconds", "library_matrix_seconds",
+            "awake_seconds", "library_call_seconds", "library_matrix_seconds", "view_seconds",
         ),
     ),
 }  # fmt: skip
