@@ -40,6 +40,7 @@ from taco_py.planner.ir.nodes import (
     Fuse,
     Gather,
     KernelStep,
+    Locate,
     Operand,
     Reformat,
     Step,
@@ -48,7 +49,7 @@ from taco_py.planner.ir.nodes import (
     Unfuse,
 )
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.price import as_sum, returning, term_cost
+from taco_py.planner.price import as_sum, locating, returning, term_cost
 from taco_py.planner.tile_windows import (
     count_rounds,
     count_windows,
@@ -125,6 +126,9 @@ class PricedFor:
                     machine.calls.plan_step_seconds
                     + prod(facts[source].shape) * machine.calls.copied_element_seconds
                 )
+            case Locate(source=source):
+                steps = locating(facts[source], machine)
+                return machine.calls.plan_step_seconds + steps * machine.step_seconds
             case Fuse() | Unfuse() | TakeSide() | TakeSize():
                 return machine.calls.view_seconds
         return machine.calls.plan_step_seconds

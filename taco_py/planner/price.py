@@ -78,6 +78,15 @@ def _of_most(assignment: Assignment) -> Assignment:
     return assignment
 
 
+def locating(source: Operand, machine: Machine) -> float:
+    """Return the price of a copy that has the position of each element."""
+    vector = len(source.shape) == 1
+    entry_steps = (
+        machine.copies.temporary_entry_steps if vector else machine.copies.transposed_entry_steps
+    )
+    return machine.copies.dense_root_row_steps * prod(source.shape) + entry_steps * source.nnz
+
+
 def keeping(facts: Operand, machine: Machine) -> float:
     """Return the price of storing a temporary: its elements and the coordinates of its levels."""
     form = facts.type.format

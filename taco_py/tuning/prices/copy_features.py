@@ -11,23 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taco_py.language.legal.stored import is_full
-from taco_py.planner.ir.nodes import Cast, Gather, Operand, Reformat
+from taco_py.planner.ir.nodes import Cast, Gather, Locate, Operand, Reformat
 from taco_py.tuning.prices.kernel_features import ABSENT, FEATURES
 
-Copy = Reformat | Gather | Cast
-COPIES: tuple[type[Copy], ...] = (Reformat, Gather, Cast)
+Copy = Reformat | Gather | Cast | Locate
+COPIES: tuple[type[Copy], ...] = (Reformat, Gather, Cast, Locate)
 """The steps whose analytic price depends on their operands."""
 
 
 def features_of_copy(
-    step: Copy, source: Operand, seconds: float, threads: int
+    step: Copy, source: Operand, target: Operand, seconds: float, threads: int
 ) -> NDArray[np.float64]:
     """Return the numbers of `FEATURES` for a copy; those that only kernels have are `ABSENT`.
 
-    source   what is copied
+    source, target   what is copied, and the copy
     seconds  of it by the analytic price
     """
-    format, target = source.type.format, step.format
+    format, new = source.type.format, target.type.format
     item = np.dtype(source.type.element).itemsize
     lists = sum(not level.full for level in format.levels)
     entries = log2(max(source.stored, 1.0))
@@ -43,14 +43,14 @@ def features_of_copy(
         "item": float(item),
         "bytes": log2(max(source.stored * (item + 4 * lists), 1.0)),
         "result order": float(len(source.shape)),
-        "result dense": float(is_full(target)),
-        "result entries": log2(max(prod(source.shape) if is_full(target) else source.stored, 1.0)),
-        "outer size": log2(max(source.shape[target.mode_order[0]], 1)) if source.shape else 0.0,
+        "result dense": float(is_full(new)),
+        "result entries": log2(max(prod(source.shape) if is_full(new) else source.stored, 1.0)),
+        "outer size": log2(max(target.shape[new.mode_order[0]], 1)) if target.shape else 0.0,
         "outer size before": (
             log2(max(source.shape[format.mode_order[0]], 1)) if source.shape else 0.0
         ),
-        "lists of the copy": float(sum(not level.full for level in target.levels)),
-        "order changes": float(format.mode_order != target.mode_order),
+        "lists of the copy": float(sum(not level.full for level in new.levels)),
+        "order changes": float(format.mode_order != new.mode_order),
     }
     row = np.full(len(FEATURES), ABSENT)
     for place, name in enumerate(FEATURES):

@@ -304,7 +304,7 @@ FEATURES: dict[str, Feature] = {
     "bytes past near cache": lambda f: _log(_all_bytes(f) / f.machine.loops.near_cache_bytes),
     "bytes past far cache": lambda f: _log(_all_bytes(f) / f.machine.loops.far_cache_bytes),
     # copies (`copy_features`)
-    **dict.fromkeys(("step reformat", "step gather", "step cast"), lambda _: 0.0),
+    **dict.fromkeys(("step reformat", "step gather", "step cast", "step locate"), lambda _: 0.0),
     **dict.fromkeys(
         ("outer size", "outer size before", "lists of the copy", "order changes"), lambda _: nan
     ),

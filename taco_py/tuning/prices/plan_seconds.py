@@ -145,12 +145,13 @@ class PlanSeconds:
         return max(rest, 0.0), kernels + copies
 
     def _copy(self, step: Copy, facts: Mapping[str, Operand]) -> _Kernel:
-        key = (type(step), step.format, facts[step.source])
+        key = (type(step), facts[step.source], facts[step.target])
         if key not in self.kernels:
             seconds, row = self.priced.around_loops(step, facts), len(self.rows)
             if self.with_features:
                 source, threads = facts[step.source], self.priced.threads
-                self.rows.append(features_of_copy(step, source, seconds, threads))
+                copied = features_of_copy(step, source, facts[step.target], seconds, threads)
+                self.rows.append(copied)
             self.kernels[key] = _Kernel(seconds, row)
         return self.kernels[key]
 

@@ -29,7 +29,8 @@ from taco_py.tuning.prices.kernel_features import FEATURES
 VERSION = 1
 FORESTS = ("middle", "spread")
 RANGED = ("price", "iterations", "volume", "entries", "bytes", "result entries")
-"""Features of which a model knows nothing beyond the numbers that it was trained on."""
+"""Features of which a model knows nothing beyond the numbers that it was trained on, but for
+`BEYOND`. Of more threads than ran it knows nothing either."""
 MOST = 10.0
 """Powers of two that a price is corrected by at most."""
 BEYOND = 1.0
@@ -107,7 +108,10 @@ class PriceModel(LearnedModel):
         places = [list(FEATURES).index(name) for name in RANGED]
         some = rows[:, places]
         below = some < self.least[places] - BEYOND
-        outside: NDArray[np.bool_] = np.any(below | (some > self.most[places] + BEYOND), axis=1)
+        above = some > self.most[places] + BEYOND
+        threads = [*FEATURES].index("threads")
+        more = rows[:, threads] > self.most[threads]
+        outside: NDArray[np.bool_] = np.any(below | above, axis=1) | more
         return outside
 
     def save(self, path: str | Path) -> None:

@@ -31,6 +31,7 @@ from taco_py.planner.copies import OnCopies
 from taco_py.planner.ir.goal import statistics
 from taco_py.planner.ir.nodes import Locate, Operand, Reformat
 from taco_py.planner.ir.program import Program
+from taco_py.planner.price import locating
 from taco_py.planner.rules.base import (
     Candidate,
     Gain,
@@ -72,7 +73,7 @@ def _located_in(
     cost, machine, names = 0.0, before.request.machine, Names(program.facts)
     for access in looked_up:
         source = copies.facts[access.tensor]
-        cost += _making(source, machine)
+        cost += locating(source, machine)
         if not exact:
             cost += _asking(source, machine) * _lookups(copies.assignment, access, copies.facts)
         copies = (_from_array if exact else _one_by_one)(copies, access, names)
@@ -167,15 +168,6 @@ def _full(source: Operand) -> Operand:
 def _located(source: Operand) -> Operand:
     type = replace(source.type, format=located_format(len(source.shape)))
     return replace(source, type=type, shape=(*source.shape, 1), entries=None)
-
-
-def _making(source: Operand, machine: Machine) -> float:
-    """Return the cost of building the position of each element."""
-    vector = len(source.shape) == 1
-    entry_steps = (
-        machine.copies.temporary_entry_steps if vector else machine.copies.transposed_entry_steps
-    )
-    return machine.copies.dense_root_row_steps * prod(source.shape) + entry_steps * source.nnz
 
 
 def _asking(source: Operand, machine: Machine) -> float:
