@@ -2,6 +2,7 @@
 
     python -m benchmarks.prices                features alone: trained on three quarters of the
                                                programs, tested on the rest
+    python -m benchmarks.prices --ship         the trees are the price of the package from now on
     python -m benchmarks.prices --networks     networks besides, on the same programs: takes the
                                                file of `benchmarks.network_data`, some minutes
 
@@ -27,6 +28,8 @@ from benchmarks.price_data import PACKED
 from benchmarks.price_metrics import Tested, scores, table
 from taco_py.tuning.networks.network import Network
 from taco_py.tuning.networks.train_network import Training, trained_network
+from taco_py.tuning.prices import price_choice
+from taco_py.tuning.prices.price_choice import SHIPPED
 from taco_py.tuning.prices.price_data import PriceData, load_data
 from taco_py.tuning.prices.price_model import Origin
 from taco_py.tuning.prices.train_price import trained
@@ -146,6 +149,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=PACKED)
     parser.add_argument("--networks", action="store_true")
+    parser.add_argument("--ship", action="store_true")
     options = parser.parse_args(arguments)
     if not options.networks:
         data = load_data(options.data)
@@ -153,6 +157,8 @@ def main(arguments: list[str] | None = None) -> None:
         rows = by_features(data.of_programs(~some), data.of_programs(some), ())
         print(f"{(~some).sum()} programs trained on, {some.sum()} tested")
         print(table(rows))
+        if options.ship:
+            trained(data.of_programs(~some)).save(Path(price_choice.__file__).parent / SHIPPED)
         return
     programs = load(FORMS)
     data = load_data(options.data)
