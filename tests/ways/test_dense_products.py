@@ -43,7 +43,7 @@ def test_products_of_matrices_take_tiles() -> None:
 def test_a_long_batch_that_all_store_last_takes_loops_along_it() -> None:
     assert seconds_of_loops(BATCH) < seconds_of_tiles(BATCH) / 3
     large = replace(BATCH, sizes=dict.fromkeys("ijkb", 200))
-    assert seconds_of_tiles(large) < seconds_of_loops(large) / 3
+    assert seconds_of_tiles(large) < seconds_of_loops(large) / 2
 
 
 def test_a_small_operand_is_copied_where_loops_would_stride() -> None:

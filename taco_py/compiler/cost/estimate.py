@@ -218,11 +218,16 @@ class Statistics:
 
 
 def _dense_above(pattern: Pattern, access: Access) -> tuple[str, ...]:
-    """Return the indices of dense levels above all lists: loops over them visit all coordinates."""
+    """Return the indices of dense levels above all lists: loops over them visit all coordinates.
+
+    Dense levels above a list with free places count its places: these are as many as its entries.
+    """
     form = pattern.format
     if not form.levels[0].full:
         return ()
     count = next(place for place, level in enumerate(form.levels) if not level.full)
+    if form.levels[count].kind.branchless:
+        count = 1
     return form.stored(access.indices)[:count]
 
 

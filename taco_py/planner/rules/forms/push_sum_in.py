@@ -18,7 +18,7 @@ from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.order.streams import innermost_sums
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses, free_indices
-from taco_py.language.notation.nodes import Expr
+from taco_py.language.notation.nodes import Access, Expr
 from taco_py.planner.algebra.products import as_product, push_in
 from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Program
@@ -59,6 +59,8 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
     gain = Gain.SIMPLER
     if partial == pushed and _merges(program, term.body, term.reduced):
         partial, gain = expr, Gain.DETOUR
+    if any(_has_free_places(program, access) for access in accesses(term.body)):
+        gain = Gain.DETOUR  # the sum would have a zero in each, and adds up no two entries
     if partial == pushed:
         yield Rewrite(site.put(program, pushed))
         return
@@ -67,6 +69,11 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
     program = yield Candidate(stays, goes, lambda: Rewrite(site.put(before, pushed)), gain)
     if program is before and partial is not expr:
         yield Rewrite(site.put(program, partial))
+
+
+def _has_free_places(program: Program, access: Access) -> bool:
+    """Tell whether an operand's list has places that store nothing."""
+    return any(level.kind.gaps for level in program.facts[access.tensor].type.format.levels)
 
 
 def _merges(program: Program, body: Expr, summed: tuple[str, ...]) -> bool:
