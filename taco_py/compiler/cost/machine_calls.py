@@ -44,7 +44,7 @@ class CallCosts:
     """Products of doubles; twice as many of floats."""
     memory_bytes_per_second: float = 1e10
     kernel_call_seconds: float = 1e-6
-    library_call_seconds: float = 1e-6
+    library_call_seconds: float = 8e-6
     library_matrix_seconds: float = 2e-6
     """Each matrix of a call to a library, beside its products."""
     library_lead_products: float = 2e9
