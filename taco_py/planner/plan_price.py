@@ -26,7 +26,6 @@ from taco_py.compiler.cost.estimate import Statistics, result_size
 from taco_py.compiler.cost.machine import Machine
 from taco_py.compiler.dataflow.value_seconds import work_of_functions
 from taco_py.compiler.ways.dense_product import dense_product
-from taco_py.compiler.ways.dense_seconds import seconds_of_tiles
 from taco_py.compiler.ways.way import Question, Way
 from taco_py.compiler.ways.ways import graph_of, way_of
 from taco_py.data.convert.convert import ConversionWork, work_between
@@ -191,18 +190,14 @@ class PricedFor:
         return seconds + functions
 
     def _as_made(self, step: KernelStep, way: Way, stats: Statistics) -> float:
-        """Return the seconds of a dense product by a way with its parameters, on one thread."""
+        """Return the seconds of a kernel by its way on one thread, with the calls of a library."""
         assert way.seconds is not None
         seconds = way.seconds(Question(step.problem, lambda: stats))
-        product = dense_product(step.problem, stats)
+        product = None if way.routine is None else dense_product(step.problem, stats)
         if product is None:
             return seconds
-        if way.routine is not None:
-            calls, matrices = self.machine.calls, product.count(product.batch)
-            return seconds + calls.library_call_seconds + matrices * calls.library_matrix_seconds
-        width, *_ = (*step.schedule.make.parameters, 0)
-        usual = self.machine.dense.narrow_tile_ratio * product.lanes
-        return max(seconds, seconds_of_tiles(product, width or usual))
+        calls, matrices = self.machine.calls, product.count(product.batch)
+        return seconds + calls.library_call_seconds + matrices * calls.library_matrix_seconds
 
     def _regions(self, step: KernelStep, stats: Statistics) -> float:
         """Count how often threads come together for a loop that they share; 0 where they share
