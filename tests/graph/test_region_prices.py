@@ -166,7 +166,7 @@ def test_products_of_floats_take_half_as_long_as_of_doubles() -> None:
 
     assert 0.45 < seconds("float32", 512) / seconds("float64", 512) < 0.55
     narrow = seconds("float32", 32) / seconds("float32", 64)
-    assert 0.45 < narrow <= 1.0  # in tiles of their own width, or in half of a wider one
+    assert 0.45 < narrow < 0.6  # in tiles of their own width; measured: 0.52
 
 
 def test_values_of_a_mask_are_expected_to_be_as_many_as_its_entries() -> None:
