@@ -48,7 +48,7 @@ from taco_py.planner.ir.nodes import (
     Unfuse,
 )
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.price import as_sum, locating, returning, term_cost
+from taco_py.planner.price import as_sum, locating, term_cost
 from taco_py.planner.tile_windows import (
     count_rounds,
     count_windows,
@@ -104,12 +104,10 @@ class PricedFor:
     def around_kernels(self, plan: Plan) -> float:
         """Return the seconds of a plan but for its kernels' loops: of copies, views and calls.
 
-        What temporaries take is part of the kernels that write and read them.
+        What results and temporaries take is part of the kernels that write and read them.
         """
         facts = self.facts_of(plan)
-        steps = sum(self.around_loops(step, facts) for step in plan.steps)
-        back = returning(replace(plan.program, facts=facts), self.machine)
-        return steps + back * self.machine.step_seconds
+        return sum(self.around_loops(step, facts) for step in plan.steps)
 
     def around_loops(self, step: Step, facts: Mapping[str, Operand]) -> float:
         """Return the seconds of one step of a plan; of a kernel those of its call."""
@@ -145,10 +143,22 @@ class PricedFor:
     def kernel(self, step: KernelStep, facts: Mapping[str, Operand]) -> float:
         """Return the seconds of a kernel."""
         way, stats = way_of(step.schedule.make), self._statistics(step, facts)
-        seconds = self._of_way(step, way, stats)
-        if seconds is None:
+        if way.priced is not None and not way.on_gpu:
+            seconds = way.priced(step.problem, step.schedule, stats)  # with the bytes it writes
+            if seconds is not None:
+                return self._shared(seconds, step, way, stats)
+        if way.seconds is None or way.in_loops:
             seconds = self._of_loops(step, stats)
-        return self._shared(seconds, step, way, stats)
+        else:
+            seconds = self._as_made(step, way, stats)
+        return self._clearing(step, stats) + self._shared(seconds, step, way, stats)
+
+    def _clearing(self, step: KernelStep, stats: Statistics) -> float:
+        """Return the seconds of the memory of a dense result, which is cleared, or met first."""
+        if not is_full(step.problem.result.format):
+            return 0.0
+        elements = stats.volume(dict.fromkeys(step.problem.assignment.target.indices))
+        return self.machine.copies.cleared_element_steps * elements * self.machine.step_seconds
 
     def _shared(self, seconds: float, step: KernelStep, way: Way, stats: Statistics) -> float:
         """Return the seconds of a kernel on its threads, with waking them for each shared loop."""
@@ -160,14 +170,6 @@ class PricedFor:
             return seconds
         awake = max(0.0, regions - 1.0) * units.awake_seconds
         return self.machine.shared_seconds(seconds, threads) + awake
-
-    def _of_way(self, step: KernelStep, way: Way, stats: Statistics) -> float | None:
-        """Return the seconds by the way that a kernel is made in; None for those of its loops."""
-        if way.priced is not None and not way.on_gpu:
-            return way.priced(step.problem, step.schedule, stats)
-        if way.seconds is None or way.in_loops:
-            return None
-        return self._as_made(step, way, stats)
 
     def _of_loops(self, step: KernelStep, stats: Statistics) -> float:
         """Return the seconds of a kernel's loops; infinite where they cannot have their order."""
