@@ -14,10 +14,17 @@ import numpy as np
 import scipy.sparse as sp
 
 import taco_py as tp
+from taco_py.tuning.prices.kernel_features import FEATURES as COUNTS
 from tests.pairs.calls import SIZES, Call
+from tests.prices.test_forest import drawn_model
 
 Change = Callable[[Call, np.random.Generator], Call | None]
 """Another call, None where the feature has no place in it."""
+
+
+EVERY = np.full(len(COUNTS), 1e4)
+PRICE = replace(drawn_model(1), least=-EVERY, most=EVERY, digest="")
+"""A price of trees that were drawn: it likes plans that the analytic one does not."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +200,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("target", "cuda", _option(target="cuda-emulated")),
     Feature("threads", "threads", _option(threads=2)),
     Feature("memory limit", "memory limit", _option(memory_limit="1GB")),
+    Feature("price", "price", _option(price=PRICE)),
     Feature("static", "static", _option(static={"j": SIZES["j"]})),
     Feature("format=", "format dense", lambda c, r: _asked(c, "d")),
     Feature("format=", "format sparse", lambda c, r: _asked(c, "s")),

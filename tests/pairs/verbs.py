@@ -118,7 +118,7 @@ VERBS: Mapping[str, Verb] = MappingProxyType({
 _OPTIONS = {
     "compile": ("schedule", "threads", "static", "semiring", "mask", "target", "memory_limit",
                 "format"),
-    "tune": ("format", "dtype", "threads", "static", "semiring", "mask"),
+    "tune": ("format", "dtype", "threads", "static", "semiring", "mask", "price"),
     "vjp": ("threads", "memory_limit", "mask"),
 }  # fmt: skip
 """The options that functions beside `tp.evaluate` have."""

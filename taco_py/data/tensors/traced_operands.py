@@ -8,12 +8,13 @@ from typing import Any
 
 OPTIONS = (
     "format", "schedule", "threads", "dtype", "casting", "static", "libraries", "schedule_budget",
-    "forbid", "allow", "target", "border", "shape", "path", "outputs", "out",
+    "price", "forbid", "allow", "target", "border", "shape", "path", "outputs", "out",
 )  # fmt: skip
 """The names of the options of settings, in their order."""
 
 USUAL: Mapping[str, Any] = MappingProxyType({
-    "casting": "safe", "libraries": True, "forbid": (), "allow": (), "border": "error",
+    "casting": "safe", "libraries": True, "price": "analytic", "forbid": (), "allow": (),
+    "border": "error",
 })  # fmt: skip
 """The defaults of options other than None."""
 
