@@ -15,13 +15,13 @@ from math import inf, prod
 
 import numpy as np
 
-from taco_py.compiler.concrete.concretize import repeated
+from taco_py.compiler.concrete.concretize import repeated, without_inner
 from taco_py.compiler.concrete.inner_sums import distinct
 from taco_py.compiler.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.cost.estimate import Statistics, result_size
 from taco_py.compiler.cost.machine import Machine
-from taco_py.compiler.order.loop_costs import copying
+from taco_py.compiler.order.loop_costs import LoopCosts, copying
 from taco_py.compiler.order.orders import (
     Ranked,
     best_order,
@@ -191,7 +191,10 @@ def term_cost(
         prefix = outer[: max(depth, shared)]
         alone = _alone(problem, sum_, stats, effort, prefix, group, in_vectors)
         nested += min(steps.nest(outer, group, in_vectors), alone)
-    return best.cost - steps.nest(outer, inner) + nested
+    if order is None:
+        return best.cost - steps.nest(outer, inner) + nested
+    costs = LoopCosts(problem, term, stats, steps, rows=False)
+    return steps.nest((), outer) + costs.beside_rounds(order, without_inner(term, order)) + nested
 
 
 def _alone(
@@ -208,7 +211,8 @@ def _alone(
     They run where its body is stored, whatever is added to it: in sum(i, sum(j, A[i,j] * x[j]) + s)
     over A's entries.
     """
-    body = Term(False, (), sum_.body)
+    (term, *more) = split_terms(sum_)
+    body = Term(False, (), sum_.body if more else as_sum(problem, term).body)
     bound, _ = loops_of(problem, body)
     repeats = stats.volume(index for index in outer if index not in bound)
     return repeats * known_steps(problem, body, stats, effort).nest(outer, group, in_vectors)

@@ -11,7 +11,8 @@ are numbers, a bit an index.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -170,15 +171,38 @@ class LoopCosts:
 
         order  of all loops, those of each producer and its consumer merged
         """
+        outside = self.loops(order)
+        rounds, innermost = self._rounds_of(statement, 0)
+        write = outside.write or 0.0
+        return self._copying(outside) + rounds + write * self.steps.count(innermost)
+
+    def beside_rounds(self, order: Sequence[str], outer: Sequence[str]) -> float:
+        """Return the cost of the work that loops entail where sums inside have loops of their own.
+
+        order  of all loops
+        outer  of those around the assignment to the result
+        """
+        each = copy(self)
+        each.innermost = self.steps.count(self.steps.bits_of(outer))
+        around = each.loops(outer)
+        cost = around.cost - self.steps.nest((), outer) - self._copying(around)
+        if around.write is not None and around.bound != self.steps.every:
+            cost += each.innermost * self._added_up(around.write, outer[-1])
+        return cost + self._copying(self.loops(order))
+
+    def loops(self, order: Iterable[str]) -> Outside:
+        """Return the state inside loops in an order."""
         outside = self.start()
         for index in order:
             outside = self.inside(outside, index)
-        copied = sum(
-            copy if outside.copied >> place & 1 else folded
-            for place, (copy, folded) in enumerate(zip(self.copies, self.folded, strict=True))
+        return outside
+
+    def _copying(self, outside: Outside) -> float:
+        """Return the cost of the copies that are made for loops."""
+        return sum(
+            copied if outside.copied >> place & 1 else folded
+            for place, (copied, folded) in enumerate(zip(self.copies, self.folded, strict=True))
         )
-        rounds, innermost = self._rounds_of(statement, 0)
-        return copied + rounds + (outside.write or 0.0) * self.steps.count(innermost)
 
     def _rounds_of(self, statement: Statement, bound: int) -> tuple[float, int]:
         """Return the cost of a statement's loops, and the set of loops around its assignment to
