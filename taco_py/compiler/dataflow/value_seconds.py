@@ -26,6 +26,7 @@ from taco_py.compiler.dataflow.slab_form import NoSlabError, SlabForm, slab_form
 from taco_py.compiler.epilogue.of_problem import MainLoop, main_loop
 from taco_py.compiler.order.orders import order_cost
 from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.language.legal.stored import is_full_problem
 from taco_py.language.notation.checks import accesses, all_indices
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.language.notation.tree import all_calls, children
@@ -44,7 +45,8 @@ def seconds_of_values(problem: Problem, schedule: Schedule, stats: Statistics) -
     None where neither is known: the loops of each term are priced then.
     """
     seconds = seconds_in_vectors(problem, schedule, stats)
-    loop = main_loop(problem) if seconds is None else None
+    all_dense = is_full_problem(problem)  # a sparse factor restricts the loops of a product
+    loop = main_loop(problem) if seconds is None and all_dense else None
     if loop is None or loop.product.value == problem.assignment.value:
         return seconds
     return seconds_in_loops(loop, schedule, stats)
