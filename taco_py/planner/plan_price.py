@@ -30,7 +30,7 @@ from taco_py.compiler.ways.way import Question, Way
 from taco_py.compiler.ways.ways import graph_of, way_of
 from taco_py.data.convert.convert import ConversionWork, work_between
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.formats import Format
+from taco_py.language.formats import CSC, CSR, Format
 from taco_py.language.legal.stored import is_full, sparse_indices_of
 from taco_py.language.problem import Problem
 from taco_py.planner.ir.goal import real_statistics
@@ -116,8 +116,7 @@ class PricedFor:
             case KernelStep():
                 return machine.calls.kernel_call_seconds
             case Reformat(source=source, format=form):
-                steps = self._conversion(facts[source], form)
-                return machine.calls.plan_step_seconds + steps * machine.step_seconds
+                return self._conversion(facts[source], form)
             case Gather(source=source) | Cast(source=source):
                 return (
                     machine.calls.plan_step_seconds
@@ -131,14 +130,18 @@ class PricedFor:
         return machine.calls.plan_step_seconds
 
     def _conversion(self, source: Operand, form: Format) -> float:
-        """Return the price of a copy in another format: its entries sorted, counted or moved."""
-        copies = self.machine.copies
+        """Return the seconds of a copy in another format: its entries sorted, counted or moved."""
+        copies, calls, before = self.machine.copies, self.machine.calls, source.type.format
+        work = work_between(before, form)
         entry_steps, row_steps = {
             ConversionWork.SORTED: (copies.sorted_entry_steps, 0.0),
             ConversionWork.COUNTED: (copies.transposed_entry_steps, copies.transposed_row_steps),
             ConversionWork.CARRIED: (copies.folded_entry_steps, 0.0),
-        }[work_between(source.type.format, form)]
-        return entry_steps * source.nnz + row_steps * sum(source.shape)
+        }[work]
+        is_quick = work is ConversionWork.CARRIED or {before, form} == {CSR, CSC}
+        call = calls.conversion_seconds if is_quick else calls.distribution_seconds
+        steps = entry_steps * source.nnz + row_steps * sum(source.shape)
+        return call + steps * self.machine.step_seconds
 
     def kernel(self, step: KernelStep, facts: Mapping[str, Operand]) -> float:
         """Return the seconds of a kernel."""

@@ -97,6 +97,7 @@ COEFFICIENTS: Mapping[str, Coefficient] = {
         (
             "kernel_call_seconds", "plan_step_seconds", "copy_call_seconds", "waking_seconds",
             "awake_seconds", "library_call_seconds", "library_matrix_seconds", "view_seconds",
+            "conversion_seconds", "distribution_seconds",
         ),
     ),
 }  # fmt: skip

@@ -28,6 +28,7 @@ from taco_py.compiler.iteration.region import Iterator as Walk
 from taco_py.compiler.iteration.region import Regions
 from taco_py.compiler.order.lookups import Meeting
 from taco_py.compiler.order.steps import Steps
+from taco_py.language.formats import CSC, CSR
 from taco_py.language.legal.absent import restricts
 from taco_py.language.legal.stored import is_full, is_sparse
 from taco_py.language.legal.types import sum_wraps_alone
@@ -47,15 +48,18 @@ def copying(statistics: Statistics, access: Access) -> float:
     sorted.
     """
     pattern, copies = statistics.patterns[access.tensor], statistics.machine.copies
-    form, rows = pattern.format, 0.0
+    form, rows, calls = pattern.format, 0.0, statistics.machine.calls
+    seconds = calls.conversion_seconds if form in (CSR, CSC) else calls.distribution_seconds
+    call = seconds / statistics.machine.step_seconds
     few = form.is_coo and pattern.nnz <= copies.sparse_row_entries * max(
         statistics.sizes[index] for index in access.indices
     )
     if form.order > 2 or few:
-        return copies.sorted_entry_steps * pattern.nnz
+        return call + copies.sorted_entry_steps * pattern.nnz
     if form.order == 2 and (form.levels[0].full or form.is_coo):
         rows = statistics.sizes[access.indices[form.mode_order[1]]]
-    return copies.transposed_entry_steps * pattern.nnz + copies.transposed_row_steps * rows
+    entries = copies.transposed_entry_steps * pattern.nnz
+    return call + entries + copies.transposed_row_steps * rows
 
 
 def is_gathered(problem: Problem, statistics: Statistics) -> bool:
