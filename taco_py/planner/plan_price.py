@@ -118,10 +118,10 @@ class PricedFor:
             case Reformat(source=source, format=form):
                 return self._conversion(facts[source], form)
             case Gather(source=source) | Cast(source=source):
-                return (
-                    machine.calls.plan_step_seconds
-                    + prod(facts[source].shape) * machine.calls.copied_element_seconds
-                )
+                calls, elements = machine.calls, prod(facts[source].shape)
+                is_cast = isinstance(step, Cast)
+                call = calls.plan_step_seconds if is_cast else calls.conversion_seconds
+                return call + elements * calls.copied_element_seconds
             case Locate(source=source):
                 steps = locating(facts[source], machine)
                 return machine.calls.plan_step_seconds + steps * machine.step_seconds

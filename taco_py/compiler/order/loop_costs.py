@@ -396,7 +396,8 @@ class LoopCosts:
         pattern, machine = storing_alone(self.problem), self.machine
         assert pattern is not None  # it is made as an array
         block = self.result[self.problem.result.format.depth :]
-        gathered = machine.copies.cleared_element_steps * volume(self.result)
+        gathered = machine.calls.conversion_seconds / machine.step_seconds
+        gathered += machine.copies.cleared_element_steps * volume(self.result)
         gathered += machine.copies.marked_entry_steps * self.statistics.patterns[pattern.tensor].nnz
         stored = result_size(self.statistics, self.term.body, self.result)
         placed = machine.copies.placed_block_steps / max(volume(block), 1.0)
