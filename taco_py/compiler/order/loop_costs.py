@@ -414,7 +414,9 @@ class LoopCosts:
         levels = self.problem.result.format.levels
         if len(rest) < 2 or all(level.full for level in levels[len(levels) - len(rest) :]):
             return 0.0
-        return self.machine.calls.plan_step_seconds / self.machine.step_seconds
+        calls, is_list = self.machine.calls, self.problem.result.format.is_coo
+        seconds = calls.plan_step_seconds if is_list else calls.conversion_seconds
+        return seconds / self.machine.step_seconds
 
     @cached_property
     def _is_array(self) -> bool:

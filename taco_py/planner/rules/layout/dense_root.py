@@ -71,8 +71,11 @@ def _meets(assignment: Assignment, access: Access, form: Format) -> bool:
 def rows_cost(source: Operand, form: Format, machine: Machine) -> float:
     """Return the cost of a copy in `form`, which shares all levels below the root if it can."""
     rows = machine.copies.dense_root_row_steps * source.shape[form.mode_order[0]]
-    entries = source.nnz if source.type.format.is_coo else 0.0
-    return rows + machine.copies.transposed_entry_steps * entries
+    is_list = source.type.format.is_coo
+    seconds = machine.calls.distribution_seconds if is_list else machine.calls.conversion_seconds
+    entries = source.nnz if is_list else 0.0
+    call = seconds / machine.step_seconds
+    return call + rows + machine.copies.transposed_entry_steps * entries
 
 
 def _best(
