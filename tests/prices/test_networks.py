@@ -214,7 +214,7 @@ def measured_programs() -> tuple[MeasuredProgram, ...]:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_what_pays_is_learned_from_times(kind: str, loss: str) -> None:
     pytest.importorskip("torch")
-    training = Training(loss, epochs=120, batch=1, dropout=0.0, rate=5e-3)
+    training = Training(loss, epochs=120, batch=1, dropout=0.0, rate=2e-3)
     network = trained_network(kind, measured_programs(), training, Origin())
     for program in measured_programs():
         expected, measured = network.seconds(program.plans), program.seconds
