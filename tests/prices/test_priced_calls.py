@@ -30,6 +30,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "D[i,j] = A[i,j] * X[i,k] * Y[j,k]": {"A": A, "X": X, "Y": Y},
     "G[k,l] = X[i,k] * A[i,j] * Y[j,l]": {"A": A, "X": X, "Y": Y},
     "s[i] = sum(j, A[i,j]); y[i,j] = A[i,j] / (s[i] + 1)": {"A": A},
+    "t[i] = x[i] < z[i]; s = sum(i, t[i])": {"x": rng.random(9), "z": rng.random(9)},
     "y[p[i]] += A[i,j]": {"A": A, "p": rng.integers(0, 40, 300), "y": np.zeros(40)},
 }
 
