@@ -12,7 +12,7 @@ import pytest
 
 import taco_py as tp
 from taco_py.data.kernels import KERNELS
-from taco_py.tuning.prices.forest import forest_in, forest_of
+from taco_py.tuning.prices.forest import forest_in, forest_of, with_constant
 from taco_py.tuning.prices.kernel_features import FEATURES
 from taco_py.tuning.prices.price_model import PriceModel
 
@@ -59,6 +59,12 @@ def test_a_forest_is_the_sum_of_its_trees(seed: int) -> None:
     np.testing.assert_allclose(forest_of(trees).predict(rows), wanted)
     np.testing.assert_allclose(forest_of(trees).predict_by_level(rows), wanted)
     assert len(forest_of(trees).predict(rows[:0])) == 0
+
+
+def test_a_constant_is_added_to_each_sum() -> None:
+    rows = np.random.default_rng(0).uniform(-1, 1, (20, COUNT))
+    forest = forest_of(drawn_tree(Random(seed), 4) for seed in range(3))
+    np.testing.assert_allclose(with_constant(forest, 0.7).predict(rows), forest.predict(rows) + 0.7)
 
 
 def test_models_come_back_from_files(tmp_path: Path) -> None:
