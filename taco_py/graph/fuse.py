@@ -240,7 +240,9 @@ def _content(cell: CellType) -> Any:
 def kernel_settings(
     function: Callable[..., Any], optimize: str | None, price: Price | None
 ) -> tuple[str, Preference, CallOptions]:
-    """Return how kernels are chosen for what is derived of a function: as said, else as for it.
+    """Return the strategy, the backends and the options of a function derived from another.
+
+    What nobody says is as for the other function.
 
     Raises ScheduleError for another `optimize`, OperandTypeError for another price.
     """

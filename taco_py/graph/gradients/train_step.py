@@ -89,8 +89,8 @@ class TrainStep:
         self.in_place = in_place
         self._signature = signature(self.loss)
         self.names = tuple(self._signature.parameters)
-        chosen = kernel_settings(loss, optimize, price)
-        self.fused = _Updated(self.loss, self.optimizer, *chosen)
+        settings_of_kernels = kernel_settings(loss, optimize, price)
+        self.fused = _Updated(self.loss, self.optimizer, *settings_of_kernels)
         self.fused.value = value
 
     def begin(self, parameters: Mapping[str, Any] | None = None, /, **keywords: Any) -> TrainState:

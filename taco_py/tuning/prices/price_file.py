@@ -42,8 +42,8 @@ class PriceFile:
         """Raise FileFormatError unless the price was trained on these features."""
         names = self.words.get("features")
         if names != list(features):
-            others = {*map(str, names)} if isinstance(names, list) else set[str]()
-            differences = sorted(others ^ {*features})
+            in_file = {*map(str, names)} if isinstance(names, list) else set[str]()
+            differences = sorted(in_file ^ {*features})
             raise FileFormatError(
                 f"Expected the features of this release, found others in {self.path}: "
                 + (", ".join(differences[:5]) or "in another order"),
