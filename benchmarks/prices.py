@@ -5,6 +5,9 @@
     python -m benchmarks.prices --ship         the trees are the price of the package from now on
     python -m benchmarks.prices --networks     networks besides, on the same programs: takes the
                                                file of `benchmarks.network_data`, some minutes
+    python -m benchmarks.prices --picture FILE.svg
+                                               draws expected against measured seconds: each program
+                                               by trees that were grown on the others of four parts
 
 A row for each price: the analytic one, the mean of what was measured, a linear model of the
 features, trees; a recursive network over the loops of a plan (Baghdadi et al. 2021), one over the
@@ -26,6 +29,7 @@ import numpy as np
 from benchmarks.network_data import FORMS, RESULTS, FormedProgram, load
 from benchmarks.price_data import PACKED
 from benchmarks.price_metrics import Tested, scores, table
+from benchmarks.seconds_picture import PricedPlans, draw_seconds
 from taco_py.tuning.networks.network import Network
 from taco_py.tuning.networks.train_network import Training, trained_network
 from taco_py.tuning.prices import price_choice
@@ -34,6 +38,8 @@ from taco_py.tuning.prices.price_data import PriceData, load_data
 from taco_py.tuning.prices.price_model import Origin
 from taco_py.tuning.prices.train_price import trained
 
+PARTS = 4
+"""Of the programs: one of them is the test set."""
 Price = Callable[[PriceData], np.ndarray[Any, Any]]
 """The expected seconds of each plan."""
 NETWORKS: dict[str, tuple[str, Training]] = {
@@ -53,7 +59,36 @@ def is_tested(data: PriceData) -> np.ndarray[Any, Any]:
 
 def is_test(digest: str) -> bool:
     """Whether the program of a digest is in the test set."""
-    return int(digest, 16) % 4 == 0
+    return part_of(digest) == 0
+
+
+def part_of(digest: str) -> int:
+    """The part of the programs that a digest is in, for good."""
+    return int(digest, 16) % PARTS
+
+
+def by_other_parts(data: PriceData) -> np.ndarray[Any, Any]:
+    """The seconds of each plan by trees that were grown on programs of the other parts."""
+    expected = np.zeros(len(data.rest))
+    parts = np.array([part_of(str(digest)) for digest in data.digests])
+    for part in range(PARTS):
+        mine = parts == part
+        if mine.any():
+            price = trees(data.of_programs(~mine))
+            expected[mine[data.program]] = price(data.of_programs(mine))
+    return expected
+
+
+def picture(data: PriceData) -> str:
+    """Both prices of all plans against what they took, as SVG text."""
+    processor, _, when = data.machine
+    panels = (
+        PricedPlans("Analytic price", data.measured, data.analytic),
+        PricedPlans("Learned price, from other programs", data.measured, by_other_parts(data)),
+    )
+    count = f"{len(data.rest):,}".replace(",", "\u202f")
+    where = f"{count} plans of {len(data.digests)} drawn programs, {processor}, {when}"
+    return draw_seconds(panels, f"{where}. Grey: off by ×2 at most.")
 
 
 def analytic(data: PriceData) -> np.ndarray[Any, Any]:
@@ -150,7 +185,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, default=PACKED)
     parser.add_argument("--networks", action="store_true")
     parser.add_argument("--ship", action="store_true")
+    parser.add_argument("--picture", type=Path)
     options = parser.parse_args(arguments)
+    if options.picture is not None:
+        options.picture.write_text(picture(load_data(options.data)), encoding="utf-8")
+        print(f"drawn into {options.picture}")
+        return
     if not options.networks:
         data = load_data(options.data)
         some = is_tested(data)

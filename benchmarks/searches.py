@@ -25,7 +25,7 @@ from taco_py.tuning.bench.bench_here import BenchHere
 from taco_py.tuning.bench.call_space import space_of
 from taco_py.tuning.bench.plan_bench import PlanBench
 from taco_py.tuning.bench.tune_call import tunable
-from taco_py.tuning.networks.network import load_network
+from taco_py.tuning.networks.load_price import load_price
 from taco_py.tuning.prices.train_price import trained
 from taco_py.tuning.searches.search_table import search_of
 from taco_py.tuning.session.tuning_session import Limits, Session
@@ -53,7 +53,7 @@ def prices_of(programs: list[FormedProgram]) -> dict[str, Price]:
     train = [one for one in programs if not is_test(one.digest) and one.usual >= 0]
     train_data = price_data_of(train)
     prices: dict[str, Price] = {"analytic": ANALYTIC, "trees": trained(train_data)}
-    return prices | {name: load_network(network_path(name)) for name in NETWORKS}
+    return prices | {name: load_price(network_path(name)) for name in NETWORKS}
 
 
 def found(

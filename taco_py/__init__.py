@@ -147,7 +147,8 @@ if TYPE_CHECKING:
     from taco_py.tuning.bench.ranked_plans import RankedPlan
     from taco_py.tuning.bench.tuned_plans import TunedCall
     from taco_py.tuning.bench.tuning_store import TuningStore
-    from taco_py.tuning.prices.price_model import PriceModel, load_price
+    from taco_py.tuning.networks.load_price import load_price
+    from taco_py.tuning.prices.price_model import PriceModel
     from taco_py.tuning.store.tuning_record import TuningRecord
 
 __version__ = VERSION
@@ -185,7 +186,8 @@ _LATER = {
     "taco_py.calls.kernels.kernel": ("Kernel",),
     "taco_py.calls.programs.program_call": ("Program",),
     "taco_py.tuning.bench.tuned_plans": ("TunedCall",),
-    "taco_py.tuning.prices.price_model": ("PriceModel", "load_price"),
+    "taco_py.tuning.networks.load_price": ("load_price",),
+    "taco_py.tuning.prices.price_model": ("PriceModel",),
     "taco_py.tuning.bench.ranked_plans": ("RankedPlan",),
     "taco_py.tuning.bench.tuning_store": ("TuningStore",),
     "taco_py.language.formats": (

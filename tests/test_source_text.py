@@ -77,8 +77,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "taco_py/graph/plain_graphs.py:_bytes allow_pickle",
         "taco_py/data/storage/containers/npz.py:read allow_pickle",
         "taco_py/tuning/prices/price_data.py:load_data allow_pickle",
-        "taco_py/tuning/prices/price_model.py:load_price allow_pickle",
-        "taco_py/tuning/networks/network.py:load_network allow_pickle",
+        "taco_py/tuning/prices/price_file.py:read_price_file allow_pickle",
     ),
     "operands for a process that this one starts, in a private folder that it makes and removes": (
         "taco_py/tuning/measure/operand_file.py:operand_file pickle.HIGHEST_PROTOCOL",

@@ -140,6 +140,13 @@ class CallOptions:
                 values[f"{name}s"] = tuple((n, _frozen(v)) for n, v in values.pop(name).items())
         return cls(**values)
 
+    def with_price(self, price: Any) -> CallOptions:
+        """Return the options with the price that plans are compared by.
+
+        Raises OperandTypeError for what is no price.
+        """
+        return replace(self, price=check_price(price))
+
     @property
     def is_native(self) -> bool:
         """Tell whether kernels are functions of this process, which runs no device."""

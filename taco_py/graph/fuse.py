@@ -8,6 +8,8 @@ from inspect import signature
 from types import CellType, FunctionType
 from typing import Any, overload
 
+from taco_py.arguments.learned_price import ANALYTIC, Price
+from taco_py.arguments.options import CallOptions
 from taco_py.data.kernels import KERNELS
 from taco_py.data.tensors.keys import call_key
 from taco_py.graph.backends.registered import NONE, Preference, Regions, preference_of
@@ -18,6 +20,7 @@ from taco_py.graph.capture.trace_function import Trace, trace_function
 from taco_py.graph.capture.traced_array import TracedArray
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.passes import ALL
+from taco_py.graph.run.graph_program import MANY_CALLS
 from taco_py.graph.selection.strategies import DEFAULT, check_strategy
 from taco_py.graph.short_route import short_route
 from taco_py.graph.traced_graph import TracedGraph
@@ -67,10 +70,12 @@ class FusedFunction:
         function: Callable[..., Any],
         optimize: str = DEFAULT,
         preferred: Preference = NONE,
+        options: CallOptions = MANY_CALLS,
     ) -> None:
         self.function = function
         self.optimize = optimize
         self.preferred = preferred
+        self.options = options
         self.passes = ALL
         self.signature = signature(function)
         self.traces: dict[tuple[object, ...], list[GraphCall]] = {}
@@ -140,7 +145,7 @@ class FusedFunction:
         inner: Any = None if fused is None else fused.function
         if inner is None or inner.__func__ is not self.function or inner.__self__ is not instance:
             method = self.function.__get__(instance, owner)
-            fused = FusedFunction(method, self.optimize, self.preferred)
+            fused = FusedFunction(method, self.optimize, self.preferred, self.options)
             fused.passes = self.passes
             attributes[name] = BoundFunction(fused)
         return fused
@@ -174,7 +179,14 @@ class FusedFunction:
         self, trace: Trace, arguments: dict[str, Any], operands: tuple[Any, ...]
     ) -> GraphCall:
         """Choose the program that runs for a trace."""
-        return call_of(trace, operands, self.optimize, self.preferred, passes=self.passes)
+        return call_of(
+            trace,
+            operands,
+            self.optimize,
+            self.preferred,
+            passes=self.passes,
+            options=self.options,
+        )
 
     def _trace(self, arguments: dict[str, Any], leaves: Leaves) -> Trace:
         return trace_function(self.function, arguments, leaves, self._called)
@@ -225,6 +237,24 @@ def _content(cell: CellType) -> Any:
         return None
 
 
+def kernel_settings(
+    function: Callable[..., Any], optimize: str | None, price: Price | None
+) -> tuple[str, Preference, CallOptions]:
+    """Return the strategy, the backends and the options of a function derived from another.
+
+    What nobody says is as for the other function.
+
+    Raises ScheduleError for another `optimize`, OperandTypeError for another price.
+    """
+    fused = function if isinstance(function, FusedFunction) else None
+    options = MANY_CALLS if fused is None else fused.options
+    strategy = optimize or (DEFAULT if fused is None else fused.optimize)
+    preferred = NONE if fused is None else fused.preferred
+    return (
+        check_strategy(strategy), preferred, options if price is None else options.with_price(price)
+    )  # fmt: skip
+
+
 @overload
 def fuse(
     function: Callable[..., Any],
@@ -232,6 +262,7 @@ def fuse(
     optimize: str = ...,
     backends: Sequence[str] = ...,
     regions: Regions | None = ...,
+    price: Price = ...,
 ) -> FusedFunction: ...
 @overload
 def fuse(
@@ -240,6 +271,7 @@ def fuse(
     optimize: str = ...,
     backends: Sequence[str] = ...,
     regions: Regions | None = ...,
+    price: Price = ...,
 ) -> Callable[[Callable[..., Any]], FusedFunction]: ...
 def fuse(
     function: Callable[..., Any] | None = None,
@@ -247,6 +279,7 @@ def fuse(
     optimize: str = DEFAULT,
     backends: Sequence[str] = (),
     regions: Regions | None = None,
+    price: Price = ANALYTIC,
 ) -> Any:
     """Trace a function of arrays once for each kinds of operands, and compute it as a whole.
 
@@ -265,13 +298,16 @@ def fuse(
               compiler, which has what those behind it would compute in as long a time
     regions   the parts themselves, whatever they cost: {"blas": [("p0", "p1")]} by the names of
               primitives as `explain()` has them, or a function of the graph of primitives to that
+    price     by which plans of its kernels are compared, and kernels where `optimize` has prices:
+              "analytic", "learned" or a model, as in `tp.evaluate`
 
     Raises ScheduleError for another `optimize`, for unknown backends, and, where it is called, for
-    regions that cannot each be one step. Raises where it is called, with the line, what a trace
-    cannot follow: branches on values, and functions that are not known.
+    regions that cannot each be one step; OperandTypeError for another price. Raises where it is
+    called, with the line, what a trace cannot follow: branches on values, and functions that are
+    not known.
     """
-    strategy = check_strategy(optimize)
+    strategy, options = check_strategy(optimize), MANY_CALLS.with_price(price)
     preferred = preference_of(backends, regions) if backends or regions else NONE
     if function is None:
-        return lambda function: FusedFunction(function, strategy, preferred)
-    return FusedFunction(function, strategy, preferred)
+        return lambda function: FusedFunction(function, strategy, preferred, options)
+    return FusedFunction(function, strategy, preferred, options)

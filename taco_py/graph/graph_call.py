@@ -30,6 +30,7 @@ class GraphCall:
     decision   how its kernels were chosen
     offload    what runs instead at the sizes of a call, None without backends
     is_derived whether the primitives compute what was derived from the trace, as its gradients
+    options    of the calls of kernels
     """
 
     trace: Trace
@@ -38,6 +39,7 @@ class GraphCall:
     decision: Decision
     offload: Offload | None = None
     is_derived: bool = False
+    options: CallOptions = MANY_CALLS
 
     def run(self, operands: Sequence[Any]) -> Any:
         """Compute the function's results of operands by the trace's names."""
@@ -88,7 +90,7 @@ def planned_call(
     is_derived: bool = True,
 ) -> GraphCall:
     """Choose the program that runs for primitives, for instance of a derivative of a trace."""
-    decision = choose_regions(primitives, operands, strategy)
+    decision = choose_regions(primitives, operands, strategy, options)
     program = make_program(primitives, lambda _: decision.selected.regions, options=options)
-    offload = Offload(primitives, program, preferred) if preferred.backends else None
-    return GraphCall(trace, primitives, program, decision, offload, is_derived)
+    offload = Offload(primitives, program, preferred, options) if preferred.backends else None
+    return GraphCall(trace, primitives, program, decision, offload, is_derived, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from taco_py.arguments.learned_price import ANALYTIC, Price
 from taco_py.graph.backends.offload_report import count_runs, describe_offload, describe_step
 from taco_py.graph.backends.offloaded_run import OffloadedRun
 from taco_py.graph.graph_call import GraphCall
@@ -36,7 +37,10 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
     program = call.program if offload is None else offload.program
     yield f"graph     {name}: {len(operators.nodes)} operators, {len(primitives.nodes)} primitives"
     yield f"runs      {count_runs(program)}"
-    yield from describe_choice(with_expected(call.decision, primitives, operands))
+    yield from describe_choice(
+        with_expected(call.decision, primitives, operands, call.options.price)
+    )
+    yield from _price_lines(call.options.price)
     if call.offload is not None and offload is not None:
         yield from describe_offload(call.offload, offload)
     for extent, expected in zip(call.trace.conditions, call.trace.expected, strict=True):
@@ -73,6 +77,15 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
         for operand in last:
             del values[operand]
     yield from memory.describe()
+
+
+def _price_lines(price: Price) -> Iterator[str]:
+    """Yield the line on the price that decided, of a learned one; steps say the analytic one."""
+    if price != ANALYTIC:
+        from taco_py.tuning.bench.priced_schedule import describe_model
+        from taco_py.tuning.prices.price_choice import model_of
+
+        yield f"price     {describe_model(model_of(price))}"
 
 
 def _describe_numpy(step: NumpyRun, free: Collection[str]) -> str:

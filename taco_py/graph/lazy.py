@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.arguments.learned_price import ANALYTIC, Price
+from taco_py.arguments.options import CallOptions
 from taco_py.data.tensors.behaviour import BEHAVIOUR
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.graph.backends.registered import NONE, Preference, preference_of
@@ -34,6 +36,7 @@ class LazyRecorder(Recorder):
 
     optimize = DEFAULT
     preferred = NONE
+    options = ONE_CALL
 
     def call(self, name: str) -> tuple[GraphCall, list[Any]]:
         """Choose the program for one of the arrays, and return it with its operands."""
@@ -41,7 +44,7 @@ class LazyRecorder(Recorder):
         self.closed = False
         trace = Trace(graph, Output(0), None, (), (), FreeVariables((), ()))
         operands = [self.operands[leaf.name] for leaf in graph.inputs]
-        call = call_of(trace, operands, self.optimize, self.preferred, options=ONE_CALL)
+        call = call_of(trace, operands, self.optimize, self.preferred, options=self.options)
         return call, operands
 
 
@@ -72,11 +75,17 @@ class Lazy:
     array([2., 2., 2.])
     """
 
-    def __init__(self, optimize: str = DEFAULT, preferred: Preference = NONE) -> None:
+    def __init__(
+        self,
+        optimize: str = DEFAULT,
+        preferred: Preference = NONE,
+        options: CallOptions = ONE_CALL,
+    ) -> None:
         table = {**operations(frozenset()), "traced": LazyArray, "TracedArray": LazyArray}
         self.recorder = LazyRecorder({}, table)
         self.recorder.optimize = check_strategy(optimize)
         self.recorder.preferred = preferred
+        self.recorder.options = options
         self.names: dict[int, str] = {}
         self.before: Callable[[str], Any] | None = None
 
@@ -147,7 +156,7 @@ class Lazy:
         return self._noted(name, array, axis, dtype=dtype, keepdims=keepdims)
 
 
-def lazy(optimize: str = DEFAULT, backends: Sequence[str] = ()) -> Lazy:
+def lazy(optimize: str = DEFAULT, backends: Sequence[str] = (), price: Price = ANALYTIC) -> Lazy:
     """Note operations of arrays instead of computing them, until `.compute()` of a result.
 
     >>> with tp.lazy() as later:
@@ -162,7 +171,10 @@ def lazy(optimize: str = DEFAULT, backends: Sequence[str] = ()) -> Lazy:
 
     optimize  how kernels are chosen, as `tp.fuse` has it: anew for each `.compute()`
     backends  names of code generators that may compute parts of it, as `tp.fuse` has them
+    price     by which plans are compared, as `tp.fuse` has it
 
-    Raises ScheduleError for another `optimize`, and for unknown backends.
+    Raises ScheduleError for another `optimize`, and for unknown backends, OperandTypeError for
+    another price.
     """
-    return Lazy(optimize, preference_of(backends) if backends else NONE)
+    preferred = preference_of(backends) if backends else NONE
+    return Lazy(optimize, preferred, ONE_CALL.with_price(price))

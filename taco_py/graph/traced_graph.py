@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.arguments.learned_price import ANALYTIC, Price
 from taco_py.graph.backends.registered import NONE, preference_of
 from taco_py.graph.capture.signature_of_call import kind_of
 from taco_py.graph.graph_call import GraphCall, call_of, planned_call
@@ -17,6 +18,7 @@ from taco_py.graph.graph_files import from_json, to_json, wrong_file
 from taco_py.graph.graph_picture import draw_graph
 from taco_py.graph.graph_report import explain_graph
 from taco_py.graph.nodes import Fact, Graph
+from taco_py.graph.run.graph_program import MANY_CALLS
 from taco_py.graph.selection.strategies import DEFAULT, check_strategy
 from taco_py.language.diagnostics.errors import (
     FileFormatError,
@@ -138,15 +140,23 @@ class TracedGraph:
         return str(self.operators)
 
 
-def load(file: str | Path, optimize: str = DEFAULT, backends: Sequence[str] = ()) -> TracedGraph:
+def load(
+    file: str | Path,
+    optimize: str = DEFAULT,
+    backends: Sequence[str] = (),
+    price: Price = ANALYTIC,
+) -> TracedGraph:
     """Read a graph that `TracedGraph.save` wrote.
 
     optimize  how its kernels are chosen, as `tp.fuse` has it, for the operands of its first call
     backends  names of code generators that may compute parts of it, as `tp.fuse` has them
+    price     by which plans are compared, as `tp.fuse` has it
 
-    Raises FileFormatError for another file, ScheduleError for another `optimize`.
+    Raises FileFormatError for another file, ScheduleError for another `optimize`, OperandTypeError
+    for another price.
     """
     path, strategy = Path(file), check_strategy(optimize)
+    options = MANY_CALLS.with_price(price)
     preferred = preference_of(backends) if backends else NONE
     try:
         text = path.read_text(encoding="utf-8")
@@ -159,9 +169,10 @@ def load(file: str | Path, optimize: str = DEFAULT, backends: Sequence[str] = ()
             if saved.derived is None
             else partial(planned_call, saved.trace, saved.derived)
         )
-        plan = partial(planned, strategy=strategy, preferred=preferred)
+        plan = partial(planned, strategy=strategy, preferred=preferred, options=options)
         waiting = None if strategy == DEFAULT else plan
-        return TracedGraph(planned(preferred=preferred), (), path.stem, waiting, path.name)
+        call = planned(preferred=preferred, options=options)
+        return TracedGraph(call, (), path.stem, waiting, path.name)
 
 
 @contextmanager

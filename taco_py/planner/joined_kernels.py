@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 
 from codegen.names import Names
 from taco_py.compiler.concrete.concretize import Order
-from taco_py.compiler.concrete.nodes import Forall, Sequence, Statement, Where
+from taco_py.compiler.concrete.side_results import stored_in
 from taco_py.compiler.iteration.graph import IterationGraph
 from taco_py.compiler.schedule.schedule import OPEN, Schedule
 from taco_py.language.notation.checks import accesses
@@ -89,26 +89,9 @@ def steps_around(program: Program, targets: Set[str]) -> tuple[list[Node], list[
 def stores_besides(graph: IterationGraph) -> bool:
     """Tell whether loops complete each side result of their problem once, all elements of it."""
     plain = {loop.index for loop in graph.loops if loop.plain}
-    stores = _stored_in(graph.statement, frozenset())
+    stores = stored_in(graph.statement)
     stored = [access for access, loops in stores if loops == {*access.indices} <= plain]
     return {side.target for side in graph.problem.side} == {*stored}
-
-
-def _stored_in(
-    statement: Statement, loops: frozenset[str]
-) -> Iterator[tuple[Access, frozenset[str]]]:
-    """Yield the elements of side results that workspaces are stored in, with the loops around
-    each."""
-    match statement:
-        case Forall(index, body):
-            yield from _stored_in(body, loops | {index})
-        case Where(workspace, consumer):
-            if workspace.stored is not None:
-                yield workspace.stored, loops
-            yield from _stored_in(consumer, loops)  # a producer runs where it is asked for
-        case Sequence(statements):
-            for part in statements:
-                yield from _stored_in(part, loops)
 
 
 def join_kernels(

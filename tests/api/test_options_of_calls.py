@@ -28,7 +28,7 @@ VALUES: dict[str, Any] = {
     "initial": np.zeros(4), "stored": {}, "trials": 1, "seconds": 0.01, "search": "random",
     "seed": 1, "progress": False, "frontier_budget": 0.0, "scope": "all", "dtypes": "float64",
     "index_dtype": "int32", "wrt": "x", "in_place": True, "value": True, "backends": ("blas",),
-    "regions": None, "optimizer": "sgd", "besides": x,
+    "regions": None, "optimizer": "sgd", "besides": x, "price": "analytic",
 }  # fmt: skip
 """A value of each option of any call, and of an operand that no text reads."""
 

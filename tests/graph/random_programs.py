@@ -3,6 +3,7 @@
     python -m tests.graph.random_programs 200 --seed 7
     python -m tests.graph.random_programs 200 --backends jsonvm blas
     python -m tests.graph.random_programs 200 --narrow --optimize none
+    python -m tests.graph.random_programs 200 --price
 
 A program is text, made line by line beside its values in NumPy, so that every line is legal and no
 number overflows. It is called with the operands that it was made for, and with ones of other sizes.
@@ -24,7 +25,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import taco_py as tp
+from taco_py.arguments.learned_price import ANALYTIC
 from taco_py.graph.backends.registered import REGISTERED
+from tests.prices.test_forest import wide_model
 
 DTYPES = ("float64", "float64", "float64", "float32", "int64", "int32", "bool", "complex128")
 NARROW = ("int8", "int8", "uint8", "uint8", "bool", "bool", "int16", "uint16", "uint64", "float64")
@@ -297,10 +300,12 @@ def make_program(seed: int, narrow: bool = False) -> Program:
     return Program(text, given, maker.sparse, others)
 
 
-def wrong_with(program: Program, optimize: str = "stages", backends: Sequence[str] = ()) -> str:
+def wrong_with(
+    program: Program, optimize: str = "stages", backends: Sequence[str] = (), price: Any = ANALYTIC
+) -> str:
     """What differs from NumPy, "" where nothing does."""
     function = program.function()
-    fused = tp.fuse(function, optimize=optimize, backends=backends)
+    fused = tp.fuse(function, optimize=optimize, backends=backends, price=price)
     for operands in (program.operands, program.others, program.operands):
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -361,12 +366,15 @@ def failures(
     optimize: str = "stages",
     backends: Sequence[str] = (),
     narrow: bool = False,
+    priced: bool = False,
 ) -> Iterator[str]:
-    """What is wrong with programs of these seeds."""
+    """What is wrong with programs of these seeds, each by a price of its own if they are priced."""
     for number in range(seed, seed + count):
         program = make_program(number, narrow)
         try:
-            told = wrong_with(program, optimize, backends)
+            told = wrong_with(
+                program, optimize, backends, wide_model(number) if priced else ANALYTIC
+            )
         except Exception as error:
             told = f"{type(error).__name__}: {error}"
             if isinstance(error, tp.OperandTypeError) and "complex" in told and program.sparse:
@@ -392,10 +400,12 @@ def main() -> int:
     parser.add_argument("--backends", nargs="*", default=(), help="that compute all that they can")
     parser.add_argument("--narrow", action="store_true", help="small integers, which wrap")
     parser.add_argument("--optimize", default="stages", help="the strategy that chooses kernels")
+    parser.add_argument("--price", action="store_true", help="by trees that are drawn")
     given = parser.parse_args()
     backends = registered_as_greedy(given.backends)
     begun, wrong = time.perf_counter(), 0
-    for told in failures(given.count, given.seed, given.optimize, backends, given.narrow):
+    options = given.optimize, backends, given.narrow, given.price
+    for told in failures(given.count, given.seed, *options):
         wrong += 1
         print(told, flush=True)
     print(f"{given.count} programs, {wrong} wrong, {time.perf_counter() - begun:.0f} s")

@@ -13,7 +13,7 @@ from taco_py.graph.orchestrate.choosers import CHOOSERS
 from taco_py.graph.orchestrate.dag import bits
 from taco_py.graph.primitives.sampled_values import OPERATOR as SAMPLED
 from taco_py.graph.primitives.sampled_values import operator_of
-from taco_py.graph.run.graph_program import KernelRun, make_program
+from taco_py.graph.run.graph_program import MANY_CALLS, KernelRun, make_program
 from taco_py.graph.selection import strategies
 from taco_py.graph.selection.graph_dag import dag_of_graph
 from taco_py.graph.selection.strategies import STRATEGIES, choose_regions
@@ -92,7 +92,7 @@ def test_choosers_keep_products_sparse_that_a_mask_restricts(
 ) -> None:
     monkeypatch.setattr(strategies, "SIZES", (3,))
     graph = graph_of("attention", 20)
-    choosing, _ = strategies._prepare_choice(graph.primitives, graph.operands)
+    choosing, _ = strategies._prepare_choice(graph.primitives, graph.operands, MANY_CALLS)
     nodes = choosing.dag.nodes
     product = next(n for n in nodes if operator_of(n) == "contract")
     assert product.operator == SAMPLED
@@ -148,7 +148,7 @@ def test_strategies_look_at_few_candidates(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(strategies, "MOST_CANDIDATES", 40)
     graph = graph_of("feed_forward")
     dag = dag_of_graph(graph.primitives)
-    stages = STRATEGIES["stages"](graph.primitives, ()).selected.regions
+    stages = STRATEGIES["stages"](graph.primitives, (), MANY_CALLS).selected.regions
     found = strategies.candidates_of(dag, stages)
     assert len(found.kernels) <= 40 + 1 + 40 // 4
     whole = dag.kernel(stages[0])

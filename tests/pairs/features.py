@@ -14,16 +14,14 @@ import numpy as np
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.tuning.prices.kernel_features import FEATURES as COUNTS
 from tests.pairs.calls import SIZES, Call
-from tests.prices.test_forest import drawn_model
+from tests.prices.test_forest import wide_model
 
 Change = Callable[[Call, np.random.Generator], Call | None]
 """Another call, None where the feature has no place in it."""
 
 
-EVERY = np.full(len(COUNTS), 1e4)
-PRICE = replace(drawn_model(1), least=-EVERY, most=EVERY, digest="")
+PRICE = wide_model(1)
 """A price of trees that were drawn: it likes plans that the analytic one does not."""
 
 

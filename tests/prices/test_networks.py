@@ -22,7 +22,7 @@ from taco_py.tuning.bench.tune_call import tunable
 from taco_py.tuning.networks.form_plans import PlanFormer
 from taco_py.tuning.networks.kernel_nest import KernelNest
 from taco_py.tuning.networks.nest_vectors import LOOP_NAMES, STATEMENT_NAMES
-from taco_py.tuning.networks.network import ARCHITECTURES, Network, load_network
+from taco_py.tuning.networks.network import ARCHITECTURES, Network
 from taco_py.tuning.networks.plan_arrays import PlanForms, join_plans
 from taco_py.tuning.networks.train_network import (
     LOSSES,
@@ -236,8 +236,8 @@ def test_networks_come_back_from_small_files(kind: str, tmp_path: Path) -> None:
     network = drawn_network(kind, 3)
     network.save(tmp_path / "n.npz")
     assert (tmp_path / "n.npz").stat().st_size < 1_000_000
-    again = load_network(tmp_path / "n.npz")
-    assert again.kind == kind
+    again = tp.load_price(tmp_path / "n.npz")
+    assert isinstance(again, Network) and again.kind == kind
     plans = forms_of("C[i,j] = A[i,k] * B[k,j]")
     np.testing.assert_array_equal(again.seconds(plans), network.seconds(plans))
 
@@ -277,12 +277,30 @@ def test_files_that_are_no_networks_are_refused(damage: str, tmp_path: Path) -> 
     DAMAGES[damage](arrays)
     np.savez_compressed(path, **arrays)
     with pytest.raises(tp.FileFormatError):
-        load_network(path)
+        tp.load_price(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"nothing at all", b"\x80\x04]\x94."])
-def test_files_of_something_else_are_refused(content: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage, message", [
+    (_header(version=9), "Expected version 1 of a network, tree or graph, found version 9"),
+    (_header(kind="forest"), "Expected version 1 of a network, tree or graph, found version 1"),
+    (_header(features=["cost"]), "Expected the features of this release"),
+])  # fmt: skip
+def test_what_is_wrong_with_a_network_is_told(damage: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "n.npz"
-    path.write_bytes(content)
-    with pytest.raises(tp.FileFormatError):
-        load_network(path)
+    drawn_network("graph", 4).save(path)
+    with np.load(path) as file:
+        arrays = {name: file[name].copy() for name in file.files}
+    damage(arrays)
+    np.savez_compressed(path, **arrays)
+    with pytest.raises(tp.FileFormatError, match=message):
+        tp.load_price(path)
+
+
+def test_truncated_networks_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "n.npz"
+    drawn_network("tree", 5).save(path)
+    whole = path.read_bytes()
+    for share in (0.1, 0.5, 0.9):
+        path.write_bytes(whole[: int(len(whole) * share)])
+        with pytest.raises(tp.FileFormatError, match="one that is cut off"):
+            tp.load_price(path)

@@ -15,7 +15,7 @@ from taco_py.tuning.bench import priced_schedule
 from taco_py.tuning.prices.forest import Forest, forest_of
 from taco_py.tuning.prices.kernel_features import FEATURES
 from taco_py.tuning.prices.price_model import Origin, PriceModel
-from tests.prices.test_forest import drawn_model
+from tests.prices.test_forest import drawn_model, wide_model
 
 COUNT = len(FEATURES)
 rng = np.random.default_rng(0)
@@ -30,6 +30,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "D[i,j] = A[i,j] * X[i,k] * Y[j,k]": {"A": A, "X": X, "Y": Y},
     "G[k,l] = X[i,k] * A[i,j] * Y[j,l]": {"A": A, "X": X, "Y": Y},
     "s[i] = sum(j, A[i,j]); y[i,j] = A[i,j] / (s[i] + 1)": {"A": A},
+    "t[i] = x[i] < z[i]; s = sum(i, t[i])": {"x": rng.random(9), "z": rng.random(9)},
     "y[p[i]] += A[i,j]": {"A": A, "p": rng.integers(0, 40, 300), "y": np.zeros(40)},
 }
 
@@ -59,6 +60,17 @@ def test_results_are_those_of_the_analytic_price(text: str, seed: int) -> None:
     wanted = tp.evaluate(text, CALLS[text])
     found = tp.evaluate(text, CALLS[text], price=drawn_model(seed))
     np.testing.assert_allclose(dense(found), dense(wanted), rtol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_results_that_one_kernel_makes_are_all_stored(seed: int) -> None:
+    """Loops that would lose the second result are no plans, neither by a price nor by time."""
+    text = "h[i,j] = max(X[i,k] * W[k,j] + b[j], 0); s[j] = sum(i, h[i,j])"
+    operands = {"X": X, "W": rng.random((6, 9)), "b": rng.random(9)}
+    wanted = tp.evaluate(text, operands, outputs=("h", "s"))
+    found = tp.evaluate(text, operands, outputs=("h", "s"), price=wide_model(seed))
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other)
 
 
 @pytest.mark.parametrize("more", [

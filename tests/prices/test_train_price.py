@@ -45,6 +45,17 @@ def test_factors_of_kernels_are_found_from_the_times_of_plans(tmp_path: Path) ->
     assert (model.origin.processor, model.origin.compiler) == ("processor", "gcc")
 
 
+def test_a_factor_that_all_programs_have_in_common_is_learned(tmp_path: Path) -> None:
+    """Plans that all take eight times their price, whatever is in them."""
+    pytest.importorskip("lightgbm")
+    data = drawn_times(300)
+    replace(data, times=data.times * 8).save(tmp_path / "times.npz")
+    model = tp.learn(tmp_path / "times.npz")
+    _, middle, _ = model.ratios(data.features.astype(float))
+    expected = data.rest + np.bincount(data.plan, data.seconds * middle, len(data.rest))
+    assert 0.9 < np.median(expected / (8 * data.measured)) < 1.1
+
+
 def test_times_of_several_machines_are_not_mixed() -> None:
     data = drawn_times(10)
     with pytest.raises(tp.FileFormatError, match="one processor"):

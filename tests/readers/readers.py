@@ -25,11 +25,11 @@ from taco_py.data.kept_calibration import UNREADABLE, checksum_of, parse_calibra
 from taco_py.graph.backends.jsonvm_worker import answer
 from taco_py.graph.plain_graphs import plain_graph
 from taco_py.running.plan_texts.fitted_plan import parsed_plan
-from taco_py.tuning.bench.call_space import space_of
+from taco_py.tuning.bench.call_space import CallSpace, space_of
 from taco_py.tuning.bench.tune_call import tunable
-from taco_py.tuning.networks.form_plans import PlanFormer
-from taco_py.tuning.networks.network import ARCHITECTURES, Network, load_network
-from taco_py.tuning.networks.plan_arrays import PlanForms
+from taco_py.tuning.networks.form_plans import plan_prices
+from taco_py.tuning.networks.network import ARCHITECTURES, Network
+from tests.prices.test_forest import drawn_model
 from tests.readers.graph_samples import saved_graphs
 from tests.readers.mutations import Mutator, deep
 
@@ -557,27 +557,28 @@ def use_calibration(path: Path) -> None:
     assert all(0 < cost < 1 for cost in costs)
 
 
-# ---------------------------------------------------------------- networks
+# ---------------------------------------------------------------- prices
 
 
-def network_files(folder: Path) -> dict[str, bytes]:
+def price_files(folder: Path) -> dict[str, bytes]:
     files = {}
     for kind, architecture in ARCHITECTURES.items():
         shapes = architecture.shapes()
         weights = {name: rng.random(shape).astype(np.float32) for name, shape in shapes.items()}
         Network(kind, weights).save(folder / "n.npz")
         files[kind] = (folder / "n.npz").read_bytes()
-    return files
+    drawn_model(1).save(folder / "m.npz")
+    return {**files, "trees": (folder / "m.npz").read_bytes()}
 
 
 @cache
-def plan_forms() -> PlanForms:
-    call = space_of(tunable(TEXT, {"A": A, "x": x}, {}))
-    return PlanFormer(call.priced).forms((call.prepared.plan,))
+def usual_call() -> CallSpace:
+    return space_of(tunable(TEXT, {"A": A, "x": x}, {}))
 
 
-def use_network(path: Path) -> Any:
-    return load_network(path).seconds(plan_forms())
+def use_price(path: Path) -> Any:
+    call = usual_call()
+    return plan_prices(call.priced, tp.load_price(path)).of((call.prepared.plan,))
 
 
 READERS: tuple[Reader, ...] = (
@@ -607,5 +608,5 @@ READERS: tuple[Reader, ...] = (
     Reader("compressed", ".mtx.gz", written("m.mtx.gz"), Mutator.binary, read_tensor),
     Reader("notes", ".json", notes, Mutator.json, recall_note),
     Reader("calibrations", ".json", calibrations, change_calibration, use_calibration, False),
-    Reader("networks", ".npz", network_files, change_arrays, use_network, slow=6),
+    Reader("prices", ".npz", price_files, change_arrays, use_price, slow=6),
 )  # fmt: skip

@@ -33,8 +33,8 @@ def learn(times: TuningStore | str | Path, *, earlier: PriceModel | None = None)
              `python -m benchmarks.price_data pack` writes
     earlier  a model of the same times, which is returned unless there are a fifth more by now
 
-    Raises FileFormatError, TuningStoreError for too few plans, and MissingExtraError without the
-    extra `tacopy[learn]`.
+    Raises FileFormatError, TuningStoreError for too few plans, OperandTypeError for an earlier
+    price that is no model of trees, and MissingExtraError without the extra `tacopy[learn]`.
     """
     source: Any = times
     return learned(getattr(source, "file", None) or Path(source), earlier)

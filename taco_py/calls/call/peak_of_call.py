@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from taco_py.calls.call.computation import Computation
+from taco_py.calls.call.compute import with_chosen_plan
 from taco_py.calls.call.prepare import prepare_computation
 from taco_py.data.kernels import KERNELS
 from taco_py.running.execute.peak_memory import moments
@@ -13,6 +14,7 @@ def peak(computation: Computation) -> tuple[int, int]:
 
     What is sparse counts with the most that it may take.
     """
+    computation, _ = with_chosen_plan(computation)
     prepared = prepare_computation(computation)
     tensors = {name: operand.data for name, operand in prepared.operands.items()}
     limit = computation.options.threads or KERNELS.cores

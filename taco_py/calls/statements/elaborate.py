@@ -334,6 +334,8 @@ class _Building:
             self.facts[alias] = replace(operand, type=type)
             return alias
         indices = tuple(f"i{mode}" for mode in range(len(operand.shape)))
+        for index, size in zip(indices, operand.shape, strict=True):
+            self.sizes.setdefault(index, []).append(size)
         copy = Assignment(Access(alias, indices), Access(source, indices))
         facts = replace(operand, type=replace(operand.type.read_as(dtype.name), stored=""))
         self.source_assignments.append(copy)

@@ -117,6 +117,7 @@ def scheduled_graph(
 
     Raises ScheduleError.
     """
+    from taco_py.compiler.concrete.side_results import check_side_results
     from taco_py.compiler.concrete.verify import verify
     from taco_py.compiler.iteration.graph import build_graph
     from taco_py.compiler.schedule.apply import loops_of
@@ -127,6 +128,7 @@ def scheduled_graph(
 
     loops = loops_of(recipe.problem.assignment, recipe.schedule)
     initial = replace(loops.graph(recipe.problem), teams=choose_shared is None)
+    check_side_results(recipe.problem, initial.statement, loops.provenance)
     parallel = (choose_shared or choose_parallel)(initial, recipe.schedule)
     statement = assign_first(recipe.problem, parallel.statement, loops.provenance)
     verify(loops.placed(recipe.problem), statement, loops.provenance)

@@ -9,6 +9,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from codegen.runtime.memo import Memo
+from taco_py.arguments.options import CallOptions
 from taco_py.graph.backends.backend import Backend
 from taco_py.graph.backends.offload_choice import (
     BackendFaultError,
@@ -50,14 +51,18 @@ class SizedProgram:
 class Offload:
     """Programs of a graph by the sizes of calls.
 
-    host    what runs without backends
-    tasks   compiled regions, which several sizes share
+    host     what runs without backends
+    options  of the calls of kernels
+    tasks    compiled regions, which several sizes share
     """
 
-    def __init__(self, graph: Graph, host: GraphProgram, preferred: Preference) -> None:
+    def __init__(
+        self, graph: Graph, host: GraphProgram, preferred: Preference, options: CallOptions
+    ) -> None:
         self.graph = graph
         self.host = host
         self.preferred = preferred
+        self.options = options
         self.key = key_of_sizes(graph)
         self.programs = Memo(MOST_SIZES)
         self.tasks: dict[tuple[object, ...], OffloadedTask] = {}
@@ -73,7 +78,7 @@ class Offload:
 
     def _choose(self, operands: Sequence[Any]) -> SizedProgram:
         try:
-            values = sized_values(self.graph, operands)
+            values = sized_values(self.graph, operands, self.options.price)
         except InternalError:
             raise
         except TacoError:  # what operands do not fit together is told by the kernels
@@ -87,7 +92,7 @@ class Offload:
             steps.append(self._step(values, region, operands))
             return steps[-1]
 
-        program = make_program(self.graph, lambda _: choice.partition(), offloaded)
+        program = make_program(self.graph, lambda _: choice.partition(), offloaded, self.options)
         return SizedProgram(program, choice, tuple(step.task for step in steps))
 
     def _choice(self, values: SizedValues) -> OffloadChoice | None:
@@ -147,5 +152,5 @@ class Offload:
         stored = tuple(leaf.fact.sparsity for leaf in part.graph.inputs)
         key = (backend.name, names, part.graph.outputs, sizes, stored)
         if key not in self.tasks:
-            self.tasks[key] = OffloadedTask(backend, part)
+            self.tasks[key] = OffloadedTask(backend, part, self.options)
         return self.tasks[key]

@@ -12,13 +12,20 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.arguments.options import CallOptions
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.graph.backends.backend import Backend, ProcessDiedError
 from taco_py.graph.backends.read_only import detach_results, read_only
 from taco_py.graph.backends.region_graph import RegionGraph
 from taco_py.graph.nodes import Graph
-from taco_py.graph.run.graph_program import GraphProgram, RegionRun, make_program, places_of
+from taco_py.graph.run.graph_program import (
+    MANY_CALLS,
+    GraphProgram,
+    RegionRun,
+    make_program,
+    places_of,
+)
 from taco_py.language.diagnostics.cautions import BackendWarning, caution, issue_warnings
 
 MOST_DEATHS = 1
@@ -36,6 +43,7 @@ class WrongResultError(Exception):
 class OffloadedTask:
     """A region as a backend compiled it, for calls of any sizes that it was compiled for.
 
+    options   of the calls of the host's kernels
     failed    why it is left out, "" while it is not
     compiled  what the backend made of it, with the constants' elements and the restarts then
     calls     how often the backend computed it
@@ -43,6 +51,7 @@ class OffloadedTask:
 
     backend: Backend
     part: RegionGraph
+    options: CallOptions = MANY_CALLS
     failed: str = ""
     compiled: tuple[Any, tuple[bytes, ...], int] | None = None
     calls: int = 0
@@ -68,7 +77,7 @@ class OffloadedTask:
     def by_host(self, arrays: Sequence[Any]) -> list[Any]:
         """Compute the region by the host's kernels."""
         if self._host is None:
-            self._host = make_program(self.part.graph)
+            self._host = make_program(self.part.graph, options=self.options)
         return self._host.run(arrays)
 
     def prepare(self) -> tuple[Any, tuple[bytes, ...], int]:

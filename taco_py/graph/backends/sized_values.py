@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.arguments.learned_price import ANALYTIC, Price
 from taco_py.graph.backends.backend import UNKNOWN, Facts, ValueFacts
 from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.nodes import Graph, Node
@@ -48,13 +49,15 @@ class SizedValues:
         return sum(fact.entries * np.dtype(fact.dtype).itemsize for fact in facts)
 
 
-def sized_values(graph: Graph, operands: Sequence[Any]) -> SizedValues:
+def sized_values(graph: Graph, operands: Sequence[Any], price: Price = ANALYTIC) -> SizedValues:
     """Compute the facts of a graph's values for the sizes of operands.
+
+    price  by which kernels are priced
 
     Raises TacoError for operands that do not fit.
     """
     dag = dag_of_graph(graph, graph.leaves)
-    prices = prices_of(dag, operands)
+    prices = prices_of(dag, operands, price)
     facts = graph.facts
     extents: list[Extent] = [extent for fact in facts.values() for extent in fact.shape]
     sizes = iter(compiled(extents, [leaf.name for leaf in graph.inputs])(*operands))

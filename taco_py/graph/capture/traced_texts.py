@@ -32,6 +32,7 @@ REMEDIES: Mapping[str, str] = MappingProxyType({
     "border": "read a padded array, as np.pad gives it",
     "shape": "add to np.zeros of that shape by +=",
     "memory_limit": "say tp.set_memory_limit(…), which holds for calls of the traced function",
+    "price": "name it for the whole function: tp.fuse(…, price=…)",
     "out": "np.copyto the result of the traced function",
 })  # fmt: skip
 """What to do without an option that traced texts do not take."""

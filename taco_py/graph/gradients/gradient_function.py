@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.arguments.learned_price import Price
+from taco_py.arguments.options import CallOptions
 from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.signature_of_call import leaves_of, replaced
 from taco_py.graph.capture.trace_function import Trace
-from taco_py.graph.fuse import FusedFunction
+from taco_py.graph.fuse import FusedFunction, kernel_settings
 from taco_py.graph.gradients.gradient_graph import (
     is_read,
     with_dense_gradients,
@@ -24,6 +26,7 @@ from taco_py.graph.gradients.gradients_inside import gradients_inside
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.rules.rewrite import rewritten, rules_of
+from taco_py.graph.run.graph_program import MANY_CALLS
 from taco_py.graph.selection.strategies import DEFAULT
 from taco_py.graph.views.with_views import with_views
 from taco_py.language.diagnostics.errors import DerivativeError
@@ -45,8 +48,9 @@ class GradientFunction(FusedFunction):
         value: bool,
         optimize: str = DEFAULT,
         preferred: Preference = NONE,
+        options: CallOptions = MANY_CALLS,
     ) -> None:
-        super().__init__(function, optimize, preferred)
+        super().__init__(function, optimize, preferred, options)
         self.wrt = wrt
         self.value = value
         names = [*self.signature.parameters]
@@ -93,7 +97,15 @@ class GradientFunction(FusedFunction):
         template = (Output(0), gradients) if self.value else gradients
         derived = partial(self._derived, targets)
         trace = replace(trace, template=template)
-        return call_of(trace, operands, self.optimize, self.preferred, derived, self.passes)
+        return call_of(
+            trace,
+            operands,
+            self.optimize,
+            self.preferred,
+            derived,
+            self.passes,
+            self.options,
+        )
 
     def _derived(self, targets: list[str], graph: Graph) -> Graph:
         """Return the primitives of the value and the gradients; the value is left out if nobody
@@ -163,7 +175,11 @@ def names_of(arguments: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _gradients(
-    function: Callable[..., Any], wrt: str | Iterable[str], value: bool, optimize: str | None
+    function: Callable[..., Any],
+    wrt: str | Iterable[str],
+    value: bool,
+    optimize: str | None,
+    price: Price | None,
 ) -> GradientFunction:
     if not isinstance(wrt, Iterable):
         raise DerivativeError(
@@ -171,14 +187,16 @@ def _gradients(
             hint='as in wrt="x", or wrt=("x", "y")',
         )
     names = wrt if isinstance(wrt, str) else tuple(wrt)
-    if isinstance(function, FusedFunction):
-        strategy = optimize or function.optimize
-        return GradientFunction(function.function, names, value, strategy, function.preferred)
-    return GradientFunction(function, names, value, optimize or DEFAULT)
+    inner = function.function if isinstance(function, FusedFunction) else function
+    return GradientFunction(inner, names, value, *kernel_settings(function, optimize, price))
 
 
 def grad(
-    function: Callable[..., Any], wrt: str | Iterable[str], *, optimize: str | None = None
+    function: Callable[..., Any],
+    wrt: str | Iterable[str],
+    *,
+    optimize: str | None = None,
+    price: Price | None = None,
 ) -> GradientFunction:
     """Return the function of the gradients of a function that returns one number.
 
@@ -198,17 +216,22 @@ def grad(
     function  of arrays, as `tp.fuse` takes it
     wrt       names of arguments, for which a tuple is returned, or one name; gradients are as the
               argument is: an array, a matrix of its own pattern, a tuple or dictionary of them
-    optimize  how kernels are chosen, as `tp.fuse` has it; by default as of a fused function
+    optimize, price  how kernels are chosen and by which price, as `tp.fuse` has them; by default as
+              of a fused function
 
     Raises DerivativeError for names of no arguments and, where it is called, for a function that
     returns several numbers, for operators without a derivative, with the line, and for arguments
     that are integers or that the function does not use.
     """
-    return _gradients(function, wrt, False, optimize)
+    return _gradients(function, wrt, False, optimize, price)
 
 
 def value_and_grad(
-    function: Callable[..., Any], wrt: str | Iterable[str], *, optimize: str | None = None
+    function: Callable[..., Any],
+    wrt: str | Iterable[str],
+    *,
+    optimize: str | None = None,
+    price: Price | None = None,
 ) -> GradientFunction:
     """Return the function of the value and the gradients of a function that returns one number.
 
@@ -219,8 +242,9 @@ def value_and_grad(
 
     function  of arrays, as `tp.fuse` takes it
     wrt       names of arguments, or one name, as `tp.grad` has them
-    optimize  how kernels are chosen, as `tp.fuse` has it; by default as of a fused function
+    optimize, price  how kernels are chosen and by which price, as `tp.fuse` has them; by default as
+              of a fused function
 
     Raises what `tp.grad` raises.
     """
-    return _gradients(function, wrt, True, optimize)
+    return _gradients(function, wrt, True, optimize, price)

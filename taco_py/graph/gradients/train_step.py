@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.graph.backends.registered import NONE, Preference
+from taco_py.arguments.learned_price import Price
+from taco_py.arguments.options import CallOptions
+from taco_py.graph.backends.registered import Preference
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.trace_function import Trace
 from taco_py.graph.capture.traced_array import TracedArray
 from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.extents import Extent
-from taco_py.graph.fuse import FusedFunction, trace_of
+from taco_py.graph.fuse import FusedFunction, kernel_settings, trace_of
 from taco_py.graph.gradients.element_gradients import build
 from taco_py.graph.gradients.gradient_function import check_number, is_used, names_of
 from taco_py.graph.gradients.gradient_graph import with_gradients, with_own_gradients
@@ -28,7 +30,6 @@ from taco_py.graph.graph_builder import GraphBuilder, rebuilt
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.rules.rewrite import rewritten, rules_of
-from taco_py.graph.selection.strategies import DEFAULT
 from taco_py.graph.views.with_views import with_views
 from taco_py.language.diagnostics.errors import (
     DerivativeError,
@@ -79,6 +80,7 @@ class TrainStep:
         in_place: bool,
         value: bool,
         optimize: str | None,
+        price: Price | None,
     ) -> None:
         self.loss = loss.function if isinstance(loss, FusedFunction) else loss
         self.optimizer = optimizer_of(optimizer)
@@ -87,11 +89,8 @@ class TrainStep:
         self.in_place = in_place
         self._signature = signature(self.loss)
         self.names = tuple(self._signature.parameters)
-        fused = loss if isinstance(loss, FusedFunction) else None
-        strategy = optimize or (fused.optimize if fused else DEFAULT)
-        self.fused = _Updated(
-            self.loss, self.optimizer, strategy, fused.preferred if fused else NONE
-        )
+        settings_of_kernels = kernel_settings(loss, optimize, price)
+        self.fused = _Updated(self.loss, self.optimizer, *settings_of_kernels)
         self.fused.value = value
 
     def begin(self, parameters: Mapping[str, Any] | None = None, /, **keywords: Any) -> TrainState:
@@ -214,11 +213,12 @@ class _Updated(FusedFunction):
         optimizer: Optimizer,
         optimize: str,
         preferred: Preference,
+        options: CallOptions,
     ) -> None:
         def call_loss(parameters: Any, state: Any, numbers: Any, data: Any) -> Any:
             return loss(**parameters, **data)
 
-        super().__init__(call_loss, optimize, preferred)
+        super().__init__(call_loss, optimize, preferred, options)
         self.optimizer = optimizer
 
     def _inside(self, recorder: Recorder, args: Any, keywords: Any) -> Any:
@@ -283,6 +283,7 @@ class _Updated(FusedFunction):
             self.preferred,
             derived,
             self.passes,
+            self.options,
         )
 
     @property
@@ -343,6 +344,7 @@ def train_step(
     in_place: bool = False,
     value: bool = True,
     optimize: str | None = None,
+    price: Price | None = None,
     **settings: float,
 ) -> TrainStep:
     """Return a step of training: a loss, its gradients and the update as one graph.
@@ -364,10 +366,11 @@ def train_step(
     in_place   whether the arrays of the parameters that `begin` was given are changed
     value      whether the loss is computed: without it, only as far as the gradients need it, and a
                step returns None for it
-    optimize   how kernels are chosen, as `tp.fuse` has it; by default as of a fused function
+    optimize, price  how kernels are chosen and by which price, as `tp.fuse` has them; by default as
+               of a fused function
     settings   of the optimiser: rate, decay (of weights), momentum, beta1, beta2, epsilon
 
     Raises OperandError for other optimisers and settings, DerivativeError where it is called for a
     loss without a derivative.
     """
-    return TrainStep(loss, optimizer, settings, in_place, value, optimize)
+    return TrainStep(loss, optimizer, settings, in_place, value, optimize, price)

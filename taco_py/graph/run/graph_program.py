@@ -187,6 +187,8 @@ class KernelRun(RegionRun):
             self.identity = (
                 "graph", self.options.often, *texts, statements.results, forms, *statements.operands
             )  # fmt: skip
+            if self.options.is_priced:
+                self.identity = (*self.identity, "price", repr(self.options.price))
             if self.joins.joins:
                 parts = tuple(name for name in statements.results if name in self.joins.parts)
                 self.identity = (*self.identity, "parts", parts)

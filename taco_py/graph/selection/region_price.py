@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.arguments.learned_price import ANALYTIC, Price
 from taco_py.arguments.operands import as_number, describe, is_number
 from taco_py.arguments.result_table import ARRAY, TENSOR
 from taco_py.arguments.results import container
@@ -79,6 +80,7 @@ class RegionPrices:
     views         nodes that NumPy only shows, in the memory of what they are views of
     threads       that kernels may use
     effort        searches for orders of loops, which regions with the same statements share
+    price         by which the plans of regions are priced
     """
 
     graph: Graph
@@ -93,6 +95,7 @@ class RegionPrices:
     threads: int = 1
     costs: CallCosts = COSTS
     effort: Effort = field(default_factory=Effort)
+    price: Price = ANALYTIC
     computed: dict[tuple[tuple[str, ...], tuple[str, ...]], float] = field(default_factory=dict)
 
     def of(self, region: Region) -> float:
@@ -142,10 +145,19 @@ class RegionPrices:
         facts = plan.program.facts
         sparse = sum(not facts[name].type.format.is_dense for name in plan.program.results)
         return (
-            PricedFor({}, plan.machine, self.threads).plan(plan)
+            self._seconds(plan)
             + self.costs.call_seconds
             + sparse * self.costs.sparse_result_seconds
         )
+
+    def _seconds(self, plan: Plan) -> float:
+        """Return the seconds of a plan by the price; the analytic ones where it knows none."""
+        priced = PricedFor({}, plan.machine, self.threads)
+        if self.price != ANALYTIC:
+            seconds = learned_seconds(priced, self.price, plan)
+            if seconds < inf:
+                return seconds
+        return priced.plan(plan)
 
     def plan(self, region: Region) -> Plan:
         """Return the plan of the statements of a region. Raises TacoError where there is none."""
@@ -167,7 +179,16 @@ class RegionPrices:
         )
 
 
-def prices_of(dag: GraphDag, operands: Sequence[Any]) -> RegionPrices:
+def learned_seconds(priced: PricedFor, price: Price, plan: Plan) -> float:
+    """Return the seconds of a plan by a learned price; infinite where it has none of it."""
+    from taco_py.tuning.networks.form_plans import plan_prices
+    from taco_py.tuning.prices.price_choice import model_of
+
+    (expected,) = plan_prices(priced, model_of(price)).of((plan,))
+    return expected.seconds
+
+
+def prices_of(dag: GraphDag, operands: Sequence[Any], price: Price = ANALYTIC) -> RegionPrices:
     """Make the prices of regions of a graph in a call."""
     graph = dag.graph
     leaves = make_program(graph, lambda _: ()).begin(operands)
@@ -214,6 +235,7 @@ def prices_of(dag: GraphDag, operands: Sequence[Any]) -> RegionPrices:
         outside,
         free_views(graph),
         KERNELS.cores,
+        price=price,
     )
 
 

@@ -23,6 +23,8 @@ from types import MappingProxyType
 from typing import Any
 
 from codegen.records import dataclass
+from taco_py.arguments.learned_price import ANALYTIC, Price
+from taco_py.arguments.options import CallOptions
 from taco_py.data.kernels import KERNELS
 from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.orchestrate.candidate_kernels import (
@@ -38,6 +40,7 @@ from taco_py.graph.orchestrate.kernel_choice import Choice, Chooser
 from taco_py.graph.orchestrate.partition.choose_partition import choose_partition
 from taco_py.graph.orchestrate.partition.solution_notes import NotedSolutions
 from taco_py.graph.primitives.sampled_values import operator_of
+from taco_py.graph.run.graph_program import MANY_CALLS
 from taco_py.graph.run.partition_by_stages import Region, partition_by_stages
 from taco_py.graph.selection.graph_dag import GraphDag, dag_of_graph
 from taco_py.graph.selection.operators_apart import operators_apart
@@ -227,36 +230,37 @@ def computing_again(dag: GraphDag, kernels: Iterable[Kernel]) -> Iterator[Kernel
                 yield make_kernel(graph, kernel.members | chain, kernel.outputs)
 
 
-def _none(graph: Graph, operands: Sequence[Any]) -> Decision:
+def _none(graph: Graph, operands: Sequence[Any], options: CallOptions) -> Decision:
     return Decision(Alternative("none", _by_itself(dag_of_graph(graph))))
 
 
-def _stages(graph: Graph, operands: Sequence[Any]) -> Decision:
+def _stages(graph: Graph, operands: Sequence[Any], options: CallOptions) -> Decision:
     return Decision(Alternative("stages", partition_by_stages(graph)))
 
 
-def _operators(graph: Graph, operands: Sequence[Any]) -> Decision:
+def _operators(graph: Graph, operands: Sequence[Any], options: CallOptions) -> Decision:
     return Decision(Alternative("operators", operators_apart(graph)))
 
 
-def _prepare_choice(graph: Graph, operands: Sequence[Any]) -> tuple[_Choosing, list[Alternative]]:
+def _prepare_choice(
+    graph: Graph, operands: Sequence[Any], options: CallOptions
+) -> tuple[_Choosing, list[Alternative]]:
     """Prepare the prices and candidates of a graph, and the alternatives that need no search."""
     dag, stages = dag_of_graph(graph), partition_by_stages(graph)
-    choosing = _Choosing(
-        dag, operands, prices_of(dag, operands), candidates_of(dag, stages), stages
-    )
+    prices = prices_of(dag, operands, options.price)
+    choosing = _Choosing(dag, operands, prices, candidates_of(dag, stages), stages)
     first = choosing.fixed("none", _by_itself(dag)), choosing.fixed("stages", stages)
     return choosing, [*first]
 
 
-def _greedy(graph: Graph, operands: Sequence[Any]) -> Decision:
-    choosing, alternatives = _prepare_choice(graph, operands)
+def _greedy(graph: Graph, operands: Sequence[Any], options: CallOptions) -> Decision:
+    choosing, alternatives = _prepare_choice(graph, operands, options)
     return choosing.if_it_pays(*choosing.alternative("greedy"), alternatives, alternatives[1])
 
 
-def _partition(graph: Graph, operands: Sequence[Any]) -> Decision:
+def _partition(graph: Graph, operands: Sequence[Any], options: CallOptions) -> Decision:
     """Partition the graph so that values move the fewest bytes between kernels."""
-    choosing, rivals = _prepare_choice(graph, operands)
+    choosing, rivals = _prepare_choice(graph, operands, options)
     chooser = partial(
         choose_partition,
         traffic=traffic_of(choosing.dag, choosing.prices),
@@ -266,19 +270,19 @@ def _partition(graph: Graph, operands: Sequence[Any]) -> Decision:
     return choosing.if_it_pays(*choosing.alternative("partition", chooser), rivals, rivals[1])
 
 
-def _orchestrate(graph: Graph, operands: Sequence[Any]) -> Decision:
-    choosing, rivals = _prepare_choice(graph, operands)
+def _orchestrate(graph: Graph, operands: Sequence[Any], options: CallOptions) -> Decision:
+    choosing, rivals = _prepare_choice(graph, operands, options)
     _, greedy = choosing.alternative("greedy")
     return choosing.if_it_pays(*choosing.alternative("orchestrate"), [*rivals, greedy], rivals[1])
 
 
-def _measure(graph: Graph, operands: Sequence[Any]) -> Decision:
+def _measure(graph: Graph, operands: Sequence[Any], options: CallOptions) -> Decision:
     """Time the kernels of the best choices until the best choice has only timed ones; then that
     choice as a whole against the stages."""
-    choosing, alternatives = _prepare_choice(graph, operands)
+    choosing, alternatives = _prepare_choice(graph, operands, options)
     start = time.perf_counter()
     dag = choosing.dag
-    times = KernelTimes(dag, operands, choosing.expected)
+    times = KernelTimes(dag, operands, choosing.expected, options)
     stages = choosing.kernels(choosing.stages)
     times.time(stages)
     greedy, alternative = choosing.alternative("greedy")
@@ -290,22 +294,26 @@ def _measure(graph: Graph, operands: Sequence[Any]) -> Decision:
             break
     choice = orchestrate(lambda k: times.measured(k) + choosing.kept_from(k))
     regions = dag.regions(choice.kernels)
-    first, last = time_in_turns(graph, operands, (choosing.stages, regions))
+    first, last = time_in_turns(graph, operands, (choosing.stages, regions), options)
     summary = f"{choice.statistics}, {len(times.seconds)} kernels timed"
     measured = Alternative("measure", regions, last, time.perf_counter() - start, summary, True)
     timed = Alternative("stages", choosing.stages, first, measured=True)
     return choosing.if_it_pays(choice, measured, [*alternatives, alternative], timed, MEASURED_PAYS)
 
 
-STRATEGIES: Mapping[str, Callable[[Graph, Sequence[Any]], Decision]] = MappingProxyType({
+Strategy = Callable[[Graph, Sequence[Any], CallOptions], Decision]
+
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType({
     "none": _none, "stages": _stages, "greedy": _greedy, "partition": _partition,
     "operators": _operators, "orchestrate": _orchestrate, "measure": _measure,
 })  # fmt: skip
-"""From a graph of primitives and a call's operands to what runs, by name."""
+"""From a graph of primitives, a call's operands and the options of its kernels to what runs."""
 
 
-def with_expected(decision: Decision, graph: Graph, operands: Sequence[Any]) -> Decision:
-    """Return a decision with the expected seconds of its selected regions.
+def with_expected(
+    decision: Decision, graph: Graph, operands: Sequence[Any], price: Price = ANALYTIC
+) -> Decision:
+    """Return a decision with the expected seconds of its selected regions by a price.
 
     None where there are no prices, as for operands that do not fit together.
     """
@@ -313,7 +321,7 @@ def with_expected(decision: Decision, graph: Graph, operands: Sequence[Any]) -> 
     if selected.expected is not None or len(operands) != len(graph.inputs):
         return decision
     try:
-        prices = prices_of(dag_of_graph(graph), operands)
+        prices = prices_of(dag_of_graph(graph), operands, price)
         expected = sum(map(prices.of, selected.regions))
     except InternalError:
         raise
@@ -335,17 +343,21 @@ def check_strategy(name: Any) -> str:
     return name
 
 
-def choose_regions(graph: Graph, operands: Sequence[Any], strategy: str) -> Decision:
+def choose_regions(
+    graph: Graph, operands: Sequence[Any], strategy: str, options: CallOptions = MANY_CALLS
+) -> Decision:
     """Choose the regions that run for a graph of primitives, with operands like a call's.
+
+    options  of the calls of kernels, of which the price compares candidates
 
     It is the stages where there are no prices, as for operands that do not fit together: the call
     says so with the user's line.
     """
     try:
-        return STRATEGIES[strategy](graph, operands)
+        return STRATEGIES[strategy](graph, operands, options)
     except InternalError:
         raise
     except TacoError as error:
-        decision = _stages(graph, operands)
+        decision = _stages(graph, operands, options)
         summary = f"there are no prices: {error.message.splitlines()[0]}"
         return replace(decision, selected=replace(decision.selected, summary=summary))

@@ -11,9 +11,10 @@ from statistics import median
 from typing import Any
 
 from codegen.records import dataclass
+from taco_py.arguments.options import CallOptions
 from taco_py.graph.nodes import Graph
 from taco_py.graph.orchestrate.candidate_kernels import Kernel
-from taco_py.graph.run.graph_program import KernelRun, make_program
+from taco_py.graph.run.graph_program import MANY_CALLS, KernelRun, make_program
 from taco_py.graph.run.partition_by_stages import Region
 from taco_py.graph.selection.graph_dag import GraphDag
 from taco_py.language.diagnostics.errors import TacoError
@@ -36,11 +37,13 @@ class KernelTimes:
     """Seconds of kernels that were timed.
 
     expected  the price of one that was not
+    options   of the calls of kernels
     """
 
     dag: GraphDag
     operands: Sequence[Any]
     expected: Callable[[Kernel], float]
+    options: CallOptions = MANY_CALLS
     seconds: dict[Kernel, float] = field(default_factory=dict)
 
     def time(self, kernels: Sequence[Kernel]) -> bool:
@@ -51,7 +54,9 @@ class KernelTimes:
         if all(kernel in self.seconds for kernel in kernels):
             return False
         regions = {self._key(self.dag.region(k)): k for k in kernels}
-        program = make_program(self.dag.graph, lambda _: self.dag.regions(kernels))
+        program = make_program(
+            self.dag.graph, lambda _: self.dag.regions(kernels), options=self.options
+        )
         values = program.begin(self.operands)
         for candidate in kernels:
             if candidate.members & self.dag.dag.flagged("alone"):
@@ -106,14 +111,20 @@ class KernelTimes:
 
 
 def time_in_turns(
-    graph: Graph, operands: Sequence[Any], choices: Sequence[Sequence[Region]]
+    graph: Graph,
+    operands: Sequence[Any],
+    choices: Sequence[Sequence[Region]],
+    options: CallOptions = MANY_CALLS,
 ) -> list[float]:
     """Return the shortest time of each choice of regions as a whole, all run in turns.
 
     What slows the machine down for a while slows all of them, and each finds the caches as others
     leave them.
     """
-    programs = [make_program(graph, partial(_fixed_partition, regions)) for regions in choices]
+    programs = [
+        make_program(graph, partial(_fixed_partition, regions), options=options)
+        for regions in choices
+    ]
     shortest = [inf] * len(programs)
     for program in programs:
         program.run(operands)

@@ -37,9 +37,10 @@ CALLS: Mapping[str, frozenset[str]] = MappingProxyType({
         "tune": ("trials", "seconds", "search", "seed", "store", "progress", "format", "outputs",
                  "dtype", "casting", *(option for option in _PLANNED if option != "schedule"),
                  "allow", "semiring", "mask"),
-        "fuse": ("optimize", "backends", "regions"), "lazy": ("optimize", "backends"),
-        "grad": ("wrt", "optimize"), "value_and_grad": ("wrt", "optimize"),
-        "train_step": ("optimizer", "in_place", "value", "optimize"),
+        "fuse": ("optimize", "backends", "regions", "price"),
+        "lazy": ("optimize", "backends", "price"),
+        "grad": ("wrt", "optimize", "price"), "value_and_grad": ("wrt", "optimize", "price"),
+        "train_step": ("optimizer", "in_place", "value", "optimize", "price"),
     }.items()
 })  # fmt: skip
 """The options of each call, by its name."""

@@ -22,11 +22,12 @@ from taco_py.tuning.bench.call_space import space_of
 from taco_py.tuning.bench.cheapest_points import PricedPoint, cheapest_points
 from taco_py.tuning.bench.tuned_schedule import Resolved
 from taco_py.tuning.prices.price_choice import model_of
-from taco_py.tuning.prices.price_model import LearnedModel, Origin
+from taco_py.tuning.prices.price_model import LearnedModel
 from taco_py.tuning.space.axis import label_of
 from taco_py.tuning.store.fingerprint import target_here
 
 PLANS, ROUNDS = 40, 1
+MISSING = "has no file"
 LEAST_GAIN = 1.1
 """How many times faster than the analytic price's plan another one has to be expected to be."""
 
@@ -37,7 +38,7 @@ def priced(computation: Computation) -> Resolved:
     plain = computation.with_options(replace(options, price=ANALYTIC))
     model = model_of(options.price) if options.is_native else None
     if model is None:
-        reason = "has no file" if options.is_native else "knows kernels of the CPU alone"
+        reason = MISSING if options.is_native else "knows kernels of the CPU alone"
         return Resolved(plain.options, (f"price     analytic: the learned one {reason}",))
     checked, read = check_computation(plain)
     key = ("priced", model, *plain.identity, read, facts(checked.operands, read.counts))
@@ -50,7 +51,7 @@ def _choose(computation: Computation, plain: CallOptions, model: LearnedModel) -
     rows = cheapest_points(call, PLANS, ROUNDS)
     usual = call.prices(((),))[0]
     best = rows[0] if rows else None
-    head = (f"price     learned {origin_words(model.origin)}; {len(rows)} plans",)
+    head = (f"price     {describe_model(model)}; {len(rows)} plans",)
     if best is None or usual.outside or best.expected.outside:
         reason = "  chosen       by the analytic price, for no kernel alike was measured"
         return Resolved(plain, (*head, reason))
@@ -83,10 +84,12 @@ def _seconds_words(one: PricedPoint) -> str:
     return f"{expected.seconds:.2g} s, quartiles {expected.low:.2g} to {expected.high:.2g}"
 
 
-def origin_words(origin: Origin) -> str:
+def describe_model(model: LearnedModel | None) -> str:
     """Return where a price comes from: the day, the machine, and whether it is another one."""
-    target = target_here()
+    if model is None:
+        return f"analytic: the learned one {MISSING}"
+    origin, target = model.origin, target_here()
     is_here = (origin.processor, origin.compiler) == (target.processor, target.compiler)
     where = origin.processor or "an unknown machine"
     hint = "" if is_here else ", another machine than this, so that it is a hint"
-    return f"{origin.when} on {where}{hint}"
+    return f"learned {origin.when} on {where}{hint}"

@@ -7,13 +7,10 @@ graph  over the operations of each kernel (`graph_sage`)
 from __future__ import annotations
 
 import hashlib
-import json
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +22,10 @@ from taco_py.tuning.networks.array_operations import NUMPY, Array, Arrays, Opera
 from taco_py.tuning.networks.nest_vectors import LOOP_NAMES, STATEMENT_NAMES
 from taco_py.tuning.networks.plan_arrays import PlanForms, graph_arrays, tree_arrays
 from taco_py.tuning.networks.tree_and_graph import KERNEL_NAMES, NODE_NAMES
-from taco_py.tuning.prices.price_model import LearnedModel, Origin
+from taco_py.tuning.prices.price_file import PriceFile, write_price_file
+from taco_py.tuning.prices.price_model import LearnedModel, Origin, origin_in
 
 VERSION = 1
-BROKEN = (
-    BadZipFile, ValueError, EOFError, KeyError, TypeError, AttributeError, RuntimeError,
-    OverflowError, zlib.error,
-)  # fmt: skip
-"""What NumPy and JSON raise for a file of something else."""
-MOST_BYTES = 1 << 22
-"""Of a file's arrays, as they are in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,54 +90,30 @@ class Network(LearnedModel):
         """Write the network to a file of arrays."""
         names = list(ARCHITECTURES[self.kind].names)
         words = {"version": VERSION, "kind": self.kind, "features": names}
-        about = json.dumps({**words, "origin": asdict(self.origin)})
-        arrays: dict[str, Any] = {f"weight {name}": array for name, array in self.weights.items()}
-        with Path(path).open("wb") as file:
-            np.savez_compressed(file, about=np.array(about), **arrays)
+        arrays = {f"weight {name}": array for name, array in self.weights.items()}
+        write_price_file(path, {**words, "origin": asdict(self.origin)}, arrays)
 
 
-def load_network(path: str | Path) -> Network:
-    """Return the network that `Network.save` wrote to a file; nothing in it is run.
+def network_in(file: PriceFile) -> Network:
+    """Return the network of a file that `Network.save` wrote.
 
     Raises FileFormatError for a file of something else, or of a release with other features.
     """
-    try:
-        with np.load(Path(path), allow_pickle=False) as file:
-            _check_sizes(file, path)
-            arrays = {name: file[name] for name in file.files}
-        words = json.loads(str(arrays.pop("about")))
-        kind, version, names = words["kind"], words["version"], words["features"]
-        origin = Origin(**words["origin"])
-    except BROKEN as error:
-        raise FileFormatError(f"Expected a file of a network, found none in {path}: {error}") from (
-            error
-        )
+    kind, version = file.words.get("kind"), file.words["version"]
     if version != VERSION or not isinstance(kind, str) or kind not in ARCHITECTURES:
         raise FileFormatError(
             f"Expected version {VERSION} of a network, {' or '.join(ARCHITECTURES)}, found "
-            f"version {version!r:.20} of {kind!r:.20} in {path}",
+            f"version {version!r:.20} of {kind!r:.20} in {file.path}",
             hint="train it again",
         )
     architecture = ARCHITECTURES[kind]
-    if names != list(architecture.names):
-        differences = sorted({*map(str, names)} ^ {*architecture.names})
-        raise FileFormatError(
-            f"Expected the features of this release, found others in {path}: "
-            + (", ".join(differences[:5]) or "in another order"),
-            hint="train it again",
-        )
-    return Network(kind, _checked_weights(arrays, architecture, path), origin)
-
-
-def _check_sizes(file: Any, path: str | Path) -> None:
-    """Raise FileFormatError where the arrays of a file take more memory than any network's."""
-    total = sum(info.file_size for info in file.zip.infolist())
-    if total > MOST_BYTES:
-        raise FileFormatError(f"Expected a network of {MOST_BYTES} bytes at most in {path}")
+    file.check_features(architecture.names)
+    weights = _checked_weights(file.arrays, architecture, file.path)
+    return Network(kind, weights, origin_in(file))
 
 
 def _checked_weights(
-    arrays: Mapping[str, NDArray[Any]], architecture: Architecture, path: str | Path
+    arrays: Mapping[str, NDArray[Any]], architecture: Architecture, path: str
 ) -> dict[str, NDArray[np.float32]]:
     """Return the weights of a file. Raises FileFormatError for shapes and numbers that are none."""
     weights = {}

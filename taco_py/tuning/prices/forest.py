@@ -107,6 +107,18 @@ def forest_of(trees: Iterable[Mapping[str, Any]]) -> Forest:
     return Forest(feature, table[:, 1], left, right, table[:, 4], np.array(roots, np.int32), depth)
 
 
+def with_constant(forest: Forest, value: float) -> Forest:
+    """Return the forest with a number added to all that it sums up to: a tree of one leaf."""
+    more = forest_of([{"value": value}])
+    count = len(forest.feature)
+    return Forest(
+        np.append(forest.feature, more.feature), np.append(forest.threshold, more.threshold),
+        np.append(forest.left, more.left + count), np.append(forest.right, more.right + count),
+        np.append(forest.value, more.value), np.append(forest.roots, more.roots + count),
+        forest.depth,
+    )  # fmt: skip
+
+
 def forest_in(arrays: Mapping[str, NDArray[Any]], head: str, features: int) -> Forest:
     """Return the forest of a file's arrays. Raises FileFormatError where they are none.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from taco_py.language.diagnostics.errors import FileFormatError
+from taco_py.language.diagnostics.errors import FileFormatError, OperandTypeError
 from taco_py.tuning.prices.plan_counts import data_of_records
 from taco_py.tuning.prices.price_data import PriceData, load_data
 from taco_py.tuning.prices.price_model import PriceModel
@@ -22,8 +22,14 @@ GROWN = 1.2
 def learned(source: StoreFile | Path, earlier: PriceModel | None) -> PriceModel:
     """Return the price that times say; an earlier one unless there are many more by now.
 
-    Raises FileFormatError and what `trained` raises.
+    Raises OperandTypeError for an earlier price of another kind, FileFormatError, and what
+    `trained` raises.
     """
+    if not isinstance(earlier, PriceModel | None):
+        raise OperandTypeError(
+            f"Expected the earlier price to be a model of trees, found {earlier!r:.80}",
+            hint="leave earlier= out to train one",
+        )
     data = data_of_store(source) if isinstance(source, StoreFile) else data_of_path(source)
     if earlier is not None and len(data.rest) < GROWN * earlier.origin.records:
         return earlier

@@ -10,12 +10,10 @@ al. 2020, Ansor, add up scores of statements; Chen and Guestrin 2016 boost trees
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +23,7 @@ from taco_py.arguments.learned_price import LearnedPrice
 from taco_py.language.diagnostics.errors import FileFormatError
 from taco_py.tuning.prices.forest import Forest, Rows, forest_in
 from taco_py.tuning.prices.kernel_features import FEATURES
+from taco_py.tuning.prices.price_file import PriceFile, write_price_file
 
 VERSION = 1
 FORESTS = ("middle", "spread")
@@ -117,8 +116,7 @@ class PriceModel(LearnedModel):
     def save(self, path: str | Path) -> None:
         """Write the model to a file of arrays."""
         words = {"version": VERSION, "features": list(FEATURES), "origin": asdict(self.origin)}
-        with Path(path).open("wb") as file:
-            np.savez_compressed(file, about=np.array(json.dumps(words)), **self._arrays())
+        write_price_file(path, words, self._arrays())
 
     def _arrays(self) -> dict[str, Any]:
         """Return the arrays of a file by name."""
@@ -128,69 +126,38 @@ class PriceModel(LearnedModel):
         return arrays
 
 
-def load_price(path: str | Path) -> PriceModel:
-    """Return the learned price that `PriceModel.save` wrote to a file; nothing in it is run.
-
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "mine.npz"
-    >>> path.write_bytes(b"something else")
-    14
-    >>> tp.load_price(path)  # doctest: +IGNORE_EXCEPTION_DETAIL
-    Traceback (most recent call last):
-    FileFormatError: Expected a file of a learned price, found none
-
-    path  of the file
+def model_in(file: PriceFile) -> PriceModel:
+    """Return the trees of a file that `PriceModel.save` wrote.
 
     Raises FileFormatError for a file of something else, or of a release with other features.
     """
-    try:
-        with np.load(Path(path), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (BadZipFile, ValueError, EOFError, KeyError, AttributeError) as error:
-        raise FileFormatError(
-            f"Expected a file of a learned price, found none in {path}: {error}"
-        ) from error
-    words = _words(arrays, path)
-    count = len(FEATURES)
-    for name in ("least", "most"):
-        array = arrays.get(name)
-        if array is None or array.shape != (count,) or array.dtype.kind != "f":
-            raise FileFormatError(f"Expected {count} numbers in {name} of {path}, found others")
-    middle, spread = (forest_in(arrays, name, count) for name in FORESTS)
-    return PriceModel(
-        middle, spread, arrays["least"], arrays["most"], _origin(words.get("origin"), path)
-    )
-
-
-def _words(arrays: Mapping[str, NDArray[Any]], path: str | Path) -> dict[str, Any]:
-    """Return the header of a file. Raises FileFormatError for other versions and features."""
-    try:
-        words = json.loads(str(arrays["about"]))
-        version, names = words["version"], words["features"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise FileFormatError(
-            f"Expected the header of a learned price in {path}, found none"
-        ) from error
+    version = file.words["version"]
     if version != VERSION:
         raise FileFormatError(
-            f"Expected version {VERSION} of learned prices, found {version} in {path}",
+            f"Expected version {VERSION} of learned prices, found {version!r:.20} in {file.path}",
             hint="train it again: tp.learn",
         )
-    if names != list(FEATURES):
-        differences = sorted({*map(str, names)} ^ {*FEATURES})
-        raise FileFormatError(
-            f"Expected the features of this release, found others in {path}: "
-            + (", ".join(differences[:5]) or "in another order"),
-            hint="train it again: tp.learn",
-        )
-    return dict(words)
+    file.check_features([*FEATURES])
+    count = len(FEATURES)
+    for name in ("least", "most"):
+        array = file.arrays.get(name)
+        if array is None or array.shape != (count,) or array.dtype.kind != "f":
+            raise FileFormatError(
+                f"Expected {count} numbers in {name} of {file.path}, found others"
+            )
+    middle, spread = (forest_in(file.arrays, name, count) for name in FORESTS)
+    return PriceModel(middle, spread, file.arrays["least"], file.arrays["most"], origin_in(file))
 
 
-def _origin(words: Any, path: str | Path) -> Origin:
+def origin_in(file: PriceFile) -> Origin:
+    """Return where the price of a file comes from. Raises FileFormatError."""
+    words = file.words.get("origin")
     try:
-        return Origin(**words)
+        return Origin(**words)  # type: ignore[arg-type]
     except TypeError as error:
-        raise FileFormatError(f"Expected where a price comes from, found {words!r:.80}") from error
+        raise FileFormatError(
+            f"Expected where a price comes from, found {words!r:.80} in {file.path}"
+        ) from error
 
 
 def _digest(arrays: Mapping[str, NDArray[Any]]) -> str:

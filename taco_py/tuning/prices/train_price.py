@@ -7,7 +7,7 @@
     step         = gradient of a plan, shared among its kernels by their part of T
 
 The order of the plans of a program is what counts: a factor that all of them share is of little
-weight.
+weight. What all programs have in common of it is added at the end.
 
 A kernel that was measured in one plan alone says something of all plans that have one like it.
 (The sum over parts is Ansor's, Zheng et al. 2020, section 5.2.) LightGBM grows the trees.
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from taco_py.language.diagnostics.errors import TuningStoreError
 from taco_py.language.diagnostics.extras import library
-from taco_py.tuning.prices.forest import Forest, Rows, forest_of
+from taco_py.tuning.prices.forest import Forest, Rows, forest_of, with_constant
 from taco_py.tuning.prices.kernel_features import FEATURES, MONOTONE
 from taco_py.tuning.prices.price_data import PriceData
 from taco_py.tuning.prices.price_model import Origin, PriceModel
@@ -56,9 +56,10 @@ def trained(data: PriceData) -> PriceModel:
             hint="tune more calls, or take the price that comes with this release",
         )
     features = data.features.astype(np.float64)
+    distances = _distances_of_others(data)
     return PriceModel(
-        _grown(data),
-        _grown_spread(data),
+        with_constant(_grown(data), -_common_distance(data, distances)),
+        _grown_spread(data, distances),
         least=features.min(axis=0),
         most=features.max(axis=0),
         origin=Origin(*data.machine, count, digest_of(data)),
@@ -90,22 +91,37 @@ def _grown(data: PriceData) -> Forest:
     return _by_lightgbm(parameters, data, np.zeros(len(data.seconds)), None, TREES)
 
 
-def _grown_spread(data: PriceData) -> Forest:
-    """Return the forest of the distance between the median and a quartile.
-
-    The programs are predicted by trees of other programs. What is left of each plan's distance,
-    less the mean of its program, is as large as the spread in half of the cases.
-    """
-    left = np.zeros(len(data.rest))
+def _distances_of_others(data: PriceData) -> Rows:
+    """Return the distance of each plan from its time, by trees of other programs."""
+    distances = np.zeros(len(data.rest))
     folds = np.arange(len(data.digests)) % FOLDS
     for fold in range(min(FOLDS, len(data.digests))):
         tested = folds == fold
         forest = _grown(data.of_programs(~tested))
-        kernels = tested[data.program][data.plan]
+        mine = tested[data.program]
+        kernels = mine[data.plan]
         logs = np.zeros(len(data.seconds))
         logs[kernels] = forest.predict(data.features[kernels].astype(np.float64))
-        mine = tested[data.program]
-        left[mine] = _distances(data, logs)[mine]
+        distances[mine] = _distances(data, logs)[mine]
+    return distances
+
+
+def _common_distance(data: PriceData, distances: Rows) -> float:
+    """Return the distance that programs have in common: the median of their medians.
+
+    The order of plans says nothing of it, and trees that are fitted to that learn little of it.
+    """
+    programs = range(len(data.digests))
+    return float(np.median([np.median(distances[data.program == program]) for program in programs]))
+
+
+def _grown_spread(data: PriceData, distances: Rows) -> Forest:
+    """Return the forest of the distance between the median and a quartile.
+
+    What is left of the distance of each plan, as trees of other programs have it, less the mean of
+    its program, is as large as the spread in half of the cases.
+    """
+    left = _centred(data, distances)
     parameters = {
         **USUAL, "objective": "regression_l1", "learning_rate": SPREAD_RATE,
         "num_leaves": SPREAD_LEAVES,
@@ -126,13 +142,18 @@ def _by_lightgbm(
 
 
 def _distances(data: PriceData, logs: Rows) -> Rows:
-    """Return the distance of each plan from its time in powers of two, less its program's mean."""
+    """Return the distance of each plan from its time in powers of two."""
     seconds = data.seconds * np.exp2(logs)
     totals = data.rest + np.bincount(data.plan, seconds, len(data.rest))
-    distance = np.log2(totals) - np.log2(data.measured)
+    distances: Rows = np.log2(totals) - np.log2(data.measured)
+    return distances
+
+
+def _centred(data: PriceData, distances: Rows) -> Rows:
+    """Return the distance of each plan less the mean of its program."""
     counts = np.bincount(data.program, minlength=len(data.digests))
-    mean = np.bincount(data.program, distance, len(counts)) / np.maximum(counts, 1)
-    centred: Rows = distance - mean[data.program]
+    mean = np.bincount(data.program, distances, len(counts)) / np.maximum(counts, 1)
+    centred: Rows = distances - mean[data.program]
     return centred
 
 
@@ -147,8 +168,7 @@ def _objective(data: PriceData) -> Objective:
         seconds = data.seconds * np.exp2(logs.astype(np.float64))
         totals = data.rest + np.bincount(data.plan, seconds, len(data.rest))
         distance = np.log2(totals) - logs_measured
-        mean = np.bincount(data.program, distance, len(counts)) / counts
-        centred = distance - mean[data.program]
+        centred = _centred(data, distance)
         slope = (1.0 - PROGRAM_WEIGHT) * np.clip(distance / NEAR, -1.0, 1.0)
         slope += PROGRAM_WEIGHT * np.clip(centred / NEAR, -1.0, 1.0)
         parts, scale = seconds / totals[data.plan], weights[data.plan]
