@@ -28,9 +28,9 @@ from taco_py.compiler.dataflow.value_seconds import work_of_functions
 from taco_py.compiler.ways.dense_product import dense_product
 from taco_py.compiler.ways.way import Question, Way
 from taco_py.compiler.ways.ways import graph_of, way_of
-from taco_py.data.convert.convert import ConversionWork, work_between
+from taco_py.data.convert.convert import ConversionWork, is_short_call, work_between
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.formats import CSC, CSR, Format
+from taco_py.language.formats import Format
 from taco_py.language.legal.stored import is_full, sparse_indices_of
 from taco_py.language.problem import Problem
 from taco_py.planner.ir.goal import real_statistics
@@ -117,11 +117,10 @@ class PricedFor:
                 return machine.calls.kernel_call_seconds
             case Reformat(source=source, format=form):
                 return self._conversion(facts[source], form)
-            case Gather(source=source) | Cast(source=source):
-                calls, elements = machine.calls, prod(facts[source].shape)
-                is_cast = isinstance(step, Cast)
-                call = calls.plan_step_seconds if is_cast else calls.conversion_seconds
-                return call + elements * calls.copied_element_seconds
+            case Gather(source=source):
+                return machine.calls.conversion_seconds + self._copying(facts[source])
+            case Cast(source=source):
+                return machine.calls.plan_step_seconds + self._copying(facts[source])
             case Locate(source=source):
                 steps = locating(facts[source], machine)
                 return machine.calls.plan_step_seconds + steps * machine.step_seconds
@@ -129,17 +128,20 @@ class PricedFor:
                 return machine.calls.view_seconds
         return machine.calls.plan_step_seconds
 
+    def _copying(self, source: Operand) -> float:
+        """Return the seconds of a copy of an array's elements."""
+        return prod(source.shape) * self.machine.calls.copied_element_seconds
+
     def _conversion(self, source: Operand, form: Format) -> float:
         """Return the seconds of a copy in another format: its entries sorted, counted or moved."""
         copies, calls, before = self.machine.copies, self.machine.calls, source.type.format
-        work = work_between(before, form)
         entry_steps, row_steps = {
             ConversionWork.SORTED: (copies.sorted_entry_steps, 0.0),
             ConversionWork.COUNTED: (copies.transposed_entry_steps, copies.transposed_row_steps),
             ConversionWork.CARRIED: (copies.folded_entry_steps, 0.0),
-        }[work]
-        is_quick = work is ConversionWork.CARRIED or {before, form} == {CSR, CSC}
-        call = calls.conversion_seconds if is_quick else calls.distribution_seconds
+        }[work_between(before, form)]
+        is_short = is_short_call(before, form)
+        call = calls.conversion_seconds if is_short else calls.distribution_seconds
         steps = entry_steps * source.nnz + row_steps * sum(source.shape)
         return call + steps * self.machine.step_seconds
 

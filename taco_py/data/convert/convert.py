@@ -144,6 +144,12 @@ def work_between(source: Format, target: Format) -> ConversionWork:
     return ConversionWork.SORTED if conversion is None else conversion.work
 
 
+def is_short_call(source: Format, target: Format) -> bool:
+    """Tell whether a conversion of no entries is quick: it distributes nothing, or CSR and CSC."""
+    carries = work_between(source, target) is ConversionWork.CARRIED
+    return carries or {source, target} == {CSR, CSC}
+
+
 def _fitting(source: Format, target: Format) -> Conversion | None:
     """Return the first conversion between two formats; None for the general method."""
     before, after = ordered(source), ordered(target)
