@@ -3,6 +3,7 @@
     python -m benchmarks.price_data collect --programs 150 --plans 80    programs 0 to 149; resumes
     python -m benchmarks.price_data count                                features, counted again
     python -m benchmarks.price_data pack                                 one file of all
+    python -m benchmarks.price_data unpack                               its programs, a file each
 
 Each program is a file in `benchmarks/results/prices`: the features of each kernel of each plan, its
 analytic price, and all times of the plan. All kernels of a program are compiled two at a time, then
@@ -55,6 +56,8 @@ DEAREST = 30.0
 """How many times the least price a plan may have."""
 SECONDS, LEAST, MOST = 0.03, 3, 12
 """A plan is timed for so long, so many times at least and at most."""
+MOST_NUMBER = 5000
+"""Programs that are drawn at most where numbers are looked for."""
 PATIENCE = 90.0
 """Seconds that compiling and timing a program may take."""
 
@@ -216,9 +219,32 @@ def pack(folder: Path = FOLDER, path: Path = PACKED) -> None:
     print(f"{len(data.digests)} programs, {len(data.rest)} plans, {size:.2f} MB in {path}")
 
 
+def unpack(folder: Path = FOLDER, path: Path = PACKED) -> None:
+    """Write a file of each program of a packed file, so that its features can be counted again."""
+    data = load_data(path, any_features=True)
+    numbers = program_numbers({str(digest) for digest in data.digests})
+    folder.mkdir(parents=True, exist_ok=True)
+    for place, digest in enumerate(data.digests):
+        only = np.arange(len(data.digests)) == place
+        data.of_programs(only).save(folder / f"{numbers[str(digest)]:05}.npz")
+    print(f"{len(numbers)} programs in {folder}")
+
+
+def program_numbers(digests: set[str]) -> dict[str, int]:
+    """Return the number of each program of some digests, which are drawn until all are there."""
+    numbers: dict[str, int] = {}
+    for number in range(MOST_NUMBER):
+        if len(numbers) == len(digests):
+            break
+        digest = draw(number).digest
+        if digest in digests:
+            numbers[digest] = number
+    return numbers
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=("collect", "count", "pack"))
+    parser.add_argument("command", choices=("collect", "count", "pack", "unpack"))
     parser.add_argument("--programs", type=int, default=150)
     parser.add_argument("--plans", type=int, default=80)
     parser.add_argument("--first", type=int, default=0)
@@ -231,6 +257,8 @@ def main(arguments: list[str] | None = None) -> None:
             count()
         case "pack":
             pack()
+        case "unpack":
+            unpack()
 
 
 if __name__ == "__main__":

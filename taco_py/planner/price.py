@@ -15,15 +15,14 @@ from math import inf, prod
 
 import numpy as np
 
-from taco_py.compiler.concrete.concretize import repeated, without_inner
-from taco_py.compiler.concrete.inner_sums import distinct
+from taco_py.compiler.concrete.concretize import repeated, row_of, without_inner
+from taco_py.compiler.concrete.inner_sums import bound_in, distinct
 from taco_py.compiler.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.cost.estimate import Statistics, result_size
 from taco_py.compiler.cost.machine import Machine
 from taco_py.compiler.order.loop_costs import LoopCosts, copying
 from taco_py.compiler.order.orders import (
-    Ranked,
     best_order,
     known_steps,
     needs_copy,
@@ -166,35 +165,57 @@ def term_cost(
     order  of the loops as they are, each of which may run in vectors; None for the best one, in
            which no other loop is around those of an inner sum that does not depend on it
     """
-    if order is None:
-        best = best_order(problem, term, stats, effort)
-    else:
-        best = Ranked(order, order_cost(problem, term, stats, order))
+    if order is not None:
+        return _ordered_cost(problem, term, stats, effort, order)
+    best = best_order(problem, term, stats, effort)
     inner_sums = distinct(reductions(term.body))
     if not inner_sums:
         return best.cost
     inner_indices = {i for sum_ in inner_sums for i in free_indices(sum_)}
     places = [place for place, index in enumerate(best.order) if index in inner_indices]
     outer = best.order[: max(places, default=-1) + 1]
-    leading = takewhile(problem.assignment.target.indices.__contains__, order or outer)
+    leading = takewhile(problem.assignment.target.indices.__contains__, outer)
     shared = sum(1 for _ in leading)  # loops over the result's indices are around all sums
-    outer = best.order[: max(len(outer), shared)]
     inner = best.order[len(outer) :]
     index_sets = [{i for a in accesses(sum_) for i in a.indices} for sum_ in inner_sums]
     steps = known_steps(problem, term, stats, effort)
     rest = [i for i in inner if not any(i in indices for indices in index_sets)]
-    in_vectors = order is not None
-    nested = steps.nest(outer, rest, in_vectors)
+    nested = steps.nest(outer, rest)
     for sum_, indices in zip(inner_sums, index_sets, strict=True):
         group = [i for i in inner if i in indices]
         depth = max((outer.index(i) + 1 for i in free_indices(sum_)), default=0)
         prefix = outer[: max(depth, shared)]
-        alone = _alone(problem, sum_, stats, effort, prefix, group, in_vectors)
-        nested += min(steps.nest(outer, group, in_vectors), alone)
-    if order is None:
-        return best.cost - steps.nest(outer, inner) + nested
+        alone = _alone(problem, sum_, stats, effort, prefix, group)
+        nested += min(steps.nest(outer, group), alone)
+    return best.cost - steps.nest(outer, inner) + nested
+
+
+def _ordered_cost(
+    problem: Problem, term: Term, stats: Statistics, effort: Effort, order: tuple[str, ...]
+) -> float:
+    """Return the cost of a term's loops in an order, with those of its inner sums beside them."""
+    sums = distinct(reductions(term.body))
+    if not sums:
+        return order_cost(problem, term, stats, order)
+    steps = known_steps(problem, term, stats, effort)
+    outer = without_inner(term, order)
     costs = LoopCosts(problem, term, stats, steps, rows=False)
-    return steps.nest((), outer) + costs.beside_rounds(order, without_inner(term, order)) + nested
+    total = steps.nest((), outer, in_vectors=True) + costs.beside_rounds(order, outer)
+    target = problem.assignment.target.indices
+    shared = sum(1 for _ in takewhile(target.__contains__, order))  # these are around all sums
+    for sum_ in sums:
+        own, row = bound_in(sum_), row_of(sum_, order)
+        needs = [index for index in free_indices(sum_) if index not in row]
+        depth = max((outer.index(index) + 1 for index in needs), default=0)
+        prefix = outer[: max(depth, 0 if row else shared)]
+        group = [index for index in order if index in own or index in row]
+        alone = _alone(problem, sum_, stats, effort, prefix, group, in_vectors=True)
+        if row:
+            filled = steps.count(steps.bits_of((*prefix, *group)))
+            total += alone + stats.machine.loops.row_workspace_steps * filled
+        else:
+            total += min(steps.nest(outer, group, in_vectors=True), alone)
+    return total
 
 
 def _alone(
@@ -204,7 +225,7 @@ def _alone(
     effort: Effort,
     outer: Sequence[str],
     group: Sequence[str],
-    in_vectors: bool,
+    in_vectors: bool = False,
 ) -> float:
     """Return the cost of an inner sum's own loops inside the loops that it depends on.
 
