@@ -188,7 +188,8 @@ class PricedFor:
             cost = self.machine.loops.window_steps * count_windows(tiled, stats)
         for term, order in zip(terms, orders, strict=True):
             body = as_sum(step.problem, term)
-            cost += term_cost(step.problem, body, stats, Effort(), order)
+            looked_up = bool(step.looked_up)
+            cost += term_cost(step.problem, body, stats, Effort(), order, looked_up)
             work = work_of_functions(term.body, step.problem.result.dtype)
             functions += work.seconds(self.machine) * stats.iterations(body.body, frozenset(order))
         seconds = cost * self.machine.step_seconds

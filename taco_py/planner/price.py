@@ -159,14 +159,16 @@ def term_cost(
     stats: Statistics,
     effort: Effort,
     order: tuple[str, ...] | None = None,
+    rows: bool = False,
 ) -> float:
     """Return the cost of the best loops of a term, with its inner sums in separate loops.
 
     order  of the loops as they are, each of which may run in vectors; None for the best one, in
            which no other loop is around those of an inner sum that does not depend on it
+    rows   whether loops in an order look up rows of operands
     """
     if order is not None:
-        return _ordered_cost(problem, term, stats, effort, order)
+        return _ordered_cost(problem, term, stats, effort, order, rows)
     best = best_order(problem, term, stats, effort)
     inner_sums = distinct(reductions(term.body))
     if not inner_sums:
@@ -191,15 +193,20 @@ def term_cost(
 
 
 def _ordered_cost(
-    problem: Problem, term: Term, stats: Statistics, effort: Effort, order: tuple[str, ...]
+    problem: Problem,
+    term: Term,
+    stats: Statistics,
+    effort: Effort,
+    order: tuple[str, ...],
+    rows: bool,
 ) -> float:
     """Return the cost of a term's loops in an order, with those of its inner sums beside them."""
     sums = distinct(reductions(term.body))
     if not sums:
-        return order_cost(problem, term, stats, order)
+        return order_cost(problem, term, stats, order, rows)
     steps = known_steps(problem, term, stats, effort)
     outer = without_inner(term, order)
-    costs = LoopCosts(problem, term, stats, steps, rows=False)
+    costs = LoopCosts(problem, term, stats, steps, rows)
     total = steps.nest((), outer, in_vectors=True) + costs.beside_rounds(order, outer)
     target = problem.assignment.target.indices
     shared = sum(1 for _ in takewhile(target.__contains__, order))  # these are around all sums

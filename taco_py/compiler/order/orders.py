@@ -138,13 +138,17 @@ def _alike(problem: Problem, indices: Iterable[str], statistics: Statistics) -> 
     )
 
 
-def order_cost(problem: Problem, term: Term, statistics: Statistics, order: Order) -> float:
+def order_cost(
+    problem: Problem, term: Term, statistics: Statistics, order: Order, rows: bool = False
+) -> float:
     """Return the expected cost of one order in which operands are merged.
 
     Infinite where a loop would come before the loops that it needs outside.
+
+    rows  whether rows of operands are looked up where that costs less
     """
     steps = Steps(problem, term, statistics, order)
-    return _priced(LoopCosts(problem, term, statistics, steps, rows=False), order)
+    return _priced(LoopCosts(problem, term, statistics, steps, rows=rows), order)
 
 
 def ranked_orders(
