@@ -176,6 +176,20 @@ def relabel(data: TensorData, format: Format) -> TensorData | None:
     return replace(data, format=format)
 
 
+def one_value(data: TensorData, format: Format) -> TensorData | None:
+    """Keep one of the values where all are equal and none is 0, sharing the coordinates.
+
+    Declined for others, and where rows are not known to be in order and without duplicates.
+    """
+    values = data.values[: data.nnz]
+    if not (data.sorted and data.unique and len(values)) or data.fill:
+        return None
+    first = values[:1]
+    if not first[0] or not (values[:64] == first).all() or not (values == first).all():
+        return None
+    return replace(data, format=format, values=first.copy())
+
+
 def densify(data: TensorData, format: Format) -> TensorData | None:
     """Scatter the values into a dense array."""
     coords, values = unpack(data)
@@ -375,6 +389,18 @@ def root_differs(dense: Format, sparse: Format) -> bool:
     )
 
 
+def shares_value(lists: Format, pattern: Format) -> bool:
+    """Tell whether formats differ in the last level alone, which has one value for all entries."""
+    return (
+        lists.mode_order == pattern.mode_order
+        and lists.levels[:-1] == pattern.levels[:-1]
+        and lists.levels[-1].is_list
+        and lists.levels[-1].unique
+        and pattern.levels[-1].kind.shared
+        and is_usual(lists)
+    )
+
+
 def is_matrix_of_rows(format: Format) -> bool:
     """Tell whether a format is CSR or CSC, with or without empty rows."""
     return format in (CSR, CSC, DCSR, DCSC)
@@ -389,6 +415,7 @@ CONVERSIONS: tuple[Conversion, ...] = (
     Conversion(
         "the same arrays where no duplicates are known to be in the way", same_storage, relabel
     ),
+    Conversion("one value kept, O(nnz), coordinates shared", shares_value, one_value),
     Conversion("scattered into an array, O(size)", lambda a, b: b.is_dense, densify),
     Conversion(
         "blocks of the array that are not all zero, found in order, O(size)",

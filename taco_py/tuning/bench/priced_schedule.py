@@ -21,8 +21,9 @@ from taco_py.data.kernels import KERNELS
 from taco_py.tuning.bench.call_space import space_of
 from taco_py.tuning.bench.cheapest_points import PricedPoint, cheapest_points
 from taco_py.tuning.bench.tuned_schedule import Resolved
+from taco_py.tuning.prices.model_file import Origin
 from taco_py.tuning.prices.price_choice import model_of
-from taco_py.tuning.prices.price_model import LearnedModel, Origin
+from taco_py.tuning.prices.price_model import LearnedModel
 from taco_py.tuning.space.axis import label_of
 from taco_py.tuning.store.fingerprint import target_here
 

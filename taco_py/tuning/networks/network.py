@@ -25,7 +25,8 @@ from taco_py.tuning.networks.array_operations import NUMPY, Array, Arrays, Opera
 from taco_py.tuning.networks.nest_vectors import LOOP_NAMES, STATEMENT_NAMES
 from taco_py.tuning.networks.plan_arrays import PlanForms, graph_arrays, tree_arrays
 from taco_py.tuning.networks.tree_and_graph import KERNEL_NAMES, NODE_NAMES
-from taco_py.tuning.prices.price_model import LearnedModel, Origin
+from taco_py.tuning.prices.model_file import Origin
+from taco_py.tuning.prices.price_model import LearnedModel
 
 VERSION = 1
 BROKEN = (
