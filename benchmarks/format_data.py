@@ -42,7 +42,7 @@ from taco_py.tuning.formats.format_features import (
     SECONDS,
     Row,
     features_of,
-    matrix_features,
+    features_of_matrix,
     product_of,
 )
 from taco_py.tuning.formats.matrix_sample import MatrixSample
@@ -114,7 +114,7 @@ def counted(
     sample = MatrixSample(rows)
     usual, *others = candidates_of(sample, finite=True)
     by_name = {str(candidate.format): candidate for candidate in (usual, *others)}
-    of_matrix = matrix_features(sample)
+    of_matrix = features_of_matrix(sample)
     kept = [line for line in lines if line[0] in by_name]
     made = [Row(sample, product_of(k), by_name[f], usual, asked) for f, k, asked, _ in kept]
     forms, columns, asked, numbers = zip(*kept, strict=True)
@@ -139,7 +139,12 @@ def count(folder: Path = FOLDER) -> None:
 def recounted(number: int, data: FormatData) -> FormatData:
     """Return the data of a matrix with features and analytic numbers as they are now."""
     rows = in_order(convert(as_data(draw(number)[1]), CSR))
-    arrays = data.forms.tolist(), data.columns.tolist(), data.asked.tolist(), data.measured.tolist()
+    arrays = (
+        data.forms.tolist(),
+        data.columns.tolist(),
+        data.quantity.tolist(),
+        data.measured.tolist(),
+    )
     return counted(number, rows, [*zip(*arrays, strict=True)], data.machine)
 
 

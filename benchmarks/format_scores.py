@@ -68,14 +68,14 @@ def scores(data: FormatData, sides: Array, finite: bool, calls: int = CALLS) -> 
     full = data.features[:, FEATURES.index("full")] > 0
     candidates = np.ones(len(full), bool) if finite else full
     pairs = [_of_product(data, sides, candidates, calls, *one) for one in _products(data)]
-    gains = data.asked == GAIN
+    gains = data.quantity == GAIN
     inside = (sides[0] <= data.measured) & (data.measured <= sides[2])
     chosen, best = (np.array(each) for each in zip(*pairs, strict=True))
     return Scores(chosen, best, float(inside[gains].mean()))
 
 
 def _products(data: FormatData) -> Iterator[tuple[int, int]]:
-    asked = data.asked == SECONDS
+    asked = data.quantity == SECONDS
     yield from zip(data.matrix[asked].tolist(), data.columns[asked].tolist(), strict=True)
 
 
@@ -85,10 +85,12 @@ def _of_product(
     """Return the measured speed of the chosen format and of the best, the conversion paid."""
     mine = data.matrix == matrix
     here = mine & (data.columns == columns)
-    usual = np.flatnonzero(here & (data.asked == SECONDS))[0]
-    conversions = {str(data.forms[k]): k for k in np.flatnonzero(mine & (data.asked == CONVERSION))}
+    usual = np.flatnonzero(here & (data.quantity == SECONDS))[0]
+    conversions = {
+        str(data.forms[k]): k for k in np.flatnonzero(mine & (data.quantity == CONVERSION))
+    }
     best, chosen, promise = 1.0, 1.0, PAYS
-    for place in np.flatnonzero(here & (data.asked == GAIN) & candidates):
+    for place in np.flatnonzero(here & (data.quantity == GAIN) & candidates):
         conversion = conversions[str(data.forms[place])]
         found = _speed(data.measured, place, usual, conversion, calls)
         total = calls * sides[1, usual]

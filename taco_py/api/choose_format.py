@@ -22,10 +22,10 @@ def choose_format(
 ) -> Choice:
     """Choose a format for a matrix that products read many times; `format="auto"` stores it so.
 
-    >>> A = sp.diags_array([np.ones(99999), np.ones(100000)], offsets=[1, 0])
-    >>> tp.choose_format(A).format.name
-    'SDIA(8)'
-    >>> choice = tp.choose_format(A, "C[i,k] = A[i,j] * X[j,k]", X=np.ones((100000, 8)))
+    >>> A = sp.kron(sp.eye_array(5000), np.ones((6, 6))).tocsr()
+    >>> tp.choose_format(A, calls=1000).format.name
+    'BSR(6,6)'
+    >>> choice = tp.choose_format(A, "C[i,k] = A[i,j] * X[j,k]", X=np.ones((30000, 8)))
     >>> choice.plan.splitlines()[-1]
     'return C'
 

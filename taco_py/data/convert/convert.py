@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
+from typing import Any
 
 import numpy as np
 from scipy.sparse import _sparsetools
@@ -179,15 +180,26 @@ def relabel(data: TensorData, format: Format) -> TensorData | None:
 def one_value(data: TensorData, format: Format) -> TensorData | None:
     """Keep one of the values where all are equal and none is 0, sharing the coordinates.
 
-    Declined for others, and where rows are not known to be in order and without duplicates.
+    Declined for others, and where rows have duplicates or are not in order.
     """
     values = data.values[: data.nnz]
-    if not (data.sorted and data.unique and len(values)) or data.fill:
+    if data.fill or not len(values) or not _is_canonical(data):
         return None
     first = values[:1]
     if not first[0] or not (values[:64] == first).all() or not (values == first).all():
         return None
-    return replace(data, format=format, values=first.copy())
+    return replace(data, format=format, values=first.copy(), sorted=True, unique=True)
+
+
+def _is_canonical(data: TensorData) -> bool:
+    """Tell whether the rows of a matrix are in order and without duplicates."""
+    if data.sorted and data.unique:
+        return True
+    if data.format != CSR:
+        return False
+    check_rows(data)
+    last: Any = data.levels[1]
+    return bool(_sparsetools.csr_has_canonical_format(data.shape[0], last.pos, last.crd))
 
 
 def densify(data: TensorData, format: Format) -> TensorData | None:

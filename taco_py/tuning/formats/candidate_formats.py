@@ -113,8 +113,8 @@ def candidates_of(sample: MatrixSample, finite: bool = False) -> tuple[Candidate
 
     finite  whether the dense operands of products have finite numbers alone
     """
-    found = (one for storage in STORAGES for one in storage(sample))
-    return tuple(one for one in found if finite or not one.finite)
+    candidates = (one for storage in STORAGES for one in storage(sample))
+    return tuple(one for one in candidates if finite or not one.finite)
 
 
 def rows(sample: MatrixSample) -> Iterator[Candidate]:
@@ -223,7 +223,7 @@ def blocks(rows: int, columns: int, sample: MatrixSample) -> Iterator[Candidate]
     )  # fmt: skip
 
 
-def whole(sample: MatrixSample) -> Iterator[Candidate]:
+def all_elements(sample: MatrixSample) -> Iterator[Candidate]:
     """Yield the dense format."""
     shape, nnz = sample.data.shape, max(1, sample.data.nnz)
     values = shape[0] * shape[1] / nnz
@@ -240,7 +240,7 @@ def whole(sample: MatrixSample) -> Iterator[Candidate]:
 
 STORAGES: tuple[Storage, ...] = (
     rows, equal_values, listed_rows, slices, diagonals, triangle,
-    *(partial(blocks, r, c) for r, c in BLOCKS), whole,
+    *(partial(blocks, r, c) for r, c in BLOCKS), all_elements,
 )  # fmt: skip
 """What candidates come from, in the order of the table in docs/formats.md."""
 KINDS = ("CSR", "equal", "DCSR", "COO", "SELL", "ELL", "SDIA", "DIA", "SYM", "BSR", "dense")

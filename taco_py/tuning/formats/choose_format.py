@@ -28,14 +28,15 @@ from taco_py.data.storage.tensor_data import TensorData
 from taco_py.language.diagnostics.errors import FormatError, OperandTypeError
 from taco_py.language.diagnostics.suggest import with_suggestion
 from taco_py.language.formats import CSR, Format, RemappedFormat
-from taco_py.tuning.formats.candidate_formats import AnyFormat, Candidate, candidates_of
+from taco_py.tuning.formats.candidate_formats import AnyFormat, Candidate, candidates_of, rows
 from taco_py.tuning.formats.format_features import (
     CONVERSION,
     GAIN,
+    NANO,
     SECONDS,
     Row,
     features_of,
-    matrix_features,
+    features_of_matrix,
     product_of,
 )
 from taco_py.tuning.formats.format_model import FormatModel, shipped_formats
@@ -43,7 +44,9 @@ from taco_py.tuning.formats.matrix_sample import MatrixSample
 
 LEAST = 1 << 11
 """The number of entries below which a call's own cost hides its loops."""
-PAYS = 1.05
+WORTH = 1e-3
+"""Seconds of all calls by the analytic price below which choosing takes longer than it saves."""
+PAYS = 1.02
 """The least gain over all calls, the conversion paid, that the lower quartile has to promise."""
 UNSURE = 1.15
 """What the analytic gain is divided by for its lower quartile."""
@@ -88,9 +91,9 @@ class Expected:
 class Choice:
     """A format with the reason for it and all candidates, the most saving first.
 
-    >>> A = sp.diags_array([np.ones(99999), np.ones(100000)], offsets=[1, 0])
-    >>> tp.choose_format(A).format.name
-    'SDIA(8)'
+    >>> A = sp.kron(sp.eye_array(5000), np.ones((6, 6))).tocsr()
+    >>> tp.choose_format(A, calls=1000).format.name
+    'BSR(6,6)'
 
     expected  of all candidates
     text      that the format is for
@@ -121,6 +124,7 @@ class Use:
     threads  of a product
     finite   whether dense operands have finite numbers alone
     lists    whether formats are candidates whose results are dense only if a call says so
+    stored   the format that the matrix has already
     """
 
     columns: int = 1
@@ -128,6 +132,7 @@ class Use:
     threads: int | None = None
     finite: bool = False
     lists: bool = False
+    stored: AnyFormat | None = None
 
 
 def _name(form: AnyFormat) -> str:
@@ -151,20 +156,24 @@ def choose(
     data = in_order(convert(data, CSR))
     if data.nnz < LEAST:
         return Choice(CSR, f"{data.nnz} entries lie in near caches"), None
-    pairs = priced(data, use, model)
+    sample = MatrixSample(data)
+    seconds = use.calls * next(rows(sample)).product(use.columns) * data.nnz * NANO
+    if seconds < WORTH:
+        return Choice(CSR, f"{use.calls} calls take no longer than choosing"), None
+    pairs = rank_candidates(sample, use, model)
     for candidate, expected in pairs:
         if expected.saving < PAYS:
             break
         form = candidate.format
         if not candidate.is_checked or not isinstance(form, RemappedFormat):
-            return _chosen(expected, use, pairs), None
+            return _choice_of(expected, use, pairs), None
         try:
             stored = remap(data, form)
         except FormatError:  # not symmetric outside of the sample
             pairs = [pair for pair in pairs if pair[0] != candidate]
             continue
         if use.finite or candidate.is_exact(stored, data.nnz):
-            return _chosen(expected, use, pairs), stored
+            return _choice_of(expected, use, pairs), stored
         pairs = [pair for pair in pairs if pair[0] != candidate]
     return _unchanged(pairs, use), None
 
@@ -186,45 +195,47 @@ def model_of_formats(price: FormatPrice) -> FormatModel | None:
     )
 
 
-def priced(
-    data: TensorData, use: Use, model: FormatModel | None
+def rank_candidates(
+    sample: MatrixSample, use: Use, model: FormatModel | None
 ) -> list[tuple[Candidate, Expected]]:
-    """Return the candidates with what each is expected to gain, the most saving first."""
-    sample, product = MatrixSample(data), product_of(use.columns)
+    """Return the candidates with the expected gain of each, the most saving first."""
+    product = product_of(use.columns)
     candidates = [c for c in candidates_of(sample, use.finite) if use.lists or not c.lists]
     usual = candidates[0]
-    rows = [Row(sample, product, usual, usual, SECONDS)]
+    lines = [Row(sample, product, usual, usual, SECONDS)]
     for candidate in candidates:
-        rows += [Row(sample, product, candidate, usual, asked) for asked in (GAIN, CONVERSION)]
-    analytic = np.array([row.expected for row in rows])
-    sides, outside = np.ones((3, len(rows))), np.ones(len(rows), bool)
+        lines += [Row(sample, product, candidate, usual, kind) for kind in (GAIN, CONVERSION)]
+    analytic = np.array([row.expected for row in lines])
+    sides, outside = np.ones((3, len(lines))), np.ones(len(lines), bool)
     sides[0, outside], sides[2, outside] = 1 / UNSURE, UNSURE
     if model is not None:
-        counted = matrix_features(sample)
-        ratios, beyond = model.predict(np.array([features_of(row, counted) for row in rows]))
+        counted = features_of_matrix(sample)
+        ratios, beyond = model.predict(np.array([features_of(row, counted) for row in lines]))
         sides = np.where(beyond, sides, ratios)
         outside = beyond
     numbers = analytic * sides
     threads = use.threads or KERNELS.cores
     seconds = float(numbers[1, 0]) / threads
-    found = []
+    pairs = []
     for place, candidate in enumerate(candidates):
         gain, conversion = numbers[:, 1 + 2 * place], float(numbers[1, 2 + 2 * place])
         if candidate is usual:
             gain, conversion = np.ones(3), 0.0
         elif candidate.serial:
             gain = gain / threads
+        if candidate.format == use.stored:
+            conversion = 0.0
         total = use.calls * seconds
         saving = total / (conversion + total / float(gain[0]))
-        found.append((candidate, Expected(
+        pairs.append((candidate, Expected(
             candidate.format, candidate.values, candidate.units, candidate.unit,
             (float(gain[0]), float(gain[1]), float(gain[2])), seconds / float(gain[1]), conversion,
             saving, not outside[1 + 2 * place],
         )))  # fmt: skip
-    return sorted(found, key=lambda pair: -pair[1].saving)
+    return sorted(pairs, key=lambda pair: -pair[1].saving)
 
 
-def _chosen(best: Expected, use: Use, pairs: Sequence[tuple[Candidate, Expected]]) -> Choice:
+def _choice_of(best: Expected, use: Use, pairs: Sequence[tuple[Candidate, Expected]]) -> Choice:
     """Return the choice of a format."""
     low, middle, high = best.gain
     return Choice(

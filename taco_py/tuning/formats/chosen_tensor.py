@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from taco_py.calls.call.prepare import prepare_computation
@@ -22,7 +23,7 @@ def stored_as_chosen(tensor: Tensor) -> Tensor:
 
     A result in a remapped format has a `reason`.
     """
-    return _stored(tensor, *choose(tensor.data))
+    return _stored(tensor, *choose(tensor.data, Use(stored=tensor.format)))
 
 
 def _stored(tensor: Tensor, choice: Choice, stored: TensorData | None) -> Tensor:
@@ -41,8 +42,14 @@ def _stored(tensor: Tensor, choice: Choice, stored: TensorData | None) -> Tensor
 
 def choose_for(matrix: Any, use: Use, price: FormatPrice) -> Choice:
     """Choose the format of a matrix of any kind for products with vectors."""
+    tensor = _tensor(matrix)
+    return choose(tensor.data, replace(use, stored=tensor.format), price)[0]
+
+
+def _tensor(matrix: Any) -> Tensor:
+    """Return a matrix of any kind as a Tensor around its arrays."""
     blocks = blocks_of(matrix)
-    return choose(as_data(matrix) if blocks is None else blocks.data, use, price)[0]
+    return Tensor(as_data(matrix)) if blocks is None else blocks
 
 
 def choose_for_text(
@@ -53,19 +60,18 @@ def choose_for_text(
     Raises what the call raises.
     """
     product = text_product(text, operands)
-    blocks = blocks_of(matrix)
-    tensor = Tensor(as_data(matrix)) if blocks is None else blocks
-    if product.why:
-        choice, stored = Choice(tensor.format, f"only products are priced: {product.why}"), None
-        kept = tensor
+    tensor = _tensor(matrix)
+    if product.reason:
+        choice, stored = Choice(tensor.format, f"only products are priced: {product.reason}"), None
+        stored_matrix = tensor
     else:
-        columns = Use(product.columns, use.calls, use.threads, use.finite, lists=True)
-        choice, stored = choose(tensor.data, columns, price)
-        kept = _stored(tensor, choice, stored)
+        use = replace(use, columns=product.columns, lists=True, stored=tensor.format)
+        choice, stored = choose(tensor.data, use, price)
+        stored_matrix = _stored(tensor, choice, stored)
     form = choice.format
-    lists = not isinstance(form, RemappedFormat) and form.levels[0].is_list and not product.why
+    lists = not isinstance(form, RemappedFormat) and form.levels[0].is_list and not product.reason
     options = {"format": "d" * product.order} if lists else {}
     called = {"threads": use.threads, **options}
-    computation = keyed_computation(text, {**operands, product.matrix: kept}, called)
+    computation = keyed_computation(text, {**operands, product.matrix: stored_matrix}, called)
     plan = program_text(prepare_computation(computation).plan.program)
-    return with_plan(choice, text, plan, options, kept)
+    return with_plan(choice, text, plan, options, stored_matrix)

@@ -16,7 +16,7 @@ from taco_py.language.diagnostics.errors import FileFormatError
 from taco_py.tuning.formats.format_features import FEATURES
 from taco_py.tuning.prices.forest import Rows
 
-ARRAYS = ("features", "expected", "measured", "matrix", "forms", "columns", "asked")
+ARRAYS = ("features", "expected", "measured", "matrix", "forms", "columns", "quantity")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +29,7 @@ class FormatData:
     matrix    of each measurement, the number of its matrix
     forms     the format of each, as text, so that its features can be counted again
     columns   of the dense operand of each
-    asked     what each is: GAIN, SECONDS or CONVERSION
+    quantity  what each is: GAIN, SECONDS or CONVERSION
     machine   the processor, its compiler and the day; "" where that is unknown
     """
 
@@ -39,7 +39,7 @@ class FormatData:
     matrix: NDArray[np.int32]
     forms: NDArray[np.str_]
     columns: NDArray[np.int32]
-    asked: NDArray[np.int32]
+    quantity: NDArray[np.int32]
     machine: tuple[str, str, str] = ("", "", "")
 
     def of_matrices(self, some: NDArray[np.bool_]) -> FormatData:

@@ -50,11 +50,11 @@ def log(number: float) -> float:
     return float(np.log2(max(number, 2.0**-20)))
 
 
-def matrix_features(sample: MatrixSample) -> dict[str, float]:
-    """Return what is counted of the matrix alone."""
+def features_of_matrix(sample: MatrixSample) -> dict[str, float]:
+    """Return the features that are counted of the matrix alone."""
     (rows, columns), nnz, lengths = sample.data.shape, sample.data.nnz, sample.lengths
     mean = max(nnz / max(1, rows), 1e-9)
-    across = sample.rows * (columns / max(1, rows))
+    diagonal = sample.rows * (columns / max(1, rows))
     steps = np.diff(sample.columns)[np.diff(sample.rows) == 0]
     squares = count_distinct(sample.rows // LINE, sample.columns // LINE)
     return {
@@ -65,7 +65,7 @@ def matrix_features(sample: MatrixSample) -> dict[str, float]:
         "row spread": float(lengths.std() / mean) if rows else 0.0,
         "longest row": log(float(lengths.max(initial=0)) / mean),
         "empty rows": 1.0 - float(np.count_nonzero(lengths)) / max(1, rows),
-        "band": float(np.abs(sample.columns - across).mean()) / max(1, columns) if nnz else 0.0,
+        "band": float(np.abs(sample.columns - diagonal).mean()) / max(1, columns) if nnz else 0.0,
         "gap": log(float(steps.mean())) if len(steps) else 0.0,
         "adjacent": float((steps == 1).mean()) if len(steps) else 0.0,
         "squares": squares / sample.entries,
@@ -86,7 +86,7 @@ class Row:
     product: Product
     candidate: Candidate
     usual: Candidate
-    asked: int
+    quantity: int
 
     @property
     def operand_bytes(self) -> float:
@@ -125,9 +125,9 @@ class Row:
     @property
     def expected(self) -> float:
         """Return the analytic number that the trees correct: a gain, or seconds."""
-        if self.asked == GAIN:
+        if self.quantity == GAIN:
             return self.usual_seconds / self.seconds
-        return self.usual_seconds if self.asked == SECONDS else self.conversion_seconds
+        return self.usual_seconds if self.quantity == SECONDS else self.conversion_seconds
 
 
 def _block(row: Row, mode: int) -> float:
@@ -136,7 +136,7 @@ def _block(row: Row, mode: int) -> float:
 
 
 OF_ROW: Mapping[str, Callable[[Row], float]] = MappingProxyType({
-    "asked": lambda r: float(r.asked),
+    "asked": lambda r: float(r.quantity),
     "operand columns": lambda r: log(r.product.columns),
     "operand in near cache": lambda r: log(r.operand_bytes / r.product.near),
     "result in near cache": lambda r: log(r.result_bytes / r.product.near),

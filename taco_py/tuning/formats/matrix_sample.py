@@ -1,6 +1,6 @@
 """What is counted of a matrix before its format is chosen: all rows' lengths, and a sample.
 
-rows of CSR   →   pieces of adjacent rows with some 65 000 entries   →   distinct blocks, diagonals
+rows of CSR   →   pieces of adjacent rows with some 33 000 entries   →   distinct blocks, diagonals
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from taco_py.data.storage.tensor_data import Array, TensorData
 
-SAMPLE = 1 << 16
+SAMPLE = 1 << 15
 """The approximate number of sampled entries."""
 PIECES = 32
 """The number of pieces of adjacent rows in a sample."""
@@ -24,15 +24,28 @@ PAIRS = 2000
 class MatrixSample:
     """A sample of the entries of CSR with sorted columns and without duplicates.
 
-    data           the matrix
-    rows, columns  of the sampled entries: all entries in pieces of adjacent rows
+    data  the matrix; all entries in pieces of adjacent rows are sampled, when they are asked for
     """
 
     def __init__(self, data: TensorData) -> None:
         self.data = data
-        self.rows, self.columns = _sampled(data)
         self._blocks: dict[tuple[int, int], float] = {}
         self._slots: dict[int, float] = {}
+
+    @cached_property
+    def places(self) -> tuple[Array, Array]:
+        """Return rows and columns of the sampled entries."""
+        return _sampled(self.data)
+
+    @property
+    def rows(self) -> Array:
+        """Return the rows of the sampled entries."""
+        return self.places[0]
+
+    @property
+    def columns(self) -> Array:
+        """Return the columns of the sampled entries."""
+        return self.places[1]
 
     @property
     def entries(self) -> int:
@@ -91,9 +104,9 @@ class MatrixSample:
         step = max(1, len(self.rows) // PAIRS)
         rows, columns = self.rows[::step], self.columns[::step]
         off = rows != columns
-        places, others = self._find(rows[off], columns[off]), self._find(columns[off], rows[off])
+        places, mirrors = self._find(rows[off], columns[off]), self._find(columns[off], rows[off])
         values = self.data.values
-        equal = (others >= 0) & (values[others] == values[places])
+        equal = (mirrors >= 0) & (values[mirrors] == values[places])
         return float(equal.mean()) if len(equal) else 1.0
 
     @cached_property

@@ -25,13 +25,13 @@ class TextProduct:
     matrix   the name of the matrix
     columns  of the dense operand; 0 where the text is no product over the matrix's columns
     order    modes of the result
-    why      it is no such product, "" where it is one
+    reason   why it is no such product, "" where it is one
     """
 
     matrix: str
     columns: int
     order: int
-    why: str = ""
+    reason: str = ""
 
 
 def text_product(text: str, operands: Mapping[str, Any]) -> TextProduct:
@@ -42,13 +42,15 @@ def text_product(text: str, operands: Mapping[str, Any]) -> TextProduct:
     if not isinstance(operands, Mapping) or "" in operands:
         raise OperandError(f"Expected operands by their names, found {operands!r:.80}")
     assignments = tuple(one.assignment for one in statements_of(text, EVERY_NAME))
-    made = {assignment.target.tensor for assignment in assignments}
+    targets = {assignment.target.tensor for assignment in assignments}
     names = [access.tensor for assignment in assignments for access in accesses(assignment)]
-    others = [name for name in dict.fromkeys(names) if name not in operands and name not in made]
-    if len(others) != 1:
-        found = ", ".join(others) or "none"
+    missing = [
+        name for name in dict.fromkeys(names) if name not in operands and name not in targets
+    ]
+    if len(missing) != 1:
+        names_left = ", ".join(missing) or "none"
         raise OperandError(
-            f"Expected one tensor of the text without an operand, the matrix, found {found}",
+            f"Expected one tensor of the text without an operand, the matrix, found {names_left}",
             hint="as in tp.choose_format(A, 'y[i] = A[i,j] * x[j]', x=x)",
         )
     unread = [name for name in operands if name not in names]
@@ -58,9 +60,9 @@ def text_product(text: str, operands: Mapping[str, Any]) -> TextProduct:
             hint="options are calls=, threads=, price= and finite=",
         )
     target = assignments[-1].target
-    why = _difference(assignments, others[0], operands)
-    columns = 0 if why else _columns(assignments[0], others[0], operands)
-    return TextProduct(others[0], columns, len(target.indices), why)
+    reason = _difference(assignments, missing[0], operands)
+    columns = 0 if reason else _columns(assignments[0], missing[0], operands)
+    return TextProduct(missing[0], columns, len(target.indices), reason)
 
 
 def _difference(

@@ -23,11 +23,11 @@ FEWEST = 500
 """Numbers from which on a model is learned."""
 FOLDS = 5
 """Parts of the matrices, each of which is predicted by trees of the others."""
-TREES, LEAVES, RATE = 160, 20, 0.08
+TREES, LEAVES, RATE = 200, 31, 0.12
 SPREAD_TREES, SPREAD_LEAVES, SPREAD_RATE = 40, 10, 0.1
 MIDDLE: Mapping[str, Any] = {
     **USUAL, "objective": "huber", "alpha": 0.3, "learning_rate": RATE, "num_leaves": LEAVES,
-    "min_data_in_leaf": 20,
+    "min_data_in_leaf": 8, "max_depth": 12,
 }  # fmt: skip
 SPREAD: Mapping[str, Any] = {
     **USUAL, "objective": "regression_l1", "learning_rate": SPREAD_RATE,
@@ -47,15 +47,15 @@ def trained_formats(data: FormatData) -> FormatModel:
             hint="python -m benchmarks.format_data collect measures some",
         )
     features = data.features.astype(np.float64)
-    left = np.abs(residuals(data))
+    left = np.abs(residuals_of(data))
     spread = grown_by_lightgbm(SPREAD, features, left, None, SPREAD_TREES)
     digest = hashlib.sha256(data.features.tobytes() + data.measured.tobytes()).hexdigest()[:16]
     origin = Origin(*data.machine, count, digest)
     return FormatModel(_middle(data), spread, features.min(axis=0), features.max(axis=0), origin)
 
 
-def residuals(data: FormatData) -> Rows:
-    """Return what trees of other matrices leave of each number, in powers of two."""
+def residuals_of(data: FormatData) -> Rows:
+    """Return the residual of each number by trees of other matrices, in powers of two."""
     numbers = {matrix: place for place, matrix in enumerate(sorted({*data.matrix.tolist()}))}
     folds = np.array([numbers[matrix] % FOLDS for matrix in data.matrix.tolist()])
     left = logs_of(data)

@@ -101,12 +101,12 @@ def _words(
     """Return the header of a file. Raises FileFormatError for other versions and features."""
     try:
         words = json.loads(str(arrays["about"]))
-        stated, names = words["version"], words["features"]
+        file_version, names = words["version"], words["features"]
     except (KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"Expected the header of {noun} in {path}, found none") from error
-    if stated != version:
+    if file_version != version:
         raise FileFormatError(
-            f"Expected version {version} of {noun.removeprefix('a ')}s, found {stated} in {path}",
+            f"Expected version {version} of {noun}, found {file_version} in {path}",
             hint=f"train it again: {trainer}",
         )
     if names != list(features):
