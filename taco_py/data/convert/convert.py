@@ -191,6 +191,20 @@ def one_value(data: TensorData, format: Format) -> TensorData | None:
     return replace(data, format=format, values=first.copy(), sorted=True, unique=True)
 
 
+def repeat_value(data: TensorData, format: Format) -> TensorData | None:
+    """Store the one value of a pattern for each entry, and convert the lists."""
+    if data.values.size != 1 or data.fill:
+        return None
+    values = np.full(data.nnz, data.values[0], data.dtype)
+    lists = replace(data, format=_lists_of(data.format), values=values)
+    return convert_by_first(lists, format)
+
+
+def _lists_of(pattern: Format) -> Format:
+    """Return the format with a value for each entry in place of one for all."""
+    return replace(pattern, levels=(*pattern.levels[:-1], CSR.levels[-1]))
+
+
 def _is_canonical(data: TensorData) -> bool:
     """Tell whether the rows of a matrix are in order and without duplicates."""
     if data.sorted and data.unique:
@@ -429,6 +443,12 @@ CONVERSIONS: tuple[Conversion, ...] = (
     ),
     Conversion("one value kept, O(nnz), coordinates shared", shares_value, one_value),
     Conversion("scattered into an array, O(size)", lambda a, b: b.is_dense, densify),
+    Conversion(
+        "its value repeated, O(nnz), then as CSR or what has its lists",
+        lambda a, b: a.levels[-1].kind.shared and is_usual(_lists_of(a)) and a != b,
+        repeat_value,
+        ConversionWork.COUNTED,
+    ),
     Conversion(
         "blocks of the array that are not all zero, found in order, O(size)",
         lambda a, b: a.is_dense and b.levels[-1].full and is_usual(b),
