@@ -243,3 +243,22 @@ def test_one_value_is_kept_without_a_copy_of_coordinates() -> None:
     stored = convert(rows, tp.Format.parse("de"))
     assert stored.values.tolist() == [1.0] and stored.levels[1].crd is rows.levels[1].crd
     np.testing.assert_array_equal(Tensor(stored).to_numpy(), MATRICES["grid"].toarray())
+
+
+def test_patterns_are_priced_by_their_entries() -> None:
+    """They were priced as one entry, and copied into another order at each call."""
+    matrix = with_values(sp.random_array((20_000, 300), density=0.05, rng=rng), np.ones)
+    x = rng.random(300)
+    plans = []
+    for form in ("csr", "pattern"):
+        stored = tp.tensor(matrix, format=form)
+        plans.append(str(tp.explain(SPMV, A=stored, x=x, threads=1, frontier_budget=0)))
+    assert all("loop order  i,j" in plan for plan in plans)
+
+
+@pytest.mark.parametrize("source", ["de", "se", "de:1,0"])
+@pytest.mark.parametrize("target", ["ds", "ds:1,0", "ss:1,0", "uq", "dd", "sdia(8)"])
+def test_patterns_are_converted(source: str, target: str) -> None:
+    for matrix in (MATRICES["grid"], sp.csr_array((4, 5))):
+        stored = tp.tensor(matrix, format=source).to_format(target)
+        np.testing.assert_array_equal(stored.to_numpy(), matrix.toarray())
