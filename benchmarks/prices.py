@@ -33,9 +33,9 @@ from benchmarks.seconds_picture import PricedPlans, draw_seconds
 from taco_py.tuning.networks.network import Network
 from taco_py.tuning.networks.train_network import Training, trained_network
 from taco_py.tuning.prices import price_choice
+from taco_py.tuning.prices.model_file import Origin
 from taco_py.tuning.prices.price_choice import SHIPPED
 from taco_py.tuning.prices.price_data import PriceData, load_data
-from taco_py.tuning.prices.price_model import Origin
 from taco_py.tuning.prices.train_price import trained
 
 PARTS = 4

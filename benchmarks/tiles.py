@@ -25,7 +25,7 @@ from benchmarks.prices import trees
 from benchmarks.tile_kernels import TiledKernel, draw_kernel, tile_of
 from benchmarks.tile_model import chosen_tile, tile_price, traffic_price
 from taco_py.tuning.networks.train_network import Training, trained_network
-from taco_py.tuning.prices.price_model import Origin
+from taco_py.tuning.prices.model_file import Origin
 
 PARTS = 4
 NETWORKS: dict[str, tuple[str, Training]] = {

@@ -133,7 +133,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "taco_py.tuning": (
         "space", "store", "prices", "networks", "measure", "searches", "session", "tasks", "bench",
-        "calibration", "jobs",
+        "formats", "calibration", "jobs",
     ),
     "polyhedral": (
         "errors", "affine", "model", "band_schedule", "isl", "nests", "products", "programs",

@@ -253,9 +253,49 @@ TACO_ASCENDING(taco_ascending_64, int64_t)
         }                                                                                       \
     }
 
+/* The blocks from .. stop - 1 of at most TACO_MOST_MERGED rows, filled: the rows are merged by the block that each is at, and
+ * entries are copied on the way. */
+#define TACO_MOST_MERGED 8
+#define TACO_MERGE_BLOCKS(name, type, bytes)                                                    \
+    TACO_FAST static void name(const type *pos, const type *crd, const char *values, int64_t from, \
+                               int64_t stop, type *column, char *blocks, int64_t row, int64_t end, \
+                               int64_t r, int64_t c)                                            \
+    {                                                                                           \
+        type at[TACO_MOST_MERGED], until[TACO_MOST_MERGED], block[TACO_MOST_MERGED];            \
+        const type none = (type)((((type)1 << (8 * sizeof(type) - 2)) - 1) * 2 + 1);            \
+        const int64_t count = end - row;                                                        \
+        for (int64_t k = 0; k < count; k++) {                                                   \
+            at[k] = pos[row + k];                                                               \
+            until[k] = pos[row + k + 1];                                                        \
+            block[k] = at[k] < until[k] ? crd[at[k]] / (type)c : none;                          \
+        }                                                                                       \
+        for (int64_t next = from; next < stop; next++) {                                        \
+            type least = block[0];                                                              \
+            for (int64_t k = 1; k < count; k++)                                                 \
+                least = block[k] < least ? block[k] : least;                                    \
+            column[next] = least;                                                               \
+            for (int64_t k = 0; k < count; k++) {                                               \
+                if (block[k] != least)                                                          \
+                    continue;                                                                   \
+                char *into = blocks + (next * r + k) * c * (bytes);                             \
+                const int64_t first = (int64_t)least * c;                                       \
+                type p = at[k];                                                                 \
+                for (; p < until[k] && crd[p] >= first && crd[p] < first + c; p++)              \
+                    memcpy(into + (crd[p] - first) * (bytes), values + (int64_t)p * (bytes), (bytes)); \
+                at[k] = p;                                                                      \
+                block[k] = p < until[k] ? crd[p] / (type)c : none;                              \
+            }                                                                                   \
+        }                                                                                       \
+    }
+
+TACO_MERGE_BLOCKS(taco_merge_blocks_32_4, int32_t, 4)
+TACO_MERGE_BLOCKS(taco_merge_blocks_32_8, int32_t, 8)
+TACO_MERGE_BLOCKS(taco_merge_blocks_64_4, int64_t, 4)
+TACO_MERGE_BLOCKS(taco_merge_blocks_64_8, int64_t, 8)
+
 /* The columns of the blocks, ascending in each row of blocks, and their elements, of `size` bytes each, which
  * are zero before. `place` has a number for each column of blocks. */
-#define TACO_FILL_BLOCKS(name, type, ascending)                                                 \
+#define TACO_FILL_BLOCKS(name, type, ascending, merge_4, merge_8)                                                 \
     TACO_FAST static void name(const type *pos, const type *crd, const char *values, const type *first, \
                                type *column, char *blocks, int64_t *place, int64_t rows, int64_t r, \
                                int64_t c, int64_t size)                                         \
@@ -263,6 +303,11 @@ TACO_ASCENDING(taco_ascending_64, int64_t)
         const int64_t height = (rows + r - 1) / r;                                              \
         for (int64_t i = 0; i < height; i++) {                                                  \
             const int64_t end = TACO_LEAST((i + 1) * r, rows);                                  \
+            if (r <= TACO_MOST_MERGED && (size == 4 || size == 8)) {                            \
+                (size == 4 ? merge_4 : merge_8)(pos, crd, values, first[i], first[i + 1], column, blocks, \
+                                                i * r, end, r, c);                              \
+                continue;                                                                       \
+            }                                                                                   \
             int64_t next = first[i], sorted = 1;                                                \
             for (int64_t row = i * r; row < end; row++) {                                       \
                 int64_t to = 0;                                                                 \
@@ -293,8 +338,8 @@ TACO_ASCENDING(taco_ascending_64, int64_t)
         }                                                                                       \
     }
 
-TACO_FILL_BLOCKS(taco_fill_blocks_32, int32_t, taco_ascending_32)
-TACO_FILL_BLOCKS(taco_fill_blocks_64, int64_t, taco_ascending_64)
+TACO_FILL_BLOCKS(taco_fill_blocks_32, int32_t, taco_ascending_32, taco_merge_blocks_32_4, taco_merge_blocks_32_8)
+TACO_FILL_BLOCKS(taco_fill_blocks_64, int64_t, taco_ascending_64, taco_merge_blocks_64_4, taco_merge_blocks_64_8)
 
 /* The sum over regression trees for each row of features. A leaf is a node that leads to itself. */
 static void taco_sum_of_trees(const double *rows, const int32_t *feature, const double *threshold,

@@ -15,7 +15,6 @@ from taco_py.data.tensors.byte_counts import limited
 from taco_py.data.tensors.remapped_tensor import (
     RemappedTensor,
     blocks_of,
-    in_chosen_format,
     in_format,
 )
 from taco_py.data.tensors.tensor import Tensor, as_data, asks_choice, stored_as, with_fill
@@ -67,7 +66,9 @@ def tensor(
     if memory_limit is not None:
         return limited(tensor, locals())
     if asks_choice(format):
-        return in_chosen_format(tensor(obj, None, index_dtype, fill_value=fill_value, shape=shape))
+        from taco_py.tuning.formats.chosen_tensor import stored_as_chosen  # many never choose
+
+        return stored_as_chosen(tensor(obj, None, index_dtype, fill_value=fill_value, shape=shape))
     form = remapped(format)
     keeps_format = format is None and (is_remapped(obj) or isinstance(obj, RemappedTensor))
     if form is not None or keeps_format:

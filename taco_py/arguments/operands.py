@@ -82,7 +82,7 @@ def describe(obj: Any, name: str) -> BoundOperand:
 def operand_facts(data: TensorData) -> Operand:
     """Return the facts of existing arrays that planning reads."""
     entries = None if data.format.is_dense else Entries(data)
-    nnz = float(data.values.size)
+    nnz = float(data.nnz)
     return Operand(type_of(data), data.shape, nnz, entries, joined_of(data))
 
 

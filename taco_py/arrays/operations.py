@@ -25,7 +25,8 @@ from taco_py.arrays.scans import cumulative
 from taco_py.arrays.shapes import permute, reshape, squeeze
 from taco_py.arrays.sorted_elements import argsort, distinct_values, sort
 from taco_py.arrays.subscripts_of_modes import diagonal, repeat
-from taco_py.data.tensors.remapped_tensor import in_chosen_format, in_format
+from taco_py.data.tensors.remapped_tensor import in_format
+from taco_py.data.tensors.tensor import Tensor
 from taco_py.language.diagnostics.errors import OperandError
 
 VERSIONS = ("2024.12", "2023.12", "2022.12")
@@ -39,6 +40,13 @@ def namespace(version: str | None = None) -> ModuleType:
             f"Expected the array API {VERSIONS[0]} or before, found {version!r}", hint=VERSIONS[0]
         )
     return standard
+
+
+def in_chosen_format(tensor: Tensor) -> Tensor:
+    """Return a matrix in the format that suits repeated products."""
+    from taco_py.tuning.formats.chosen_tensor import stored_as_chosen  # many never choose
+
+    return stored_as_chosen(tensor)
 
 
 OPERATIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({

@@ -153,4 +153,4 @@ def test_circles_end(tmp_path: Path) -> None:
     arrays["f.left"][:] = (np.arange(len(arrays["f.left"])) + 1) % len(arrays["f.left"])
     arrays["f.right"][:] = arrays["f.left"]
     with pytest.raises(tp.FileFormatError, match="levels at most"):
-        forest_in(arrays, "f", COUNT)
+        forest_in(arrays, "f", COUNT, "mine.npz")

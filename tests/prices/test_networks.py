@@ -33,7 +33,7 @@ from taco_py.tuning.networks.train_network import (
 )
 from taco_py.tuning.networks.tree_and_graph import OPCODES, KernelForm
 from taco_py.tuning.prices.kernel_features import KernelFacts
-from taco_py.tuning.prices.price_model import Origin
+from taco_py.tuning.prices.model_file import Origin
 
 rng = np.random.default_rng(0)
 A = sp.random_array((300, 200), density=0.05, format="csr", rng=rng)

@@ -14,7 +14,8 @@ import taco_py as tp
 from taco_py.tuning.bench import priced_schedule
 from taco_py.tuning.prices.forest import Forest, forest_of
 from taco_py.tuning.prices.kernel_features import FEATURES
-from taco_py.tuning.prices.price_model import Origin, PriceModel
+from taco_py.tuning.prices.model_file import Origin
+from taco_py.tuning.prices.price_model import PriceModel
 from tests.prices.test_forest import drawn_model, wide_model
 
 COUNT = len(FEATURES)

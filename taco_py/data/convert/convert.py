@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
+from typing import Any
 
 import numpy as np
 from scipy.sparse import _sparsetools
@@ -180,6 +181,45 @@ def relabel(data: TensorData, format: Format) -> TensorData | None:
         if new.unique and not old.unique and (place < last or not data.unique):
             return None
     return replace(data, format=format)
+
+
+def one_value(data: TensorData, format: Format) -> TensorData | None:
+    """Keep one of the values where all are equal and none is 0, sharing the coordinates.
+
+    Declined for others, and where rows have duplicates or are not in order.
+    """
+    values = data.values[: data.nnz]
+    if data.fill or not len(values) or not _is_canonical(data):
+        return None
+    first = values[:1]
+    if not first[0] or not (values[:64] == first).all() or not (values == first).all():
+        return None
+    return replace(data, format=format, values=first.copy(), sorted=True, unique=True)
+
+
+def repeat_value(data: TensorData, format: Format) -> TensorData | None:
+    """Store the one value of a pattern for each entry, and convert the lists."""
+    if data.values.size != 1 or data.fill:
+        return None
+    values = np.full(data.nnz, data.values[0], data.dtype)
+    lists = replace(data, format=_lists_of(data.format), values=values)
+    return convert_by_first(lists, format)
+
+
+def _lists_of(pattern: Format) -> Format:
+    """Return the format with a value for each entry in place of one for all."""
+    return replace(pattern, levels=(*pattern.levels[:-1], CSR.levels[-1]))
+
+
+def _is_canonical(data: TensorData) -> bool:
+    """Tell whether the rows of a matrix are in order and without duplicates."""
+    if data.sorted and data.unique:
+        return True
+    if data.format != CSR:
+        return False
+    check_rows(data)
+    last: Any = data.levels[1]
+    return bool(_sparsetools.csr_has_canonical_format(data.shape[0], last.pos, last.crd))
 
 
 def densify(data: TensorData, format: Format) -> TensorData | None:
@@ -381,6 +421,18 @@ def root_differs(dense: Format, sparse: Format) -> bool:
     )
 
 
+def shares_value(lists: Format, pattern: Format) -> bool:
+    """Tell whether formats differ in the last level alone, which has one value for all entries."""
+    return (
+        lists.mode_order == pattern.mode_order
+        and lists.levels[:-1] == pattern.levels[:-1]
+        and lists.levels[-1].is_list
+        and lists.levels[-1].unique
+        and pattern.levels[-1].kind.shared
+        and is_usual(lists)
+    )
+
+
 def is_matrix_of_rows(format: Format) -> bool:
     """Tell whether a format is CSR or CSC, with or without empty rows."""
     return format in (CSR, CSC, DCSR, DCSC)
@@ -395,7 +447,14 @@ CONVERSIONS: tuple[Conversion, ...] = (
     Conversion(
         "the same arrays where no duplicates are known to be in the way", same_storage, relabel
     ),
+    Conversion("one value kept, O(nnz), coordinates shared", shares_value, one_value),
     Conversion("scattered into an array, O(size)", lambda a, b: b.is_dense, densify),
+    Conversion(
+        "its value repeated, O(nnz), then as CSR or what has its lists",
+        lambda a, b: a.levels[-1].kind.shared and is_usual(_lists_of(a)) and a != b,
+        repeat_value,
+        ConversionWork.COUNTED,
+    ),
     Conversion(
         "blocks of the array that are not all zero, found in order, O(size)",
         lambda a, b: a.is_dense and b.levels[-1].full and is_usual(b),

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from taco_py.data.convert.choose_format import choose
 from taco_py.data.convert.remap import blocks_to_dense, inside, plain_format, remap, unmap
 from taco_py.data.interop.scipy_blocks import to_bsr
 from taco_py.data.interop.scipy_remapped import from_remapped, is_remapped
@@ -18,6 +17,7 @@ from taco_py.data.storage.by_level.level_tree import fills_up, is_usual
 from taco_py.data.storage.pack import unpack
 from taco_py.data.storage.size_classes import size_classes
 from taco_py.data.storage.tensor_data import Array, TensorData
+from taco_py.data.tensors.behaviour import BEHAVIOUR
 from taco_py.data.tensors.byte_counts import limited
 from taco_py.data.tensors.tensor import Tensor, as_format, asks_choice
 from taco_py.language.formats import CSF, Format, RemappedFormat, remapped
@@ -197,7 +197,8 @@ class RemappedTensor(Tensor):
         if memory_limit is not None:
             return limited(RemappedTensor.to_format, locals())
         if asks_choice(format):
-            return in_chosen_format(self)
+            tensor: Tensor = BEHAVIOUR.find("in_chosen_format")(self)
+            return tensor
         target = remapped(format)
         if target == self._format:
             return self
@@ -244,21 +245,6 @@ def in_format(tensor: Tensor, format: RemappedFormat) -> Tensor:
     if isinstance(tensor, RemappedTensor):
         return tensor.to_format(format)
     return RemappedTensor(remap(tensor.data, format), format, tensor.shape)
-
-
-def in_chosen_format(tensor: Tensor) -> Tensor:
-    """Return a matrix in the format that suits repeated products.
-
-    A result in a remapped format has a `reason`.
-    """
-    choice, stored = choose(tensor.data)
-    form = choice.format
-    if not isinstance(form, RemappedFormat):
-        return tensor.to_format(form)
-    if isinstance(tensor, RemappedTensor) and tensor.format == form:
-        return RemappedTensor(tensor.stored, form, tensor.shape, choice.reason)
-    data = remap(tensor.data, form) if stored is None else stored
-    return RemappedTensor(data, form, tensor.shape, choice.reason)
 
 
 def blocks_of(obj: Any) -> RemappedTensor | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from operator import index as as_integer
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -280,3 +280,8 @@ def sizes_of_blocks(blocks: Any, example: str) -> tuple[int, ...]:
             f"Expected sizes of blocks of 1 or more, found {blocks!r}", hint=f"as in {example}"
         )
     return sizes
+
+
+def is_remapped(form: object) -> TypeGuard[RemappedFormat]:
+    """Tell whether a format stores blocks, diagonals, padded rows, or one side."""
+    return isinstance(form, RemappedFormat)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from taco_py.tuning.networks.network import network_in
-from taco_py.tuning.prices.price_file import read_price_file
+from taco_py.tuning.prices.model_file import read_model_file
 from taco_py.tuning.prices.price_model import LearnedModel, model_in
 
 
@@ -25,5 +25,5 @@ def load_price(path: str | Path) -> LearnedModel:
     Raises FileFormatError for a file of something else, one that is cut off, or one of a release
     with another version of files or other features.
     """
-    file = read_price_file(path)
+    file = read_model_file(path)
     return network_in(file) if "kind" in file.words else model_in(file)

@@ -22,8 +22,8 @@ from taco_py.tuning.networks.array_operations import NUMPY, Array, Arrays, Opera
 from taco_py.tuning.networks.nest_vectors import LOOP_NAMES, STATEMENT_NAMES
 from taco_py.tuning.networks.plan_arrays import PlanForms, graph_arrays, tree_arrays
 from taco_py.tuning.networks.tree_and_graph import KERNEL_NAMES, NODE_NAMES
-from taco_py.tuning.prices.price_file import PriceFile, write_price_file
-from taco_py.tuning.prices.price_model import LearnedModel, Origin, origin_in
+from taco_py.tuning.prices.model_file import ModelFile, Origin, origin_in, write_model_file
+from taco_py.tuning.prices.price_model import LearnedModel
 
 VERSION = 1
 
@@ -91,10 +91,10 @@ class Network(LearnedModel):
         names = list(ARCHITECTURES[self.kind].names)
         words = {"version": VERSION, "kind": self.kind, "features": names}
         arrays = {f"weight {name}": array for name, array in self.weights.items()}
-        write_price_file(path, {**words, "origin": asdict(self.origin)}, arrays)
+        write_model_file(path, {**words, "origin": asdict(self.origin)}, arrays)
 
 
-def network_in(file: PriceFile) -> Network:
+def network_in(file: ModelFile) -> Network:
     """Return the network of a file that `Network.save` wrote.
 
     Raises FileFormatError for a file of something else, or of a release with other features.

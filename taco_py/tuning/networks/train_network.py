@@ -28,7 +28,7 @@ from taco_py.language.diagnostics.extras import library
 from taco_py.tuning.networks.array_operations import Array, Operations
 from taco_py.tuning.networks.network import ARCHITECTURES, Architecture, Network
 from taco_py.tuning.networks.plan_arrays import PlanForms, join_plans
-from taco_py.tuning.prices.price_model import Origin
+from taco_py.tuning.prices.model_file import Origin
 
 SHARE = 0.5
 """Of the distance of logarithms, beside the error of speed-ups."""

@@ -119,33 +119,35 @@ def with_constant(forest: Forest, value: float) -> Forest:
     )  # fmt: skip
 
 
-def forest_in(arrays: Mapping[str, NDArray[Any]], head: str, features: int) -> Forest:
+def forest_in(arrays: Mapping[str, NDArray[Any]], head: str, features: int, path: str) -> Forest:
     """Return the forest of a file's arrays. Raises FileFormatError where they are none.
 
     features  columns of its rows
+    path      of the file
     """
     missing = [name for name in FIELDS if f"{head}.{name}" not in arrays]
     if missing:
-        raise FileFormatError(f"Expected the array {head}.{missing[0]}, found none of this name")
+        raise FileFormatError(f"Expected the array {head}.{missing[0]}, found none in {path}")
     feature, threshold, left, right, value, roots = (arrays[f"{head}.{name}"] for name in FIELDS)
+    place = f"of {head} in {path}"
     columns, count = (feature, threshold, left, right, value), len(feature)
     if any(column.shape != (count,) or column.dtype.kind not in "if" for column in columns):
-        raise FileFormatError(f"Expected arrays of {count} numbers for {head}, found others")
+        raise FileFormatError(f"Expected arrays of {count} numbers {place}, found others")
     for name, array, most in (
         ("feature", feature, features), ("left", left, count), ("right", right, count),
         ("roots", roots, count),
     ):  # fmt: skip
         if array.dtype.kind != "i" or array.ndim != 1 or (array < 0).any() or (array >= most).any():
-            raise FileFormatError(f"Expected places below {most} in {head}.{name}, found others")
+            raise FileFormatError(f"Expected places below {most} in {name} {place}, found others")
     if np.isnan(threshold).any() or not np.isfinite(value).all():
-        raise FileFormatError(f"Expected numbers in {head}, found NaN or infinity")
+        raise FileFormatError(f"Expected numbers {place}, found NaN")
     places = [array.astype(np.int32) for array in (feature, left, right, roots)]
-    depth = _depth(places[1], places[2], places[3], head)
+    depth = _depth(places[1], places[2], places[3], place)
     numbers = threshold.astype(np.float64), value.astype(np.float64)
     return Forest(places[0], numbers[0], places[1], places[2], numbers[1], places[3], depth)
 
 
-def _depth(left: Any, right: Any, roots: Any, head: str) -> int:
+def _depth(left: Any, right: Any, roots: Any, place: str) -> int:
     """Return the nodes before a leaf at most. Raises FileFormatError for nodes in circles."""
     level = np.unique(roots)
     for depth in range(DEEPEST):
@@ -153,4 +155,4 @@ def _depth(left: Any, right: Any, roots: Any, head: str) -> int:
         if not len(level):
             return depth
         level = np.unique(np.concatenate((left[level], right[level])))
-    raise FileFormatError(f"Expected trees of {DEEPEST} levels at most in {head}, found more")
+    raise FileFormatError(f"Expected trees of {DEEPEST} levels at most {place}, found more")

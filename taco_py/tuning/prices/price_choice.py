@@ -9,7 +9,7 @@ from taco_py.arguments.learned_price import ANALYTIC, LEARNED, Price
 from taco_py.compiler.devices import remembered
 from taco_py.language.diagnostics.cautions import LearnedPriceWarning
 from taco_py.language.diagnostics.errors import FileFormatError, OperandTypeError
-from taco_py.tuning.prices.price_file import read_price_file
+from taco_py.tuning.prices.model_file import read_model_file
 from taco_py.tuning.prices.price_model import LearnedModel, PriceModel, model_in
 
 SHIPPED = "learned_price.npz"
@@ -37,7 +37,7 @@ def shipped_model() -> PriceModel | None:
 def _read_shipped() -> PriceModel | None:
     try:
         with as_file(files(__package__) / SHIPPED) as path:
-            return model_in(read_price_file(path))
+            return model_in(read_model_file(path))
     except (FileFormatError, OSError) as error:
         warn_user(LearnedPriceWarning(f"Plans have their analytic price: {error}"))
         return None

@@ -9,9 +9,7 @@ al. 2020, Ansor, add up scores of statements; Chen and Guestrin 2016 boost trees
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +18,12 @@ from numpy.typing import NDArray
 
 from codegen.records import dataclass
 from taco_py.arguments.learned_price import LearnedPrice
-from taco_py.language.diagnostics.errors import FileFormatError
-from taco_py.tuning.prices.forest import Forest, Rows, forest_in
+from taco_py.tuning.prices.forest import Forest, Rows
 from taco_py.tuning.prices.kernel_features import FEATURES
-from taco_py.tuning.prices.price_file import PriceFile, write_price_file
+from taco_py.tuning.prices.model_file import ModelFile, Origin, digest_of_arrays
+from taco_py.tuning.prices.tree_file import tree_arrays, trees_in, write_trees
 
 VERSION = 1
-FORESTS = ("middle", "spread")
 RANGED = ("price", "iterations", "volume", "entries", "bytes", "result entries")
 """Features of which a model knows nothing beyond the numbers that it was trained on, but for
 `BEYOND`. Of more threads than ran it knows nothing either."""
@@ -34,23 +31,6 @@ MOST = 10.0
 """Powers of two that a price is corrected by at most."""
 BEYOND = 1.0
 """By how many powers of two a count may be beyond them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where the times of a model come from.
-
-    processor, compiler  that the kernels ran on and were compiled by
-    when      day of the last one, as ISO 8601 has it
-    records   kernels and plans that were measured
-    digest    of the records that trained it
-    """
-
-    processor: str = ""
-    compiler: str = ""
-    when: str = ""
-    records: int = 0
-    digest: str = ""
 
 
 class LearnedModel(LearnedPrice):
@@ -79,7 +59,7 @@ class PriceModel(LearnedModel):
 
     def __post_init__(self) -> None:
         if not self.digest:
-            object.__setattr__(self, "digest", _digest(self._arrays()))
+            object.__setattr__(self, "digest", digest_of_arrays(self._arrays()))
 
     def ratios(self, rows: Rows) -> tuple[Rows, Rows, Rows]:
         """Return the quartiles of measured over analytic seconds for kernels: 25, 50, 75 %.
@@ -115,57 +95,19 @@ class PriceModel(LearnedModel):
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file of arrays."""
-        words = {"version": VERSION, "features": list(FEATURES), "origin": asdict(self.origin)}
-        write_price_file(path, words, self._arrays())
+        write_trees(path, self._arrays(), VERSION, FEATURES, self.origin)
 
     def _arrays(self) -> dict[str, Any]:
         """Return the arrays of a file by name."""
-        arrays: dict[str, Any] = {"least": self.least, "most": self.most}
-        for name in FORESTS:
-            arrays.update(getattr(self, name).arrays(name))
-        return arrays
+        return tree_arrays(self.middle, self.spread, self.least, self.most)
 
 
-def model_in(file: PriceFile) -> PriceModel:
+def model_in(file: ModelFile) -> PriceModel:
     """Return the trees of a file that `PriceModel.save` wrote.
 
     Raises FileFormatError for a file of something else, or of a release with other features.
     """
-    version = file.words["version"]
-    if version != VERSION:
-        raise FileFormatError(
-            f"Expected version {VERSION} of learned prices, found {version!r:.20} in {file.path}",
-            hint="train it again: tp.learn",
-        )
-    file.check_features([*FEATURES])
-    count = len(FEATURES)
-    for name in ("least", "most"):
-        array = file.arrays.get(name)
-        if array is None or array.shape != (count,) or array.dtype.kind != "f":
-            raise FileFormatError(
-                f"Expected {count} numbers in {name} of {file.path}, found others"
-            )
-    middle, spread = (forest_in(file.arrays, name, count) for name in FORESTS)
-    return PriceModel(middle, spread, file.arrays["least"], file.arrays["most"], origin_in(file))
-
-
-def origin_in(file: PriceFile) -> Origin:
-    """Return where the price of a file comes from. Raises FileFormatError."""
-    words = file.words.get("origin")
-    try:
-        return Origin(**words)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise FileFormatError(
-            f"Expected where a price comes from, found {words!r:.80} in {file.path}"
-        ) from error
-
-
-def _digest(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Return the digest of arrays by name."""
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
-    return digest.hexdigest()[:16]
+    return PriceModel(*trees_in(file, VERSION, FEATURES, "tp.learn"))
 
 
 def rows_of(features: Sequence[NDArray[np.float64]]) -> Rows:

@@ -26,8 +26,9 @@ from taco_py.language.diagnostics.errors import TuningStoreError
 from taco_py.language.diagnostics.extras import library
 from taco_py.tuning.prices.forest import Forest, Rows, forest_of, with_constant
 from taco_py.tuning.prices.kernel_features import FEATURES, MONOTONE
+from taco_py.tuning.prices.model_file import Origin
 from taco_py.tuning.prices.price_data import PriceData
-from taco_py.tuning.prices.price_model import Origin, PriceModel
+from taco_py.tuning.prices.price_model import PriceModel
 
 FEWEST = 200
 """Plans from which on a price is learned."""
@@ -134,8 +135,15 @@ def _by_lightgbm(
     parameters: Mapping[str, Any], data: PriceData, labels: Rows, weights: Rows | None, trees: int
 ) -> Forest:
     """Return the forest that LightGBM grows on the features of kernels."""
+    return grown_by_lightgbm(parameters, data.features.astype(np.float64), labels, weights, trees)
+
+
+def grown_by_lightgbm(
+    parameters: Mapping[str, Any], features: Rows, labels: Rows, weights: Rows | None, trees: int
+) -> Forest:
+    """Return the forest that LightGBM grows on rows of features."""
     lightgbm = library("lightgbm", "tacopy[learn]", 'price="analytic" does without')
-    table = lightgbm.Dataset(data.features.astype(np.float64), labels, weight=weights)
+    table = lightgbm.Dataset(features, labels, weight=weights)
     booster = lightgbm.train(dict(parameters), table, trees)
     grown = (_nested(info["tree_structure"]) for info in booster.dump_model()["tree_info"])
     return forest_of(grown)
