@@ -124,13 +124,14 @@ def _measured(program: DrawnProgram, plans: int) -> PriceData:
     bench = BenchHere(PlanBench(computation))
     prices = PlanSeconds(call.priced, None, with_features=True)
     parts: list[PriceData] = []
-    for point, plan in chosen:
+    for point, plan in (*chosen[1:], *chosen[:1]):  # the first one that runs waits for memory
         text = call.space.text(point)
         if bench.build(text).result != OK or bench.first(text).result != OK:
             continue
         times = times_of(bench.plans.calls[text], program.options["threads"])
         rest, seconds, rows = prices.parts_of(plan)
-        parts.append(PriceData.of_plan(program.digest, rest, seconds, rows, times, text))
+        part = PriceData.of_plan(program.digest, rest, seconds, rows, times, text)
+        parts.insert(0 if point == () else len(parts), part)
     target = target_here()
     machine = target.processor, target.compiler, date.today().isoformat()
     return replace(join_data(parts), machine=machine)
