@@ -122,8 +122,7 @@ class PricedFor:
             case Cast(source=source):
                 return machine.calls.plan_step_seconds + self._copying(facts[source])
             case Locate(source=source):
-                steps = locating(facts[source], machine)
-                return machine.calls.plan_step_seconds + steps * machine.step_seconds
+                return locating(facts[source], machine) * machine.step_seconds
             case Fuse() | Unfuse() | TakeSide() | TakeSize():
                 return machine.calls.view_seconds
         return machine.calls.plan_step_seconds

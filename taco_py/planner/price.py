@@ -83,7 +83,9 @@ def locating(source: Operand, machine: Machine) -> float:
     entry_steps = (
         machine.copies.temporary_entry_steps if vector else machine.copies.transposed_entry_steps
     )
-    return machine.copies.dense_root_row_steps * prod(source.shape) + entry_steps * source.nnz
+    call = machine.calls.conversion_seconds / machine.step_seconds
+    places = machine.copies.dense_root_row_steps * prod(source.shape)
+    return call + places + entry_steps * source.nnz
 
 
 def keeping(facts: Operand, machine: Machine) -> float:

@@ -277,9 +277,11 @@ class LoopCosts:
 
     def _folded(self, access: Access) -> float:
         """Return the cost of a copy that an access needs in any order; 0 where it needs none."""
-        is_copied = repeats_matter(self.problem, self.term, access)
-        entry_steps = self.machine.copies.folded_entry_steps
-        return entry_steps * self.statistics.patterns[access.tensor].nnz if is_copied else 0.0
+        if not repeats_matter(self.problem, self.term, access):
+            return 0.0
+        call = self.machine.calls.distribution_seconds / self.machine.step_seconds
+        entries = self.statistics.patterns[access.tensor].nnz
+        return call + self.machine.copies.folded_entry_steps * entries
 
     def _repeated(self) -> frozenset[str]:
         """Return the indices whose coordinates loops may visit more than once in each order.
