@@ -14,6 +14,7 @@ import pytest
 import taco_py as tp
 from taco_py.graph.orchestrate.choosers import CHOOSERS
 from taco_py.graph.orchestrate.dag import bits
+from taco_py.graph.run.graph_program import MANY_CALLS
 from taco_py.graph.selection import strategies
 from taco_py.graph.traced_graph import TracedGraph
 
@@ -38,7 +39,7 @@ def operands(sizes: Sizes) -> tuple[Any, ...]:
 
 def partitions(graph: TracedGraph) -> dict[str, tuple[float, list[set[int]]]]:
     """The cost and the members of the kernels that each chooser takes."""
-    choosing, _ = strategies._prepare_choice(graph.primitives, graph.operands)
+    choosing, _ = strategies._prepare_choice(graph.primitives, graph.operands, MANY_CALLS)
     found = {}
     for name in ("greedy", "exact"):
         choice = CHOOSERS[name](choosing.dag.dag, choosing.candidates, choosing.price)

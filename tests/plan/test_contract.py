@@ -149,8 +149,8 @@ def test_pairs_are_of_the_whole_products_type(
 
 WHYS = (
     ("COO", "d", 1000, 10_000.0, "in pairs about .* instead of .* in one kernel"),
-    ("CSC", "d", 8, 8.0, "planned for sizes of 64 and more, where they take fewer"),
-    ("CSC", "s", 300, 600.0, "but in loops nested less deep, which pays the more"),
+    ("CSC", "d", 8, 4.0, "planned for sizes of 64 and more, where they take fewer"),
+    ("CSC", "s", 10_000, 10_000.0, "but in loops nested less deep, which pays the more"),
 )
 
 
