@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from taco_py.arguments.learned_price import LEARNED
@@ -10,15 +11,21 @@ if TYPE_CHECKING:
     from taco_py.tuning.formats.choose_format import Choice, FormatPrice
 
 
+MOST_CALLS = 1 << 53
+"""As many calls as are counted."""
+
+
 def choose_format(
     A: Any,  # noqa: N803 - the field's name
     text: str | None = None,
+    operands: Mapping[str, Any] | None = None,
+    /,
     *,
     calls: int = 100,
     threads: int | None = None,
     price: FormatPrice = LEARNED,
     finite: bool = False,
-    **operands: Any,
+    **more: Any,
 ) -> Choice:
     """Choose a format for a matrix that products read many times; `format="auto"` stores it so.
 
@@ -36,8 +43,8 @@ def choose_format(
     threads   of the calls; None for all cores
     price     "learned", "analytic", or a model of formats
     finite    whether the other operands have neither infinities nor NaN: formats with padding, such
-              as blocks that are not full, are candidates then
-    operands  of the text, NumPy arrays by name
+              as blocks that are not full, are candidates then, where the text only multiplies
+    operands, more  of the text, NumPy arrays by name: as a mapping, or as keywords
 
     Returns the format, the reason, and what each other one is expected to gain over CSR, with
     quartiles; of a text also its plan and the matrix in the format. What is stored is counted in a
@@ -56,9 +63,12 @@ def choose_format(
         raise OperandError(
             f"Expected a positive number of calls, found {calls!r}", hint="calls=100 is the default"
         )
+    if operands is not None and not isinstance(operands, Mapping):
+        raise OperandError(f"Expected operands by their names, found {operands!r:.80}")
     if not isinstance(finite, bool):
         raise OperandError(f"Expected finite to be True or False, found {finite!r:.80}")
-    use = Use(calls=count, threads=check_threads(threads), finite=finite)
+    operands = {**(operands or {}), **more}
+    use = Use(calls=min(count, MOST_CALLS), threads=check_threads(threads), finite=finite)
     if text is None:
         if operands:
             raise OperandError(

@@ -202,7 +202,7 @@ def _ordered_cost(
     order: tuple[str, ...],
     rows: bool,
 ) -> float:
-    """Return the cost of a term's loops in an order, with those of its inner sums beside them."""
+    """Return the cost of a term's loops in an order, its inner sums in separate loops."""
     sums = distinct(reductions(term.body))
     if not sums:
         return order_cost(problem, term, stats, order, rows)
@@ -213,11 +213,11 @@ def _ordered_cost(
     target = problem.assignment.target.indices
     shared = sum(1 for _ in takewhile(target.__contains__, order))  # these are around all sums
     for sum_ in sums:
-        own, row = bound_in(sum_), row_of(sum_, order)
+        bound, row = bound_in(sum_), row_of(sum_, order)
         needs = [index for index in free_indices(sum_) if index not in row]
         depth = max((outer.index(index) + 1 for index in needs), default=0)
         prefix = outer[: max(depth, 0 if row else shared)]
-        group = [index for index in order if index in own or index in row]
+        group = [index for index in order if index in bound or index in row]
         alone = _alone(problem, sum_, stats, effort, prefix, group, in_vectors=True)
         if row:
             filled = steps.count(steps.bits_of((*prefix, *group)))

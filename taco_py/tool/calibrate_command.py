@@ -18,10 +18,9 @@ def add_calibrate_command(commands: Any) -> None:
         "compiler. Interrupted with Ctrl-C, it leaves what was kept before.",
     )
     calibrate.add_argument("--seconds", type=float, default=60.0, help="for all of it (60)")
-    calibrate.add_argument(
-        "--dry-run", action="store_true", help="show what is found, keep nothing"
-    )
-    calibrate.add_argument(
+    either = calibrate.add_mutually_exclusive_group()
+    either.add_argument("--dry-run", action="store_true", help="show what is found, keep nothing")
+    either.add_argument(
         "--reset", action="store_true", help="remove what was kept: prices are as shipped again"
     )
 

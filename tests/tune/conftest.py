@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import benchmarks  # noqa: F401 - it limits the threads of calls, whichever test imports it first
 import taco_py as tp
 
 

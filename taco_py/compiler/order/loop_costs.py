@@ -186,12 +186,12 @@ class LoopCosts:
         order  of all loops
         outer  of those around the assignment to the result
         """
-        each = copy(self)
-        each.innermost = self.steps.count(self.steps.bits_of(outer))
-        around = each.loops(outer)
-        cost = around.cost - self.steps.nest((), outer) - self._copying(around)
-        if around.write is not None and around.bound != self.steps.every:
-            cost += each.innermost * self._added_up(around.write, outer[-1])
+        costs = copy(self)
+        costs.innermost = self.steps.count(self.steps.bits_of(outer))
+        outside = costs.loops(outer)
+        cost = outside.cost - self.steps.nest((), outer) - self._copying(outside)
+        if outside.write is not None and outside.bound != self.steps.every:
+            cost += costs.innermost * self._added_up(outside.write, outer[-1])
         return cost + self._copying(self.loops(order))
 
     def loops(self, order: Iterable[str]) -> Outside:

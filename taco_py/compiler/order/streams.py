@@ -23,8 +23,8 @@ from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.cost.estimate import Statistics
 from taco_py.compiler.order.blocks_as_stored import blocks_as_stored
 from taco_py.compiler.order.blocks_innermost import blocks_innermost
+from taco_py.compiler.order.loops_of_sums import loops_of_sums
 from taco_py.compiler.order.orders import Ranked, best_order, order_cost
-from taco_py.compiler.order.sums_outside import sums_outside
 from taco_py.language.legal.stored import all_full
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
@@ -41,7 +41,7 @@ def chosen_order(problem: Problem, term: Term, statistics: Statistics, effort: E
         best = best_order(problem, term, statistics, effort)
         best = blocks_as_stored(problem, term, statistics, best)
         best = blocks_innermost(problem, term, statistics, best)
-        return sums_outside(problem, term, statistics, best)
+        return loops_of_sums(problem, term, statistics, best)
     stored = min(orders, key=lambda order: _reach(order, orders, statistics))
     order = _by_rows(problem, stored, statistics)
     return Ranked(order, order_cost(problem, term, statistics, order))

@@ -187,7 +187,7 @@ def diagonals(sample: MatrixSample) -> Iterator[Candidate]:
     if values > MOST_VALUES:
         return
     full = values < 1.0 + 1e-3 + 2.0 * count * count / max(1, sample.data.nnz)
-    finite = not full and sample.data.dtype.kind not in "iub"
+    finite = not full
     yield Candidate(
         DIA, "DIA", values, units, "slots", size, fixed, column, 10 + 2 * values, finite, full
     )
@@ -216,7 +216,7 @@ def blocks(rows: int, columns: int, sample: MatrixSample) -> Iterator[Candidate]
     full = values <= 1.0 + 1e-9 and not sample.data.shape[0] % rows
     size = count * (rows * columns * sample.data.dtype.itemsize + sample.index_bytes)
     fixed = BYTE * size + count * (BLOCK + ENTRY * rows * columns / 4)
-    finite = not full and sample.data.dtype.kind not in "iub"  # zeros times integers are zeros
+    finite = not full
     yield Candidate(
         BSR((rows, columns)), "BSR", values, count, "blocks", size, fixed,
         COLUMN_OF_BLOCK * values, 4 + 14 * count, finite, full,
@@ -231,10 +231,9 @@ def all_elements(sample: MatrixSample) -> Iterator[Candidate]:
         return
     size = values * sample.data.dtype.itemsize
     fixed, units = BYTE * size, shape[0] / nnz
-    finite = sample.data.dtype.kind not in "iub"
     yield Candidate(
         dense(2), "dense", values, units, "rows", size, fixed, 0.03 * values, 5 + values,
-        finite=finite,
+        finite=True,
     )  # fmt: skip
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from taco_py.calls.call.prepare import prepare_computation
 from taco_py.data.convert.remap import remap
 from taco_py.data.storage.tensor_data import TensorData
@@ -34,7 +36,8 @@ def _stored(tensor: Tensor, choice: Choice, stored: TensorData | None) -> Tensor
     """
     form = choice.format
     if not is_remapped(form):
-        return tensor.to_format(CSR).to_format(form)
+        is_stored = tensor.format == form
+        return tensor if is_stored else tensor.to_format(CSR).to_format(form)
     if isinstance(tensor, RemappedTensor) and tensor.format == form:
         return RemappedTensor(tensor.stored, form, tensor.shape, choice.reason)
     data = remap(tensor.data, form) if stored is None else stored
@@ -53,6 +56,12 @@ def _tensor(matrix: Any) -> Tensor:
     return Tensor(as_data(matrix)) if blocks is None else blocks
 
 
+def _are_integers(tensor: Tensor, operands: Mapping[str, Any]) -> bool:
+    """Tell whether a matrix and all operands are of integers or booleans."""
+    dtypes = (tensor.dtype, *(np.asarray(operand).dtype for operand in operands.values()))
+    return all(dtype.kind in "iub" for dtype in dtypes)
+
+
 def choose_for_text(
     matrix: Any, text: str, operands: Mapping[str, Any], use: Use, price: FormatPrice
 ) -> Choice:
@@ -66,13 +75,15 @@ def choose_for_text(
         choice, stored = Choice(tensor.format, f"only products are priced: {product.reason}"), None
         stored_matrix = tensor
     else:
-        use = replace(use, columns=product.columns, lists=True, stored=tensor.format)
+        finite = product.plain and (use.finite or _are_integers(tensor, operands))
+        use = replace(use, columns=product.columns, lists=True, stored=tensor.format, finite=finite)
         choice, stored = choose(tensor.data, use, price)
         stored_matrix = _stored(tensor, choice, stored)
     form = choice.format
     lists = not isinstance(form, RemappedFormat) and form.levels[0].is_list and not product.reason
-    options = {"format": "d" * product.order} if lists else {}
-    called = {"threads": use.threads, **options}
-    computation = keyed_computation(text, {**operands, product.matrix: stored_matrix}, called)
+    options: dict[str, Any] = {"format": "d" * product.order} if lists else {}
+    if use.threads is not None:
+        options["threads"] = use.threads
+    computation = keyed_computation(text, {**operands, product.matrix: stored_matrix}, options)
     plan = program_text(prepare_computation(computation).plan.program)
     return with_plan(choice, text, plan, options, stored_matrix)

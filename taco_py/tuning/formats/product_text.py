@@ -15,7 +15,8 @@ from codegen.records import dataclass
 from taco_py.calls.statements.read_text import EVERY_NAME, statements_of
 from taco_py.language.diagnostics.errors import OperandError
 from taco_py.language.notation.checks import accesses, with_linearity
-from taco_py.language.notation.nodes import Access, Assignment
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.language.notation.operators import MUL
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,14 @@ class TextProduct:
     columns  of the dense operand; 0 where the text is no product over the matrix's columns
     order    modes of the result
     reason   why it is no such product, "" where it is one
+    plain    whether the matrix is multiplied by one operand and nothing else
     """
 
     matrix: str
     columns: int
     order: int
     reason: str = ""
+    plain: bool = False
 
 
 def text_product(text: str, operands: Mapping[str, Any]) -> TextProduct:
@@ -39,7 +42,7 @@ def text_product(text: str, operands: Mapping[str, Any]) -> TextProduct:
 
     operands  of the text, all but the matrix
     """
-    if not isinstance(operands, Mapping) or "" in operands:
+    if "" in operands or not all(isinstance(name, str) for name in operands):
         raise OperandError(f"Expected operands by their names, found {operands!r:.80}")
     assignments = tuple(one.assignment for one in statements_of(text, EVERY_NAME))
     targets = {assignment.target.tensor for assignment in assignments}
@@ -62,7 +65,8 @@ def text_product(text: str, operands: Mapping[str, Any]) -> TextProduct:
     target = assignments[-1].target
     reason = _difference(assignments, missing[0], operands)
     columns = 0 if reason else _columns(assignments[0], missing[0], operands)
-    return TextProduct(missing[0], columns, len(target.indices), reason)
+    plain = not reason and _is_plain(assignments[0].value, missing[0])
+    return TextProduct(missing[0], columns, len(target.indices), reason, plain)
 
 
 def _difference(
@@ -73,7 +77,9 @@ def _difference(
         return "the text has several statements"
     assignment = assignments[0]
     linear = [is_linear for a, is_linear in with_linearity(assignment.value) if a.tensor == matrix]
-    if linear != [True] or assignment.operator is not None:
+    if assignment.operator is not None:
+        return "the text adds to its result"
+    if linear != [True]:
         return f"the text is not linear in {matrix}"
     access = _access(assignment, matrix)
     if access.subscripts or len(set(access.indices)) != 2:
@@ -83,6 +89,19 @@ def _difference(
         return f"the text does not sum over the columns of {matrix} alone"
     sparse = [name for name, operand in operands.items() if not isinstance(operand, np.ndarray)]
     return f"{sparse[0]} is no NumPy array" if sparse else ""
+
+
+def _is_plain(value: Expr, matrix: str) -> bool:
+    """Tell whether an expression is a sum of products of the matrix and one operand.
+
+    A[i,j] * X[j,k]   not A[i,j] / x[j], and not A[i,j] * exp(x[j]), which may be infinite
+    """
+    match value:
+        case Reduce(operator, _, body):
+            return operator.additive and _is_plain(body, matrix)
+        case Call(operator, (Access() as one, Access() as other)):
+            return operator == MUL and matrix in (one.tensor, other.tensor)
+    return False
 
 
 def _access(assignment: Assignment, matrix: str) -> Access:

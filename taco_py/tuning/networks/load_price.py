@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 
+from taco_py.language.diagnostics.errors import OperandTypeError
 from taco_py.tuning.networks.network import network_in
 from taco_py.tuning.prices.model_file import read_model_file
 from taco_py.tuning.prices.price_model import LearnedModel, model_in
@@ -25,5 +27,7 @@ def load_price(path: str | Path) -> LearnedModel:
     Raises FileFormatError for a file of something else, one that is cut off, or one of a release
     with another version of files or other features.
     """
+    if not isinstance(path, str | PathLike):
+        raise OperandTypeError(f"Expected the path of a learned price, found {path!r:.80}")
     file = read_model_file(path)
     return network_in(file) if "kind" in file.words else model_in(file)

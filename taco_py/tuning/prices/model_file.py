@@ -10,6 +10,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -32,6 +33,7 @@ MOST_BYTES = 1 << 23
 
 
 PRICE = "a learned price"
+"""What most files are of, in messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,10 @@ class ModelFile:
 
         trainer  what trains such a model again
         """
-        found = self.words["version"]
-        if found != version:
+        in_file = self.words["version"]
+        if in_file != version:
             raise FileFormatError(
-                f"Expected version {version} of {self.noun}, found {found!r:.20} in {self.path}",
+                f"Expected version {version} of {self.noun}, found {in_file!r:.20} in {self.path}",
                 hint=f"train it again: {trainer}",
             )
 
@@ -102,9 +104,7 @@ def read_model_file(path: str | Path, noun: str = PRICE) -> ModelFile:
     except BROKEN as error:
         with Path(path).open("rb") as start:
             fault = "one that is cut off or damaged" if start.read(4) == ZIP else "something else"
-        raise FileFormatError(
-            f"Expected a file of {noun}, found {fault} in {path}: {error}"
-        ) from error
+        raise FileFormatError(f"Expected a file of {noun}, found {fault} in {path}") from error
     if size > MOST_BYTES:
         raise FileFormatError(
             f"Expected {MOST_BYTES} bytes of {noun} at most, found {size} in {path}"
@@ -129,12 +129,12 @@ def write_model_file(
 def origin_in(file: ModelFile) -> Origin:
     """Return where the model of a file comes from. Raises FileFormatError."""
     words = file.words.get("origin")
-    try:
-        return Origin(**words)  # type: ignore[arg-type]
-    except TypeError as error:
+    kinds = {name: type(value) for name, value in asdict(Origin()).items()}
+    if not isinstance(words, dict) or {n: type(v) for n, v in words.items()} != kinds:
         raise FileFormatError(
             f"Expected where {file.noun} comes from, found {words!r:.80} in {file.path}"
-        ) from error
+        )
+    return Origin(**words)
 
 
 def digest_of_arrays(arrays: Mapping[str, NDArray[Any]]) -> str:

@@ -166,7 +166,7 @@ def load_data(path: str | Path, any_features: bool = False) -> PriceData:
     try:
         with np.load(Path(path), allow_pickle=False) as file:
             arrays: dict[str, Any] = {name: file[name] for name in file.files}
-    except (BadZipFile, ValueError, EOFError, KeyError) as error:
+    except (BadZipFile, ValueError, EOFError, KeyError, zlib.error) as error:
         raise FileFormatError(
             f"Expected a file of what plans took, found none in {path}: {error}"
         ) from error
@@ -186,7 +186,30 @@ def load_data(path: str | Path, any_features: bool = False) -> PriceData:
         raise FileFormatError(f"Expected processor, compiler and day in {path}, found others")
     values["machine"] = tuple(map(str, values["machine"]))
     values["plans"] = _texts(values["plans"], path)
-    return PriceData(**values)
+    data = PriceData(**values)
+    _check_shapes(data, len(names), path)
+    return data
+
+
+def _check_shapes(data: PriceData, features: int, path: str | Path) -> None:
+    """Raise FileFormatError where arrays of a file do not fit each other."""
+    kernels, plans, programs = len(data.seconds), len(data.rest), len(data.digests)
+    fits = (
+        data.features.shape == (kernels, features)
+        and data.times.shape == (plans, TIMES)
+        and len(data.plans) in (0, plans)
+        and _are_places(data.plan, kernels, plans)
+        and _are_places(data.program, plans, programs)
+    )
+    if not fits:
+        raise FileFormatError(f"Expected kernels of plans of programs in {path}, found others")
+
+
+def _are_places(array: NDArray[Any], count: int, most: int) -> bool:
+    """Tell whether an array has so many places below a number."""
+    if array.shape != (count,) or array.dtype.kind != "i":
+        return False
+    return not count or (int(array.min()) >= 0 and int(array.max()) < most)
 
 
 def _texts(packed: NDArray[np.uint8], path: str | Path) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from taco_py.language.diagnostics.errors import FileFormatError
@@ -53,8 +54,8 @@ def trees_in(
     file.check_features([*features])
     count = len(features)
     for name in ("least", "most"):
-        array = file.arrays.get(name)
-        if array is None or array.shape != (count,) or array.dtype.kind != "f":
+        array = file.arrays.get(name, np.zeros(0))
+        if array.shape != (count,) or array.dtype.kind != "f" or np.isnan(array).any():
             raise FileFormatError(
                 f"Expected {count} numbers in {name} of {file.path}, found others"
             )

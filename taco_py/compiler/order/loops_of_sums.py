@@ -3,7 +3,8 @@
     y[j] = A[j] * sum(i, B[i])                     loops j, i  →  i, j
     y[i,k] = sum(j, A[i,j]) * C[i,k]               loops i, k, j  →  i, j, k
 
-Such a sum is computed once, not in each round of those loops.
+Such a sum is computed once, not in each round of those loops. The cost of an order does not tell
+both apart, for it is that of loops nested in each other.
 """
 
 from __future__ import annotations
@@ -18,29 +19,29 @@ from taco_py.language.notation.checks import free_indices
 from taco_py.language.problem import Problem
 
 
-def sums_outside(problem: Problem, term: Term, statistics: Statistics, best: Ranked) -> Ranked:
-    """Return the order with each inner sum's loops right behind those that it depends on.
+def loops_of_sums(problem: Problem, term: Term, statistics: Statistics, best: Ranked) -> Ranked:
+    """Return the order in which each inner sum's loops follow the loops that the sum depends on.
 
     `best` where the loops of a sum need others outside, or are those of another sum, too.
     """
     sums = distinct(reductions(term.body))
-    own = [bound_in(sum_) for sum_ in sums]
+    bound = [bound_in(sum_) for sum_ in sums]
     order = best.order
-    for place, (sum_, loops) in enumerate(zip(sums, own, strict=True)):
-        others = frozenset[str]().union(*own[:place], *own[place + 1 :])
-        if not loops & others:
-            order = _moved(order, loops, free_indices(sum_))
+    for place, (sum_, loops) in enumerate(zip(sums, bound, strict=True)):
+        rest = frozenset[str]().union(*bound[:place], *bound[place + 1 :])
+        if not loops & rest:
+            order = _follow(order, loops, free_indices(sum_))
     if order == best.order:
         return best
     cost = order_cost(problem, term, statistics, order)
     return best if cost == inf else Ranked(order, cost)
 
 
-def _moved(
+def _follow(
     order: tuple[str, ...], loops: frozenset[str], needs: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the order with some loops right behind those that they need."""
+    """Return the order in which some loops follow the last loop that a sum needs."""
     depth = max((order.index(index) + 1 for index in needs), default=0)
-    behind = order[depth:]
-    moved = tuple(index for index in behind if index in loops)
-    return (*order[:depth], *moved, *(index for index in behind if index not in loops))
+    inner = order[depth:]
+    first = tuple(index for index in inner if index in loops)
+    return (*order[:depth], *first, *(index for index in inner if index not in loops))
