@@ -76,9 +76,8 @@ REASONS: dict[str, tuple[str, ...]] = {
     "refuses pickles": (
         "taco_py/graph/plain_graphs.py:_bytes allow_pickle",
         "taco_py/data/storage/containers/npz.py:read allow_pickle",
-        "taco_py/tuning/prices/price_data.py:load_data allow_pickle",
+        "taco_py/tuning/prices/price_data.py:read_arrays allow_pickle",
         "taco_py/tuning/prices/model_file.py:read_model_file allow_pickle",
-        "taco_py/tuning/formats/format_data.py:load_formats allow_pickle",
     ),
     "operands for a process that this one starts, in a private folder that it makes and removes": (
         "taco_py/tuning/measure/operand_file.py:operand_file pickle.HIGHEST_PROTOCOL",

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from codegen.records import dataclass
 from taco_py.language.diagnostics.errors import FileFormatError
 from taco_py.tuning.formats.format_features import FEATURES
 from taco_py.tuning.prices.forest import Rows
+from taco_py.tuning.prices.price_data import read_arrays
 
 ARRAYS = ("features", "expected", "measured", "matrix", "forms", "columns", "quantity")
 
@@ -88,13 +88,7 @@ def load_formats(path: str | Path, any_features: bool = False) -> FormatData:
 
     Raises FileFormatError.
     """
-    try:
-        with np.load(Path(path), allow_pickle=False) as file:
-            arrays: dict[str, Any] = {name: file[name] for name in file.files}
-    except (BadZipFile, ValueError, EOFError, KeyError) as error:
-        raise FileFormatError(
-            f"Expected a file of what formats took, found none in {path}: {error}"
-        ) from error
+    arrays = read_arrays(path, "what formats took")
     names = [str(name) for name in arrays.pop("names", ())]
     if names != [*FEATURES] and not any_features:
         raise FileFormatError(

@@ -156,6 +156,20 @@ def join_data(parts: Sequence[PriceData]) -> PriceData:
     )
 
 
+def read_arrays(path: str | Path, noun: str) -> dict[str, Any]:
+    """Return the arrays of a file by name; nothing in the file is run. Raises FileFormatError.
+
+    noun  what the file is of, in messages
+    """
+    try:
+        with np.load(Path(path), allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (BadZipFile, ValueError, EOFError, KeyError, zlib.error) as error:
+        raise FileFormatError(
+            f"Expected a file of {noun}, found none in {path}: {error}"
+        ) from error
+
+
 def load_data(path: str | Path, any_features: bool = False) -> PriceData:
     """Return the data of a file; nothing in the file is run.
 
@@ -163,13 +177,7 @@ def load_data(path: str | Path, any_features: bool = False) -> PriceData:
 
     Raises FileFormatError.
     """
-    try:
-        with np.load(Path(path), allow_pickle=False) as file:
-            arrays: dict[str, Any] = {name: file[name] for name in file.files}
-    except (BadZipFile, ValueError, EOFError, KeyError, zlib.error) as error:
-        raise FileFormatError(
-            f"Expected a file of what plans took, found none in {path}: {error}"
-        ) from error
+    arrays = read_arrays(path, "what plans took")
     names = [str(name) for name in arrays.pop("names", ())]
     if names != [*FEATURES] and not any_features:
         differences = sorted({*names} ^ {*FEATURES})
